@@ -1,0 +1,38 @@
+"""Shared fixtures, and the rule that in CI nothing of the default suite is skipped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "edo", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("edo")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def lewidi() -> Path:
+    """The folder of the real LeWiDi 2023 files; the test is skipped where there is none."""
+    folder = Path(os.environ.get("EDO_LEWIDI2023", ROOT.parent / "shared" / "lewidi2023"))
+    if not (folder / "HS-Brexit").is_dir():
+        pytest.skip(
+            f"the LeWiDi 2023 files are not at {folder}: set EDO_LEWIDI2023 to their folder "
+            "(`edo data get lewidi2023 DIR` obtains them)"
+        )
+    return folder
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """On CI a skipped test is a failed run: what a test needs, the scripts install."""
+    if hasattr(session.config, "workerinput") or not os.environ.get("CI"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and reporter.stats.get("skipped") and exitstatus == 0:
+        reporter.write_line("CI is set and tests were skipped: install what they need", red=True)
+        session.exitstatus = 1

@@ -1,0 +1,47 @@
+"""Write constraints.txt: the newest versions that resolve, on the oldest Python and on this one.
+
+Python 3.10 no longer gets the newest numpy, scipy and pandas, so the file holds both resolutions
+and tells them apart by environment markers. PYTHON310 names the interpreter for the older one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ["hatchling", "editables"]
+
+
+def resolve(python: str) -> dict[str, str]:
+    """Install everything into a throwaway environment and read back the versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "-q", f"{ROOT}[dev,figures]", *BUILD], check=True)
+        frozen = subprocess.run(
+            [*pip, "freeze", "--exclude", "edokit"], check=True, capture_output=True, text=True
+        ).stdout
+    return dict(line.split("==") for line in frozen.splitlines() if "==" in line)
+
+
+def main() -> None:
+    old = resolve(os.environ.get("PYTHON310", "python3.10"))
+    new = resolve(sys.executable)
+    lines = ["# Written by `make lock`; do not edit by hand."]
+    for name in sorted({*old, *new}, key=str.lower):
+        if old.get(name) == new.get(name):
+            lines.append(f"{name}=={new[name]}")
+            continue
+        if name in old:
+            lines.append(f'{name}=={old[name]} ; python_version < "3.11"')
+        if name in new:
+            lines.append(f'{name}=={new[name]} ; python_version >= "3.11"')
+    (ROOT / "constraints.txt").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
