@@ -1,0 +1,314 @@
+"""Who said what about which item, and the soft and hard labels that follow from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from edokit.errors import EDOWarning, InputError, examples, one_of
+from edokit.ids import Codes, Strings, as_names, match
+
+Floats = npt.NDArray[np.float64]
+
+
+class Ties(str, Enum):
+    """Which class an item gets when its annotators are evenly split and no label is published."""
+
+    FIRST = "first"
+    ERROR = "error"
+    RANDOM = "random"
+
+
+class Duplicates(str, Enum):
+    """What happens when one annotator labels an item twice."""
+
+    ERROR = "error"
+    FIRST = "first"
+    ALL = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """M annotations of N items by A annotators in C classes. Build one with a ``from_`` method."""
+
+    items: Strings
+    """Item ids [N], in order of first appearance."""
+    annotators: Strings
+    """Annotator ids [A], in order of first appearance."""
+    classes: tuple[str, ...]
+    """Class names [C], in class order."""
+    item_codes: Codes
+    """The item of each annotation [M]."""
+    annotator_codes: Codes
+    """The annotator of each annotation [M]."""
+    label_codes: Codes | None
+    """The class of each annotation [M]; none when annotators gave probabilities."""
+    label_probabilities: Floats | None = None
+    """Probabilities of each annotation [M, C], where annotators gave them instead of a class."""
+    published: Codes | None = None
+    """Published hard label of each item [N], -1 where there is none."""
+    texts: Strings | None = None
+    """Text of each item [N]."""
+    splits: Strings | None = None
+    """Split of each item [N]."""
+    attributes: Mapping[str, Strings] = field(default_factory=dict)
+    """What is known of the annotators, each column [A]."""
+
+    @classmethod
+    def from_table(
+        cls,
+        table: pa.Table | pd.DataFrame | Mapping[str, Any],
+        *,
+        columns: Mapping[str, str] | None = None,
+        classes: Sequence[object] | None = None,
+        duplicates: str = "error",
+        split: str | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> Annotations:
+        """From a long table: one row per annotation with ``item, annotator, label``.
+
+        ``p_<class>`` columns may stand in place of ``label``. ``text``, ``split`` and
+        ``hard_label`` belong to the item; any other column with one value per annotator (or those
+        named in ``attributes``) describes the annotators. ``columns`` maps our names to the
+        table's, as in ``{"item": "id"}``; ``split`` keeps one split.
+        """
+        from edokit.annotations.long_table import from_long_table
+
+        one_of("duplicates", duplicates, [policy.value for policy in Duplicates])
+        built = from_long_table(table, columns or {}, classes, split, attributes)
+        return built._without_duplicates(Duplicates(duplicates))
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: Any,
+        *,
+        items: Iterable[object] | None = None,
+        annotators: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        missing: object = None,
+    ) -> Annotations:
+        """From a wide matrix [N, A]: a row per item, a column per annotator, gaps where none.
+
+        Gaps are ``None``, NaN, masked entries and the value ``missing``. A DataFrame brings its
+        index as items and its columns as annotators.
+        """
+        from edokit.annotations.arrays import from_wide_matrix
+
+        return from_wide_matrix(matrix, items, annotators, classes, missing)
+
+    @classmethod
+    def from_soft_labels(
+        cls,
+        soft_labels: npt.ArrayLike,
+        *,
+        items: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        annotator: str = "soft",
+    ) -> Annotations:
+        """From shares [N, C] alone, as one annotator who answers in probabilities."""
+        from edokit.annotations.arrays import from_shares
+
+        return from_shares(soft_labels, items, classes, annotator)
+
+    def __len__(self) -> int:
+        return len(self.item_codes)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Annotations per item and class [N, C]; probabilities add up."""
+        n, c = len(self.items), len(self.classes)
+        if self.label_codes is not None:
+            cells = self.item_codes.astype(np.int64) * c + self.label_codes
+            return np.bincount(cells, minlength=n * c).reshape(n, c).astype(np.float64)
+        assert self.label_probabilities is not None
+        return np.column_stack(
+            [
+                np.bincount(self.item_codes, weights=self.label_probabilities[:, k], minlength=n)
+                for k in range(c)
+            ]
+        )
+
+    @cached_property
+    def soft_labels(self) -> Floats:
+        """Share of annotators per class [N, C]."""
+        shares: Floats = self.counts / self.annotations_per_item[:, None]
+        return shares
+
+    @cached_property
+    def annotations_per_item(self) -> npt.NDArray[np.int64]:
+        """How many annotations each item has [N]."""
+        return np.bincount(self.item_codes, minlength=len(self.items))
+
+    @cached_property
+    def annotations_per_annotator(self) -> npt.NDArray[np.int64]:
+        """How many annotations each annotator gave [A]."""
+        return np.bincount(self.annotator_codes, minlength=len(self.annotators))
+
+    @cached_property
+    def coverage(self) -> Floats:
+        """Share of the items that each annotator labelled [A]."""
+        pairs = self.item_codes.astype(np.int64) * len(self.annotators) + self.annotator_codes
+        people = pd.unique(pairs) % len(self.annotators)
+        covered: Floats = np.bincount(people, minlength=len(self.annotators)) / len(self.items)
+        return covered
+
+    @cached_property
+    def entropy(self) -> Floats:
+        """Entropy of each item's soft label in nats [N]."""
+        q = self.soft_labels
+        nats: Floats = -np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1)
+        return nats
+
+    def hard_labels(self, ties: str = "first", seed: int = 0) -> Codes:
+        """Class of each item [N]: the published one, else the majority, ties by the policy."""
+        one_of("ties", ties, [policy.value for policy in Ties])
+        counts = self.counts
+        # Shares of probabilities that should be equal may differ in the last bits.
+        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        labels: Codes = best.argmax(axis=1).astype(np.int32)
+        open_ = self.published < 0 if self.published is not None else np.ones(len(labels), bool)
+        tied = (best.sum(axis=1) > 1) & open_
+        if tied.any():
+            self._settle(labels, best, tied, Ties(ties), seed)
+        if self.published is not None:
+            labels = np.where(open_, labels, self.published)
+        return labels
+
+    def _settle(
+        self,
+        labels: Codes,
+        best: npt.NDArray[np.bool_],
+        tied: npt.NDArray[np.bool_],
+        ties: Ties,
+        seed: int,
+    ) -> None:
+        listed = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
+        if ties is Ties.ERROR:
+            raise InputError(
+                f"every item needs a majority or a published hard label, but {listed}",
+                "choose ties='first' or ties='random', or give a hard_label column",
+            )
+        if ties is Ties.RANDOM:
+            draw = np.random.default_rng(seed).random(best.shape)
+            labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
+            return
+        warnings.warn(
+            f"{listed}; each takes the first of its tied classes (ties='first')",
+            EDOWarning,
+            stacklevel=3,
+        )
+
+    def take(self, positions: npt.ArrayLike) -> Annotations:
+        """The items at these positions, in this order, with the annotators who labelled them."""
+        chosen = np.asarray(positions)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)
+        where = np.full(len(self.items), -1, dtype=np.int32)
+        where[chosen] = np.arange(len(chosen), dtype=np.int32)
+        kept = where[self.item_codes] >= 0
+        people = np.unique(self.annotator_codes[kept])
+        renumber = np.full(len(self.annotators), -1, dtype=np.int32)
+        renumber[people] = np.arange(len(people), dtype=np.int32)
+
+        def rows(values: Any) -> Any:
+            return None if values is None else values[kept]
+
+        def of_items(values: Any) -> Any:
+            return None if values is None else values[chosen]
+
+        return Annotations(
+            items=self.items[chosen],
+            annotators=self.annotators[people],
+            classes=self.classes,
+            item_codes=where[self.item_codes[kept]],
+            annotator_codes=renumber[self.annotator_codes[kept]],
+            label_codes=rows(self.label_codes),
+            label_probabilities=rows(self.label_probabilities),
+            published=of_items(self.published),
+            texts=of_items(self.texts),
+            splits=of_items(self.splits),
+            attributes={name: values[people] for name, values in self.attributes.items()},
+        )
+
+    def align(self, items: Iterable[object], against: str = "predictions") -> Annotations:
+        """The same annotations with items in the given order; both must hold the same ids."""
+        return self.take(match(as_names(items), self.items, "annotations", against))
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """The splits, in order of first appearance."""
+        return () if self.splits is None else tuple(pd.unique(self.splits))
+
+    def split(self, name: str) -> Annotations:
+        """The items of one split."""
+        if self.splits is None or name not in self.split_names:
+            known = ", ".join(map(repr, self.split_names)) or "no splits"
+            raise InputError(
+                f"the split must be one that the data has ({known}), but got {name!r}",
+                "choose one of these" if self.split_names else "give the data a split column",
+            )
+        return self.take(self.splits == name)
+
+    def to_table(self) -> pa.Table:
+        """The long table that ``from_table`` reads."""
+
+        def column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:
+            indices = pa.array(codes, mask=codes < 0)
+            return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
+
+        data: dict[str, Any] = {
+            "item": column(self.item_codes, self.items),
+            "annotator": column(self.annotator_codes, self.annotators),
+        }
+        if self.label_codes is not None:
+            data["label"] = column(self.label_codes, self.classes)
+        else:
+            assert self.label_probabilities is not None
+            for k, name in enumerate(self.classes):
+                data[f"p_{name}"] = self.label_probabilities[:, k]
+        if self.published is not None:
+            data["hard_label"] = column(self.published[self.item_codes], self.classes)
+        for name, values in (("split", self.splits), ("text", self.texts)):
+            if values is not None:
+                data[name] = column(self.item_codes, values)
+        for name, values in self.attributes.items():
+            data[name] = column(self.annotator_codes, values)
+        return pa.table(data)
+
+    def _without_duplicates(self, policy: Duplicates) -> Annotations:
+        if policy is Duplicates.ALL:
+            return self
+        pairs = self.item_codes.astype(np.int64) * len(self.annotators) + self.annotator_codes
+        ordered = np.sort(pairs)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return self
+        again = pd.Series(pairs).duplicated().to_numpy()
+        if policy is Duplicates.ERROR:
+            row = int(np.flatnonzero(again)[0])
+            raise InputError(
+                "an annotator labels an item once, but annotator"
+                f" {str(self.annotators[self.annotator_codes[row]])!r} labels item"
+                f" {str(self.items[self.item_codes[row]])!r} again in row {row + 1}"
+                f" ({int(again.sum())} such rows)",
+                "choose duplicates='first' to keep the first, 'all' to count each",
+            )
+        kept = ~again
+        return replace(
+            self,
+            item_codes=self.item_codes[kept],
+            annotator_codes=self.annotator_codes[kept],
+            label_codes=None if self.label_codes is None else self.label_codes[kept],
+            label_probabilities=(
+                None if self.label_probabilities is None else self.label_probabilities[kept]
+            ),
+        )
