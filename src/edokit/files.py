@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pa_parquet
@@ -51,6 +53,32 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
             "check that it is the right file",
         )
     return table
+
+
+def number_column(table: pa.Table, name: str, where: str = "the table") -> npt.NDArray[Any]:
+    """A column of numbers [n], float32 if stored so; text is refused, gaps become NaN."""
+    column = table[name]
+    if not pa.types.is_float32(column.type):
+        try:
+            column = pc.cast(_decoded(column), pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(
+                f"column {name!r} of {where} must hold numbers, but: {error}", "correct the column"
+            ) from error
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values
+
+
+def parquet_columns(path: str | Path) -> list[str]:
+    """The column names of a Parquet file, without reading it; none for any other file."""
+    if Path(path).suffix.lower() != ".parquet":
+        return []
+    path = check_file(path)
+    try:
+        names: list[str] = pa_parquet.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+    return names
 
 
 def read_json(path: str | Path) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from edokit.annotations.arrays import on_simplex, ordered_classes
 from edokit.annotations.core import Annotations, Floats
 from edokit.errors import InputError, examples
+from edokit.files import number_column
 from edokit.ids import Codes, Encoded, Strings, column_of, encode, recode
 
 ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
@@ -178,19 +178,8 @@ def _probability_columns(
             f" {', '.join(map(repr, found))}",
             "give one p_<class> column per declared class",
         )
-    return order, on_simplex(np.column_stack([numbers(table, name) for name in wanted]))
-
-
-def numbers(table: pa.Table, name: str) -> Floats:
-    """A column of numbers [n]; text is refused, gaps become NaN."""
-    try:
-        column = pc.cast(table[name], pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(
-            f"column {name!r} must hold numbers, but: {error}", "correct the column"
-        ) from error
-    values: Floats = column.to_numpy()
-    return values
+    values = np.column_stack([number_column(table, name) for name in wanted])
+    return order, on_simplex(values.astype(np.float64))
 
 
 def _one_per_item(table: pa.Table, name: str, item: Encoded) -> Encoded:

@@ -1,0 +1,222 @@
+"""The canonical table of predictions [N, K, C] with its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.errors import InputError, examples, one_of
+from edokit.ids import Strings, as_names, check_unique, match
+from edokit.predictions.shapes import Array, canonical
+
+TOLERANCE = 1e-3
+"""How far probabilities may be from summing to one and still count as rounded."""
+_BLOCK = 65_536
+
+
+class Invalid(str, Enum):
+    """What happens to probabilities that do not sum to one."""
+
+    ERROR = "error"
+    NORMALIZE = "normalize"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of K members for N items in C classes."""
+
+    probabilities: Array
+    """[N, K, C], each row over C a distribution; float32 or float64."""
+    items: Strings
+    """Item ids [N]."""
+    members: tuple[str, ...]
+    """Member names [K]."""
+    classes: tuple[str, ...]
+    """Class names [C], in class order."""
+    groups: tuple[str, ...] | None = None
+    """The recipe each member comes from [K]."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        values: Any,
+        *,
+        items: Iterable[object] | None = None,
+        members: Iterable[object] | None = None,
+        classes: Iterable[object] | None = None,
+        groups: Iterable[object] | None = None,
+        layout: str | None = None,
+        logits: bool = False,
+        invalid: str = "error",
+    ) -> Predictions:
+        """From an array or a list of arrays; names that are not given are 0, 1, 2, ….
+
+        ``layout`` says what the axes are ("NKC", "KNC", "NC", "NK", "KN"); it may be left out
+        where the names given leave one possibility. ``invalid="normalize"`` divides probabilities
+        by their sum, ``logits=True`` turns logits into probabilities.
+        """
+        one_of("invalid", invalid, [policy.value for policy in Invalid])
+        if members is None and isinstance(values, Mapping):
+            members = list(values)
+        names = {
+            axis: None if given is None else as_names(given)
+            for axis, given in (("N", items), ("K", members), ("C", classes))
+        }
+        grouped = None if groups is None else tuple(as_names(groups))
+        members_known = names["K"] if names["K"] is not None else grouped
+        array = canonical(
+            values,
+            layout,
+            n_items=_length(names["N"]),
+            n_members=_length(members_known),
+            n_classes=_length(names["C"]),
+            logits=logits,
+        )
+        n, k, c = array.shape
+        item_names = as_names(range(n)) if names["N"] is None else names["N"]
+        member_names = tuple(as_names(range(k)) if names["K"] is None else names["K"])
+        array = checked(array, item_names, member_names, Invalid(invalid))
+        return cls(
+            array,
+            item_names,
+            member_names,
+            tuple(as_names(range(c)) if names["C"] is None else names["C"]),
+            grouped,
+        ).named()
+
+    def named(self) -> Predictions:
+        """Itself, if names are unique and as many as the axes are long."""
+        n, k, c = self.probabilities.shape
+        for what, names, length in (
+            ("items", self.items, n),
+            ("members", self.members, k),
+            ("classes", self.classes, c),
+            ("groups", self.groups, k),
+        ):
+            if names is None:
+                continue
+            if len(names) != length:
+                raise InputError(
+                    f"predictions of shape {self.probabilities.shape} need {length} {what},"
+                    f" but got {len(names)}",
+                    "give one name per entry",
+                )
+            if what != "groups":
+                check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(N, K, C)."""
+        n, k, c = self.probabilities.shape
+        return n, k, c
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def take(self, positions: npt.ArrayLike) -> Predictions:
+        """The items at these positions (or where a mask is true), in this order."""
+        chosen = np.asarray(positions)
+        return replace(self, probabilities=self.probabilities[chosen], items=self.items[chosen])
+
+    def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
+        """The same predictions with items in the given order; both must hold the same ids."""
+        wanted = as_names(items)
+        if len(wanted) == len(self.items) and bool((wanted == self.items).all()):
+            return self
+        return self.take(match(wanted, self.items, "predictions", against))
+
+    def order_classes(self, classes: Sequence[str]) -> Predictions:
+        """The same predictions with classes in the given order; both must hold the same names."""
+        if tuple(classes) == self.classes:
+            return self
+        if sorted(classes) != sorted(self.classes):
+            raise InputError(
+                f"predictions must be about the classes {', '.join(map(repr, classes))}, but are"
+                f" about {', '.join(map(repr, self.classes))}",
+                "rename the classes, or declare them with --classes",
+            )
+        order = [self.classes.index(name) for name in classes]
+        return replace(self, probabilities=self.probabilities[:, :, order], classes=tuple(classes))
+
+    def select(self, members: Iterable[str]) -> Predictions:
+        """The named members, in this order."""
+        names = list(members)
+        unknown = [name for name in names if name not in self.members]
+        if unknown:
+            raise InputError(
+                f"members must be among {examples(self.members, 10)}, but {examples(unknown)}"
+                f" {'is' if len(unknown) == 1 else 'are'} not",
+                "check the spelling",
+            )
+        chosen = [self.members.index(name) for name in names]
+        return replace(
+            self,
+            probabilities=self.probabilities[:, chosen],
+            members=tuple(names),
+            groups=None if self.groups is None else tuple(self.groups[k] for k in chosen),
+        )
+
+    @cached_property
+    def uniform(self) -> npt.NDArray[np.float64]:
+        """The plain mean of the members [N, C]."""
+        mean: npt.NDArray[np.float64] = self.probabilities.mean(axis=1, dtype=np.float64)
+        return mean
+
+
+def checked(
+    array: Array, items: Strings, members: Sequence[str], policy: Invalid, where: str = ""
+) -> Array:
+    """[N, K, C] with rows that sum to one; anything that is no probability is refused."""
+    rounded = False
+    for start in range(0, len(array), _BLOCK):
+        block = array[start : start + _BLOCK]
+        total: Array = block.sum(axis=2)
+        finite: Array = np.isfinite(total)
+        if not finite.all():
+            raise _bad("finite", block, ~finite, start, items, members, where)
+        if block.min() < 0:
+            raise _bad("not negative", block, (block < 0).any(axis=2), start, items, members, where)
+        if (total == 0).any():
+            raise _bad("not all zero", block, total == 0, start, items, members, where)
+        off = np.abs(total - 1)
+        if policy is Invalid.ERROR and off.max() > TOLERANCE:
+            rule = f"summing to 1 (within {TOLERANCE:g})"
+            raise _bad(rule, block, off > TOLERANCE, start, items, members, where)
+        rounded = rounded or bool(off.max() > 1e-6)
+    if not rounded:
+        return array
+    normalized: Array = array / array.sum(axis=2, keepdims=True)
+    return normalized
+
+
+def _bad(
+    rule: str,
+    block: Array,
+    bad: npt.NDArray[np.bool_],
+    start: int,
+    items: Strings,
+    members: Sequence[str],
+    where: str,
+) -> InputError:
+    n, k = (int(i[0]) for i in np.nonzero(bad))
+    shown = ", ".join(f"{value:g}" for value in block[n, k].tolist())
+    hint = "correct the predictions"
+    if rule.startswith("summing"):
+        hint += ", or divide by the sum with invalid='normalize' (--normalize), or say that they"
+        hint += " are logits with logits=True (--logits)"
+    return InputError(
+        f"probabilities must be {rule}, but item {str(items[start + n])!r} of member"
+        f" {members[k]!r}{where} has ({shown})",
+        hint,
+    )
+
+
+def _length(names: Sequence[str] | Strings | None) -> int | None:
+    return None if names is None else len(names)

@@ -1,0 +1,114 @@
+"""One predictions table from one file per model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit.errors import InputError
+from edokit.files import number_column, read_table, parquet_columns
+from edokit.ids import as_names, check_unique, match
+from edokit.predictions.core import Invalid, Predictions, checked
+from edokit.predictions.model_file import item_column, read_model_file
+from edokit.predictions.shapes import canonical
+from edokit.predictions.storage import read_predictions
+
+
+def join_models(
+    files: Sequence[str | Path],
+    *,
+    names: Sequence[str | None] | None = None,
+    groups: Sequence[str | None] | None = None,
+    logits: bool = False,
+    invalid: str = "error",
+    positive: str | None = None,
+    negative: str | None = None,
+) -> Predictions:
+    """The members of all files side by side, items matched by id to the first file.
+
+    A table with ``item`` and ``p_<class>`` columns is one member, named like the file or by
+    ``names``; an .npz, or a Parquet file with a ``member`` column, brings all its members.
+    With ``positive`` (the class's name) each column of a table but ``item`` is a member, and its
+    numbers are probabilities of that class.
+    """
+    if not files:
+        raise InputError("at least one file must be joined, but got none", "name the files")
+    parts: list[Predictions] = []
+    for position, file in enumerate(files):
+        name = names[position] if names else None
+        group = groups[position] if groups else None
+        if positive is None:
+            part = _read_part(Path(file), name, logits, invalid)
+        else:
+            part = _positive_columns(Path(file), negative, positive, logits, invalid)
+        if group is not None:
+            part = replace(part, groups=(group,) * len(part.members))
+        parts.append(part)
+    return _side_by_side(parts, files)
+
+
+def _read_part(path: Path, name: str | None, logits: bool, invalid: str) -> Predictions:
+    if path.suffix == ".npz" or path.is_dir() or "member" in parquet_columns(path):
+        part = read_predictions(path, invalid=invalid)
+        if name is None:
+            return part
+        if len(part.members) > 1:
+            raise InputError(
+                f"a name is given to one member, but {path} holds {len(part.members)}",
+                "leave the name out",
+            )
+        return replace(part, members=(name,))
+    model = read_model_file(path, logits=logits, invalid=invalid)
+    return Predictions(
+        model.probabilities[:, None, :], model.items, (name or path.stem,), model.classes
+    )
+
+
+def _positive_columns(
+    path: Path, negative: str | None, positive: str, logits: bool, invalid: str
+) -> Predictions:
+    table = read_table(path, numbers=lambda column: column != "item")
+    items = item_column(table, path)
+    members = [column for column in table.column_names if column != "item"]
+    if not members:
+        raise InputError(
+            f"{path} must have a column per member beside 'item', but has none",
+            "name each column like its member",
+        )
+    values: Any = np.column_stack([number_column(table, column, str(path)) for column in members])
+    array = canonical(values, "NK", logits=logits)
+    array = checked(array, items, members, Invalid(invalid), f" in {path}")
+    other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
+    return Predictions(array, items, tuple(members), (other, positive))
+
+
+def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> Predictions:
+    first = parts[0]
+    aligned = [first]
+    for part, file in zip(parts[1:], files[1:], strict=True):
+        where = match(first.items, part.items, str(file), str(files[0]))
+        try:
+            aligned.append(part.take(where).order_classes(first.classes))
+        except InputError as error:
+            raise InputError(
+                f"all files must be about the classes of {files[0]}"
+                f" ({', '.join(map(repr, first.classes))}), but {file} is about"
+                f" {', '.join(map(repr, part.classes))}",
+                "rename its p_<class> columns",
+            ) from error
+    members = tuple(name for part in aligned for name in part.members)
+    check_unique(
+        as_names(members), "names of members", "rename one with NAME=FILE on the command line"
+    )
+    groups: tuple[str, ...] | None = None
+    if any(part.groups is not None for part in aligned):
+        groups = tuple(
+            group for part in aligned for group in (part.groups or ("",) * len(part.members))
+        )
+    dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
+    values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
+    return Predictions(values, first.items, members, first.classes, groups).named()
