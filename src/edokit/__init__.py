@@ -1,1 +1,45 @@
-"""x"""
+"""EDO: learning from people who disagree.
+
+The names below are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from edokit._version import __version__
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
+    from edokit.datasets import read_annotations, simulate
+    from edokit.predictions import Predictions, read_predictions, write_predictions
+
+_HOME = {
+    "Annotations": "edokit.annotations",
+    "Predictions": "edokit.predictions",
+    "read_annotations": "edokit.datasets",
+    "read_predictions": "edokit.predictions",
+    "simulate": "edokit.datasets",
+    "write_predictions": "edokit.predictions",
+}
+
+__all__ = [
+    "Annotations",
+    "Predictions",
+    "__version__",
+    "read_annotations",
+    "read_predictions",
+    "simulate",
+    "write_predictions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'edokit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

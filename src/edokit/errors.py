@@ -11,7 +11,7 @@ class EDOError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = _one_line(message)
         self.hint = _one_line(hint)
-        super().__init__(f"{self.message} ({self.hint})" if self.hint else self.message)
+        super().__init__(f"{self.message}; {self.hint}" if self.hint else self.message)
 
     def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
         return type(self), (self.message, self.hint)

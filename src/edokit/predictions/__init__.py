@@ -1,6 +1,7 @@
 """What K members say about N items: probabilities [N, K, C], checked and named."""
 
 from edokit.predictions.core import Invalid, Predictions
+from edokit.predictions.describe import describe_predictions
 from edokit.predictions.join import join_models
 from edokit.predictions.model_file import ModelFile, read_model_file
 from edokit.predictions.shapes import Layout
@@ -11,6 +12,7 @@ __all__ = [
     "Layout",
     "ModelFile",
     "Predictions",
+    "describe_predictions",
     "join_models",
     "read_model_file",
     "read_predictions",

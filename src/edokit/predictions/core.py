@@ -163,6 +163,13 @@ class Predictions:
             groups=None if self.groups is None else tuple(self.groups[k] for k in chosen),
         )
 
+    def grouped(self, groups: Mapping[str, str]) -> Predictions:
+        """The same predictions with these members in these groups; others keep theirs."""
+        self.select(groups)
+        old = self.groups or ("",) * len(self.members)
+        new = (groups.get(name, group) for name, group in zip(self.members, old, strict=True))
+        return replace(self, groups=tuple(new))
+
     @cached_property
     def uniform(self) -> npt.NDArray[np.float64]:
         """The plain mean of the members [N, C]."""
@@ -182,7 +189,8 @@ def checked(
         if not finite.all():
             raise _bad("finite", block, ~finite, start, items, members, where)
         if block.min() < 0:
-            raise _bad("not negative", block, (block < 0).any(axis=2), start, items, members, where)
+            negative: Array = (block < 0).any(axis=2)
+            raise _bad("not negative", block, negative, start, items, members, where)
         if (total == 0).any():
             raise _bad("not all zero", block, total == 0, start, items, members, where)
         off = np.abs(total - 1)

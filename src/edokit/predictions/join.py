@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edokit.errors import InputError
-from edokit.files import number_column, read_table, parquet_columns
+from edokit.files import number_column, parquet_columns, read_table
 from edokit.ids import as_names, check_unique, match
 from edokit.predictions.core import Invalid, Predictions, checked
 from edokit.predictions.model_file import item_column, read_model_file

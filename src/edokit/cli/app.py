@@ -1,0 +1,104 @@
+"""The commands put together, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from typing import Annotated
+
+import click
+import typer
+
+from edokit._version import __version__
+from edokit.cli import (
+    data_convert,
+    data_get,
+    data_info,
+    data_split,
+    demo,
+    evaluate,
+    predictions_info,
+    predictions_join,
+)
+from edokit.errors import EDOError
+
+USAGE = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="edo",
+    help="Learn from people who disagree.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data = typer.Typer(help="See, convert, split and obtain data.", no_args_is_help=True)
+predictions = typer.Typer(help="Join and inspect predictions.", no_args_is_help=True)
+
+app.command("demo")(demo.demo)
+app.command("evaluate")(evaluate.evaluate)
+data.command("info")(data_info.info)
+data.command("convert")(data_convert.convert)
+data.command("split")(data_split.split)
+data.command("get")(data_get.get)
+predictions.command("join")(predictions_join.join)
+predictions.command("info")(predictions_info.info)
+app.add_typer(data, name="data")
+app.add_typer(predictions, name="predictions")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the code an error arose.")
+    ] = False,
+) -> None:
+    """Learn from people who disagree."""
+
+
+def main() -> None:
+    """Run the command line: exit 0, or 2 with one line on what is wrong and what to do."""
+    debug = "--debug" in sys.argv[1:]
+    warnings.showwarning = _note
+    try:
+        code = app(standalone_mode=False)
+    except EDOError as error:
+        _fail(str(error), debug)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "edo"
+        _fail(f"{error.format_message()} See `{where} --help`.", debug)
+    except click.ClickException as error:
+        _fail(error.format_message(), debug)
+    except (KeyboardInterrupt, click.Abort):
+        typer.echo("edo: interrupted", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    except MemoryError:
+        _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
+    except BrokenPipeError:
+        # The reader of our output went away (`edo … | head`); that is no error of ours.
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _fail(line: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    typer.echo("edo: " + " ".join(line.split()), err=True)
+    raise SystemExit(USAGE)
+
+
+def _note(message: Warning | str, category: type[Warning], *where: object) -> None:
+    """A warning is one line on stderr, too."""
+    typer.echo(f"note: {message}", err=True)

@@ -1,0 +1,49 @@
+"""`edo data convert`: any source becomes a long table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+
+
+def convert(
+    source: options.Source,
+    out: Annotated[
+        Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .jsonl.", show_default=False)
+    ],
+    split: options.Split = None,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    format: options.Format = None,
+    control: options.Control = None,
+    multi_choice: options.MultiChoice = None,
+    clean: options.Clean = False,
+    dialogue: options.Dialogue = None,
+    json: options.Json = False,
+) -> None:
+    """Write any source as one row per annotation: item, annotator, label and what else is known."""
+    from edokit.files import write_table
+
+    people = options.annotations(
+        source,
+        column=column,
+        split=split,
+        classes=classes,
+        duplicates=duplicates,
+        format=format,
+        control=control,
+        multi_choice=multi_choice,
+        clean=clean,
+        dialogue=dialogue,
+    )
+    write_table(people.to_table(), out)
+    console.done(
+        {"out": str(out), "items": len(people.items), "annotations": len(people)},
+        f"{out}: {len(people)} annotations of {len(people.items)} items",
+        json,
+    )

@@ -1,0 +1,64 @@
+"""`edo data split`: train, dev and test parts of a source without splits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+from edokit.errors import InputError
+
+
+def split(
+    source: options.Source,
+    out: Annotated[
+        Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .jsonl.", show_default=False)
+    ],
+    shares: Annotated[
+        str, typer.Option(help="Names and shares of the splits.")
+    ] = "train=0.7,dev=0.15,test=0.15",
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    format: options.Format = None,
+    control: options.Control = None,
+    multi_choice: options.MultiChoice = None,
+    json: options.Json = False,
+) -> None:
+    """Split by item, alike in hard labels, near-duplicate texts kept on one side."""
+    from edokit.datasets import describe, split_items
+    from edokit.files import write_table
+
+    people = options.annotations(
+        source,
+        column=column,
+        classes=classes,
+        duplicates=duplicates,
+        format=format,
+        control=control,
+        multi_choice=multi_choice,
+    )
+    parted = split_items(people, _shares(shares), seed=seed)
+    write_table(parted.to_table(), out)
+    result = describe(parted)
+    if json:
+        console.print_json({"out": str(out), **result})
+        return
+    console.print_described(str(out), result)
+
+
+def _shares(text: str) -> dict[str, float]:
+    shares = {}
+    for part in text.split(","):
+        name, _, share = part.strip().partition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError as error:
+            raise InputError(
+                f"--shares must be NAME=SHARE parts separated by commas, but got {part!r}",
+                "write --shares train=0.8,dev=0.1,test=0.1",
+            ) from error
+    return shares

@@ -1,0 +1,89 @@
+"""`edo evaluate`: all metrics of one file of probabilities, with intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+
+
+def evaluate(
+    probabilities: Annotated[
+        Path,
+        typer.Option(help="A table with item and p_<class> columns.", show_default=False),
+    ],
+    annotations: Annotated[
+        Path, typer.Option(help="What the people said (any source).", show_default=False)
+    ],
+    split: options.Split = None,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    format: options.Format = None,
+    control: options.Control = None,
+    multi_choice: options.MultiChoice = None,
+    ties: Annotated[
+        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
+    ] = "first",
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide probabilities by their sum.")
+    ] = False,
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap samples; 0 for none.")] = 1000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of random ties.")] = 0,
+    json: options.Json = False,
+) -> None:
+    """Compare probabilities with people's answers: F1, CE, MD, BS and more, with intervals."""
+    from edokit.metrics import evaluate_file
+    from edokit.predictions import read_model_file
+
+    people = options.annotations(
+        annotations,
+        column=column,
+        split=split,
+        classes=classes,
+        duplicates=duplicates,
+        format=format,
+        control=control,
+        multi_choice=multi_choice,
+    )
+    model = read_model_file(probabilities, invalid="normalize" if normalize else "error")
+    result = evaluate_file(model, people, ties=ties, samples=bootstrap, level=level, seed=seed)
+    if json:
+        console.print_json(result)
+        return
+    intervals = result.get("intervals", {})
+    rows = [
+        [label, _number(result[key]), _interval(intervals.get(key))]
+        for key, label in LABELS.items()
+        if key in result
+    ]
+    console.print_table(
+        f"{probabilities.name}: {result['items']} items",
+        ["metric", "value", f"{level:.0%} interval"],
+        rows,
+        [f"The best possible CE on these answers is {_number(result['ce_floor'])}."],
+    )
+
+
+LABELS = {
+    "f1": "micro-F1 ↑",
+    "macro_f1": "macro-F1 ↑",
+    "ce": "cross-entropy ↓",
+    "md": "Manhattan distance ↓",
+    "bs": "Brier score ↓",
+    "jsd": "Jensen–Shannon divergence ↓",
+    "ece": "calibration error ↓",
+    "entropy_correlation": "entropy correlation ↑",
+}
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _interval(bounds: list[float] | None) -> str:
+    return "" if bounds is None else f"{_number(bounds[0])} … {_number(bounds[1])}"

@@ -1,0 +1,113 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edokit.errors import InputError
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="A table (CSV, TSV, Parquet, JSONL), a LeWiDi JSON or a folder of its splits, a Label"
+        " Studio or Argilla export.",
+        show_default=False,
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."
+    ),
+]
+Split = Annotated[str | None, typer.Option(help="Only this split, e.g. dev.")]
+Classes = Annotated[
+    str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,maybe,yes.")
+]
+Duplicates = Annotated[
+    str | None,
+    typer.Option(help="The same annotator twice on an item: error, first or all."),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="What the source is, if it can't be told: lewidi, table, label-studio, argilla.",
+    ),
+]
+Control = Annotated[
+    str | None, typer.Option(help="Label Studio: the labelling control. Argilla: the question.")
+]
+MultiChoice = Annotated[
+    str | None,
+    typer.Option(help="Several choices in one annotation: error, first, split or join."),
+]
+
+Clean = Annotated[
+    bool,
+    typer.Option("--clean", help="Clean texts as the paper does (markup, URLs, mentions, …)."),
+]
+Dialogue = Annotated[
+    str | None, typer.Option(help="ConvAbuse: which turns make the text, in which order.")
+]
+
+
+def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
+    """``["item=id"]`` as ``{"item": "id"}``."""
+    result = {}
+    for pair in given or []:
+        left, equals, right = pair.partition("=")
+        if not (left and equals and right):
+            raise InputError(
+                f"{option} must be written {form}, but got {pair!r}", f"write {option} {form}"
+            )
+        result[left] = right
+    return result
+
+
+def named_file(text: str) -> tuple[str | None, Path]:
+    """``"NAME=FILE"`` or ``"FILE"`` as name and path; a file whose name has a = in it is a file."""
+    name, equals, file = text.partition("=")
+    if equals and name and file and not Path(text).exists():
+        return name, Path(file)
+    return None, Path(text)
+
+
+def names(text: str | None) -> list[str] | None:
+    """``"no, yes"`` as ``["no", "yes"]``."""
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def annotations(
+    source: Path,
+    *,
+    column: list[str] | None = None,
+    split: str | None = None,
+    classes: str | None = None,
+    duplicates: str | None = None,
+    format: str | None = None,
+    control: str | None = None,
+    multi_choice: str | None = None,
+    **more: Any,
+) -> Annotations:
+    """Read what the shared options describe."""
+    from edokit.datasets import read_annotations
+
+    return read_annotations(
+        source,
+        columns=pairs(column, "--column", "ROLE=NAME"),
+        split=split,
+        classes=names(classes),
+        duplicates=duplicates,
+        format=format,
+        control=control,
+        multi_choice=multi_choice,
+        **more,
+    )

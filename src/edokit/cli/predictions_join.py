@@ -1,0 +1,64 @@
+"""`edo predictions join`: one predictions file from one file per model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+
+
+def join(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]FILE...",
+            help="One CSV, Parquet, JSONL or npz per model; the name defaults to the file's.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The predictions: .npz or .parquet.")],
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="NAME=GROUP", help="The recipe of a member (repeatable)."),
+    ] = None,
+    logits: Annotated[
+        bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")
+    ] = False,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide probabilities by their sum.")
+    ] = False,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables hold one column per member: the probability of this class of two."
+        ),
+    ] = None,
+    negative: Annotated[
+        str | None, typer.Option(help="Name of the other class, with --positive.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Put one file per model side by side, items matched by id."""
+    from edokit.predictions import join_models, write_predictions
+
+    pairs = [options.named_file(file) for file in files]
+    joined = join_models(
+        [path for _, path in pairs],
+        names=[name for name, _ in pairs],
+        logits=logits,
+        invalid="normalize" if normalize else "error",
+        positive=positive,
+        negative=negative,
+    )
+    if group:
+        joined = joined.grouped(options.pairs(group, "--group", "NAME=GROUP"))
+    write_predictions(joined, out)
+    n, k, c = joined.shape
+    console.done(
+        {"out": str(out), "items": n, "members": list(joined.members), "classes": c},
+        f"{out}: {n} items, {k} members, {c} classes",
+        json,
+    )
