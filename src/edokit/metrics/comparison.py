@@ -1,0 +1,75 @@
+"""Is one method better than another, or luckier? A paired test over the items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.errors import InputError
+from edokit.metrics import _checks
+from edokit.metrics._checks import Floats
+from edokit.metrics.intervals import blocks, quantiles, resamples
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two methods on the same items."""
+
+    difference: float
+    """Mean of a less mean of b: below 0, a has the lower loss."""
+    low: float
+    """Lower end of the difference's bootstrap interval."""
+    high: float
+    """Upper end of the difference's bootstrap interval."""
+    p_value: float
+    """How often chance alone makes a difference as large, in either direction."""
+    n: int
+    """How many items."""
+
+
+def paired_test(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    samples: int = 10_000,
+    level: float = 0.95,
+    seed: int | np.random.Generator = 0,
+) -> PairedTest:
+    """Compare per-item losses a and b [N] of two methods on the same items in the same order.
+
+    The interval is a percentile bootstrap over items. The p-value is that of a sign-flip
+    permutation test, (1 + as extreme) / (1 + samples), so it is never 0.
+    """
+    first, second = _checks.losses("a", a), _checks.losses("b", b)
+    if len(first) != len(second):
+        raise InputError(
+            "a and b must hold the losses of the same items, but got "
+            f"{len(first)} and {len(second)}",
+            "match the items of the two methods by id",
+        )
+    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
+    rng = _checks.generator(seed)
+    gaps = first - second
+    means = [counts @ gaps / len(gaps) for counts in resamples(len(gaps), samples, rng)]
+    low, high = quantiles(np.concatenate(means), level)
+    return PairedTest(
+        difference=float(gaps.mean()),
+        low=low,
+        high=high,
+        p_value=_sign_flip(gaps, samples, rng),
+        n=len(gaps),
+    )
+
+
+def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> float:
+    items, total = len(gaps), gaps.sum()
+    # Sums that are equal on paper differ by rounding, and must count as equally extreme.
+    extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum()
+    hits = 0
+    for rows in blocks(items, samples):
+        bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
+        flipped = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items).astype(np.float64)
+        hits += int((np.abs(total - 2 * (flipped @ gaps)) >= extreme).sum())
+    return (1 + hits) / (1 + samples)

@@ -1,0 +1,74 @@
+"""Every metric of one set of predictions, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.errors import InputError, one_of
+from edokit.metrics import _checks, calibration, scores
+from edokit.metrics._checks import Floats, Ints
+from edokit.metrics.ranks import spearman
+
+METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")
+"""The names of the metrics, in the order of every table."""
+
+# Metrics that are plain means of one value per item.
+ITEM_VALUES: dict[str, Callable[[Floats, Floats, Ints], Floats]] = {
+    "f1": lambda p, q, y: scores.right(p, y),
+    "ce": lambda p, q, y: scores.cross_entropy(p, q),
+    "md": lambda p, q, y: scores.manhattan(p, q),
+    "bs": lambda p, q, y: scores.brier(p, q),
+    "jsd": lambda p, q, y: scores.jensen_shannon(p, q),
+}
+
+
+def evaluate(
+    p: npt.ArrayLike,
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    metrics: Iterable[str] = METRICS,
+    bins: int = 10,
+    binning: str = "width",
+) -> dict[str, float | None]:
+    """The metrics of predicted probabilities p [N, C] by name.
+
+    q are soft labels [N, C], y hard labels [N] (class codes). ``entropy_correlation`` is None
+    where it is undefined. ``bins`` and ``binning`` are those of `reliability_curve`.
+    """
+    names = checked_names(metrics)
+    predicted, soft, hard = _checks.triple(p, q, y)
+    return values(names, predicted, soft, hard, *calibration.checked_bins(bins, binning))
+
+
+def values(
+    names: Iterable[str], p: Floats, q: Floats, y: Ints, bins: int, binning: str
+) -> dict[str, float | None]:
+    """`evaluate` on checked arguments."""
+    found: dict[str, float | None] = {}
+    for name in names:
+        if name == "macro_f1":
+            hits, members = scores.macro_parts(p, y)
+            found[name] = float(scores.macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+        elif name == "entropy_correlation":
+            found[name] = spearman(scores.rounded_entropy(p), scores.rounded_entropy(q))
+        elif name == "ece":
+            found[name] = calibration.curve(p, q, bins, binning).ece
+        else:
+            found[name] = float(np.mean(ITEM_VALUES[name](p, q, y)))
+    return found
+
+
+def checked_names(metrics: Iterable[str]) -> list[str]:
+    """The names of metrics, each known."""
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not names:
+        raise InputError(
+            "metrics must name at least one metric, but it is empty", 'choose metrics=["ce"]'
+        )
+    for name in names:
+        one_of("metrics", name, METRICS)
+    return names

@@ -1,0 +1,54 @@
+"""Named probabilities against people's answers: everything `edo evaluate` tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edokit.annotations import Annotations
+from edokit.metrics.annotators import annotator_errors
+from edokit.metrics.evaluation import evaluate
+from edokit.metrics.intervals import bootstrap
+from edokit.metrics.scores import entropy
+from edokit.predictions import ModelFile, Predictions
+
+
+def judge(
+    model: ModelFile,
+    annotations: Annotations,
+    *,
+    ties: str = "first",
+    samples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """All metrics by name, with ``intervals`` [low, high], the best possible CE (``ce_floor``)
+    and the error on each annotator's own labels (``annotators``)."""
+    named = Predictions(model.probabilities[:, None], model.items, ("model",), model.classes)
+    named = named.align(annotations.items).order_classes(annotations.classes)
+    p, q = named.probabilities[:, 0], annotations.soft_labels
+    y = annotations.hard_labels(ties=ties, seed=seed)
+    result: dict[str, Any] = {
+        "items": len(q),
+        **evaluate(p, q, y),
+        "ce_floor": entropy(q),
+        "level": level,
+    }
+    if samples:
+        found = bootstrap(p, q, y, samples=samples, level=level, seed=seed)
+        result["intervals"] = {name: [i.low, i.high] for name, i in found.items()}
+    errors = annotator_errors(
+        p,
+        annotations.item_codes,
+        annotations.annotator_codes,
+        annotations.answers,
+    )
+    result["annotators"] = [
+        {
+            "annotator": str(annotations.annotators[a]),
+            "n": int(n),
+            "ce": float(ce),
+            "error": float(e),
+        }
+        for a, n, ce, e in zip(errors.annotator, errors.n, errors.ce, errors.error, strict=True)
+    ]
+    return result

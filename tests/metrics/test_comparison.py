@@ -1,0 +1,129 @@
+"""The paired test: right level without a difference, power with one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from edokit import metrics
+from edokit.errors import InputError
+from edokit.metrics import intervals
+
+
+def two_methods(items: int, seed: int, gain: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Skewed losses of two methods that share the difficulty of the items."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.exponential(size=items)
+    return difficulty + rng.exponential(size=items), difficulty + rng.exponential(size=items) + gain
+
+
+def test_the_p_value_is_the_exact_one_of_all_sign_flips() -> None:
+    a, b = two_methods(9, seed=4, gain=0.6)
+    exact = stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    found = metrics.paired_test(a, b, samples=20_000)
+    assert 0.01 < exact < 0.5
+    assert found.p_value == pytest.approx(exact, abs=0.015)
+    assert found.difference == pytest.approx(np.mean(a) - np.mean(b))
+    assert found.n == 9
+
+
+def test_without_a_difference_it_rejects_as_rarely_as_it_says() -> None:
+    tries = 300
+    p_values = np.array(
+        [
+            metrics.paired_test(*two_methods(40, seed), samples=199, seed=seed).p_value
+            for seed in range(tries)
+        ]
+    )
+    for level in (0.05, 0.2):
+        rejected = np.mean(p_values <= level)
+        margin = 4 * np.sqrt(level * (1 - level) / tries)
+        assert level - margin <= rejected <= level + margin
+        assert rejected > 0
+
+
+def test_its_interval_covers_the_true_difference() -> None:
+    tries = 200
+    covered = 0
+    for seed in range(tries):
+        a, b = two_methods(80, seed, gain=0.3)
+        found = metrics.paired_test(a, b, samples=199, level=0.9, seed=seed)
+        covered += found.low <= -0.3 <= found.high
+    assert 0.82 <= covered / tries <= 0.97
+
+
+def test_a_clear_difference_is_found() -> None:
+    found = metrics.paired_test(*two_methods(200, seed=0, gain=0.6), samples=2000)
+    assert found.difference < 0
+    assert found.high < 0
+    assert found.p_value < 0.01
+
+
+def test_pairing_finds_what_unpaired_methods_would_miss() -> None:
+    rng = np.random.default_rng(0)
+    difficulty = rng.exponential(size=100) * 10
+    a, b = difficulty + rng.normal(size=100), difficulty + rng.normal(size=100) + 1
+    assert stats.ttest_ind(a, b).pvalue > 0.05
+    assert metrics.paired_test(a, b, samples=999).p_value < 0.01
+
+
+def test_exchanging_the_methods_mirrors_the_result() -> None:
+    a, b = two_methods(50, seed=1, gain=0.2)
+    one, other = metrics.paired_test(a, b, samples=500), metrics.paired_test(b, a, samples=500)
+    assert other.difference == pytest.approx(-one.difference)
+    assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
+    assert other.p_value == one.p_value
+
+
+def test_equal_methods_are_never_told_apart() -> None:
+    a, _ = two_methods(20, seed=0)
+    found = metrics.paired_test(a, a, samples=100)
+    assert found == metrics.PairedTest(difference=0.0, low=0.0, high=0.0, p_value=1.0, n=20)
+
+
+def test_one_item_proves_nothing() -> None:
+    assert metrics.paired_test([0.1], [5.0], samples=100).p_value == 1
+
+
+def test_chance_is_never_ruled_out() -> None:
+    found = metrics.paired_test(np.zeros(300), np.ones(300), samples=99)
+    assert found.p_value == 1 / 100
+
+
+def test_equal_sums_count_as_equally_extreme_despite_rounding() -> None:
+    gaps = np.array([0.1, 0.2, -0.3, 0.1])  # total 0.1 on paper; every sum of signs is ≥ 0.1
+    assert metrics.paired_test(gaps, np.zeros(4), samples=500).p_value == 1
+
+
+def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = two_methods(16, seed=2, gain=0.4)
+    whole = metrics.paired_test(a, b, samples=5000, seed=7)
+    assert whole == metrics.paired_test(a, b, samples=5000, seed=7)
+    assert whole != metrics.paired_test(a, b, samples=5000, seed=8)
+    monkeypatch.setattr(intervals, "BLOCK", 1000)
+    parts = metrics.paired_test(a, b, samples=5000, seed=7)
+    assert parts.p_value == pytest.approx(whole.p_value, abs=0.03)
+    assert parts.low == pytest.approx(whole.low, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "message"),
+    [
+        ([1.0, 2.0], [1.0], {}, "same items, but got 2 and 1"),
+        ([], [], {}, "at least one item"),
+        ([1.0, np.nan], [1.0, 2.0], {}, r"a must be finite, but a\[1\] is nan"),
+        ([[1.0]], [1.0], {}, r"a must have the shape \[N\], but got \[1, 1\]"),
+        ([1.0], ["x"], {}, "b must hold numbers"),
+        ([1.0], [1.0], {"samples": 0}, "samples must be"),
+        ([1.0], [1.0], {"level": 1.0}, "level must lie"),
+    ],
+)
+def test_bad_losses_are_refused(
+    a: list[float], b: list[float], options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        metrics.paired_test(a, b, **options)
+    assert refused.value.hint

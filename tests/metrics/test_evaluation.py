@@ -1,0 +1,90 @@
+"""All metrics in one call, and known points of the real data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from metric_cases import Array, Problem, problems, simulated
+
+from edokit import metrics
+from edokit.errors import InputError
+
+
+@given(problems())
+def test_evaluate_gives_what_each_metric_gives(problem: Problem) -> None:
+    p, q, y = problem
+    assert metrics.evaluate(p, q, y) == {
+        "f1": metrics.f1(p, y),
+        "macro_f1": metrics.macro_f1(p, y),
+        "ce": metrics.ce(p, q),
+        "md": metrics.md(p, q),
+        "bs": metrics.bs(p, q),
+        "jsd": metrics.jsd(p, q),
+        "entropy_correlation": metrics.entropy_correlation(p, q),
+        "ece": metrics.ece(p, q),
+    }
+
+
+def test_every_value_is_a_plain_number_that_json_can_write() -> None:
+    for items in (1, 20):
+        values = metrics.evaluate(*simulated(items, 3))
+        assert json.loads(json.dumps(values, allow_nan=False)) == values
+        assert list(values) == list(metrics.METRICS)
+
+
+def test_the_bins_of_the_ece_can_be_chosen() -> None:
+    p, q, y = simulated(100, 2)
+    assert metrics.evaluate(p, q, y, bins=4, binning="mass")["ece"] == metrics.ece(p, q, 4, "mass")
+
+
+def test_only_the_named_metrics_are_computed() -> None:
+    case = simulated(10, 2)
+    assert list(metrics.evaluate(*case, metrics=["md", "ce", "md"])) == ["md", "ce"]
+    assert list(metrics.evaluate(*case, metrics="bs")) == ["bs"]
+    with pytest.raises(InputError, match=r"metrics must be one of 'f1'.* but got 'accuracy'"):
+        metrics.evaluate(*case, metrics=["ce", "accuracy"])
+    with pytest.raises(InputError, match="at least one metric"):
+        metrics.evaluate(*case, metrics=[])
+
+
+def test_mismatched_arrays_are_refused() -> None:
+    p, q, y = simulated(10, 2)
+    with pytest.raises(InputError, match="same shape"):
+        metrics.evaluate(p, q[:9], y)
+    with pytest.raises(InputError, match=r"y must have the shape \[10\]"):
+        metrics.evaluate(p, q, y[:9])
+
+
+def read_split(folder: Path, name: str, split: str) -> tuple[Array, np.ndarray]:
+    """Published soft labels (rounded to two decimals) and hard labels of a LeWiDi split."""
+    rows = json.loads((folder / name / f"{name}_{split}.json").read_text("utf-8")).values()
+    soft = [[float(row["soft_label"][label]) for label in ("0", "1")] for row in rows]
+    return np.array(soft), np.array([int(row["hard_label"]) for row in rows])
+
+
+@pytest.mark.lewidi
+@pytest.mark.parametrize(
+    ("name", "best_ce", "constant_ce", "constant_f1"),
+    [
+        ("ArMIS", 0.232, 0.684, 0.572),
+        ("ConvAbuse", 0.086, 0.453, 0.821),
+        ("HS-Brexit", 0.181, 0.388, 0.893),
+        ("MD-Agreement", 0.337, 0.653, 0.667),
+    ],
+)
+def test_reference_points_of_the_real_test_sets(
+    lewidi: Path, name: str, best_ce: float, constant_ce: float, constant_f1: float
+) -> None:
+    train, _ = read_split(lewidi, name, "train")
+    q, y = read_split(lewidi, name, "test")
+    always_the_mean = np.tile(train.mean(axis=0), (len(q), 1))
+    constant = metrics.evaluate(always_the_mean, q, y)
+    assert metrics.entropy(q) == pytest.approx(best_ce, abs=5e-4)
+    assert metrics.ce(q, q) == pytest.approx(best_ce, abs=5e-4)
+    assert constant["ce"] == pytest.approx(constant_ce, abs=5e-4)
+    assert constant["f1"] == pytest.approx(constant_f1, abs=5e-4)
+    assert constant["entropy_correlation"] is None

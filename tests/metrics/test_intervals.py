@@ -1,0 +1,197 @@
+"""Bootstrap intervals: exact where they can be, and right as often as they say."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from metric_cases import Problem, simulated
+
+from edokit import metrics
+from edokit.errors import InputError
+from edokit.metrics import intervals
+from edokit.metrics.calibration import gap_parts
+
+POPULATION = simulated(200_000, 3, seed=99)
+TRUTH = metrics.evaluate(*POPULATION)
+
+
+def drawn_from(population: Problem, items: int, seed: int) -> Problem:
+    chosen = np.random.default_rng(seed).integers(len(population.y), size=items)
+    return Problem(*(part[chosen] for part in population))
+
+
+def test_the_estimate_is_that_of_evaluate() -> None:
+    case = simulated(80, 3)
+    found = metrics.bootstrap(*case, samples=20)
+    assert {name: value.estimate for name, value in found.items()} == pytest.approx(
+        metrics.evaluate(*case)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in metrics.METRICS if name != "ece"])
+@pytest.mark.parametrize("classes", [2, 11])
+def test_a_resample_is_worth_its_repeated_items(name: str, classes: int) -> None:
+    case = simulated(40, classes)
+    counts = next(intervals.resamples(40, 1, np.random.default_rng(5)))[0].astype(int)
+    repeated = (np.repeat(part, counts, axis=0) for part in case)
+    found = metrics.bootstrap(*case, metrics=[name], samples=1, seed=5)[name]
+    assert found.low == found.high == pytest.approx(metrics.evaluate(*repeated)[name])
+
+
+def test_a_resampled_ece_is_that_of_its_repeated_items() -> None:
+    p, q, _ = simulated(40, 4)
+    counts = next(intervals.resamples(40, 1, np.random.default_rng(5)))[0]
+    repeated = (np.repeat(part, counts.astype(int), axis=0) for part in (p, q))
+    gaps = counts @ gap_parts(p, q, 10, "width") / 40
+    assert np.abs(gaps).sum() == pytest.approx(metrics.ece(*repeated))
+
+
+def test_resamples_draw_as_many_items_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "BLOCK", 100)
+    drawn = list(intervals.resamples(30, 11, np.random.default_rng(0)))
+    assert [len(counts) for counts in drawn] == [3, 3, 3, 2]
+    assert np.all(np.concatenate(drawn).sum(axis=1) == 30)
+    assert len({tuple(row) for row in np.concatenate(drawn)}) == 11
+
+
+def test_the_intervals_are_those_of_drawing_items_one_resample_at_a_time() -> None:
+    case = simulated(100, 3)
+    names = ["f1", "macro_f1", "ce", "jsd", "entropy_correlation"]
+    rng = np.random.default_rng(1)
+    drawn = []
+    for _ in range(1500):
+        chosen = rng.integers(100, size=100)
+        drawn.append(metrics.evaluate(*(part[chosen] for part in case), metrics=names))
+    found = metrics.bootstrap(*case, metrics=names, samples=1500)
+    for name in names:
+        low, high = np.quantile([values[name] for values in drawn], [0.025, 0.975])
+        assert found[name].low == pytest.approx(low, abs=0.12 * (high - low))
+        assert found[name].high == pytest.approx(high, abs=0.12 * (high - low))
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    tries = 150
+    covered = dict.fromkeys(metrics.METRICS, 0)
+    for seed in range(tries):
+        case = drawn_from(POPULATION, 200, seed)
+        for name, found in metrics.bootstrap(*case, samples=200, level=0.9, seed=seed).items():
+            covered[name] += found.low <= TRUTH[name] <= found.high
+    shares = {name: count / tries for name, count in covered.items()}
+    assert all(0.80 <= share <= 0.98 for share in shares.values()), shares
+
+
+def test_a_calibrated_prediction_is_rarely_called_uncalibrated() -> None:
+    tries = 100
+    starts_at_zero = 0
+    for seed in range(tries):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.ones(2), 200)
+        q = rng.multinomial(5, p) / 5
+        found = metrics.bootstrap(p, q, p.argmax(axis=1), metrics=["ece"], samples=200, seed=seed)
+        starts_at_zero += found["ece"].low == 0
+    assert starts_at_zero >= 0.85 * tries
+
+
+def test_the_interval_of_the_ece_is_mirrored_at_its_estimate() -> None:
+    p, q, y = simulated(150, 2)
+    counts = np.concatenate(list(intervals.resamples(150, 300, np.random.default_rng(5))))
+    drawn = np.abs(counts @ gap_parts(p, q, 10, "width")).sum(axis=1) / 150
+    found = metrics.bootstrap(p, q, y, metrics=["ece"], samples=300, seed=5)["ece"]
+    high, low = 2 * found.estimate - np.quantile(drawn, [0.025, 0.975])
+    assert np.mean(drawn) > found.estimate  # why: a resample adds its own noise to every bin
+    assert (found.low, found.high) == pytest.approx((low, max(high, found.estimate)))
+
+
+def test_a_slight_miscalibration_is_covered_with_few_items() -> None:
+    truth = np.random.default_rng(0).dirichlet(np.ones(2), 100_000)
+    p = truth**1.2 / (truth**1.2).sum(axis=1, keepdims=True)
+    true_ece = metrics.ece(p, truth)
+    tries = 100
+    covered = 0
+    for seed in range(tries):
+        rng = np.random.default_rng(seed)
+        chosen = rng.integers(len(p), size=150)
+        q = rng.multinomial(5, truth[chosen]) / 5
+        found = metrics.bootstrap(p[chosen], q, q.argmax(axis=1), metrics=["ece"], samples=200)
+        covered += found["ece"].low <= true_ece <= found["ece"].high
+    assert covered >= 0.82 * tries
+
+
+def test_an_uncalibrated_prediction_is_noticed() -> None:
+    p, q, y = simulated(2000, 2)
+    sharp = p**4 / (p**4).sum(axis=1, keepdims=True)
+    found = metrics.bootstrap(sharp, q, y, metrics=["ece"])["ece"]
+    assert 0 < found.low < found.estimate < found.high
+
+
+@pytest.mark.parametrize("items", [1, 2, 7])
+def test_few_items_still_have_intervals_that_hold_the_estimate(items: int) -> None:
+    for name, found in metrics.bootstrap(*simulated(items, 3), samples=200).items():
+        if name == "entropy_correlation" and items == 1:
+            assert found == metrics.Interval(None, None, None)
+        else:
+            assert found.low <= found.estimate + 1e-12
+            assert found.estimate <= found.high + 1e-12
+
+
+def test_one_item_leaves_no_room() -> None:
+    found = metrics.bootstrap(*simulated(1, 2), metrics=["ce"], samples=50)["ce"]
+    assert found.low == pytest.approx(found.estimate)
+    assert found.high == pytest.approx(found.estimate)
+
+
+def test_an_undefined_correlation_has_no_interval() -> None:
+    _, q, y = simulated(30, 2)
+    found = metrics.bootstrap(np.full(q.shape, 0.5), q, y, samples=20)
+    assert found["entropy_correlation"] == metrics.Interval(None, None, None)
+
+
+def test_more_confidence_takes_more_room() -> None:
+    case = simulated(100, 3)
+    some, more = metrics.bootstrap(*case, level=0.8), metrics.bootstrap(*case, level=0.99)
+    for name in metrics.METRICS:
+        assert more[name].low < some[name].low
+        assert more[name].high > some[name].high
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    case = simulated(60, 2)
+    first = metrics.bootstrap(*case, samples=50, seed=3)
+    assert first == metrics.bootstrap(*case, samples=50, seed=3)
+    assert first == metrics.bootstrap(*case, samples=50, seed=np.random.default_rng(3))
+    assert first != metrics.bootstrap(*case, samples=50, seed=4)
+    assert first["ce"] == metrics.bootstrap(*case, metrics=["ce"], samples=50, seed=3)["ce"]
+
+
+def test_memory_does_not_grow_with_the_samples() -> None:
+    case = simulated(50_000, 2)
+
+    def peak(samples: int) -> int:
+        tracemalloc.start()
+        metrics.bootstrap(*case, samples=samples)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(120) < 1.2 * peak(30)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 0}, "samples must be a whole number of at least 1, but got 0"),
+        ({"samples": 10.5}, "got 10.5"),
+        ({"level": 95}, "level must lie between 0 and 1, but got 95"),
+        ({"level": "high"}, "got 'high'"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, but got -1"),
+        ({"seed": None}, "got None"),
+        ({"metrics": ["r2"]}, "metrics must be one of"),
+        ({"bins": 0}, "bins must be"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        metrics.bootstrap(*simulated(5, 2), **options)
+    assert refused.value.hint
