@@ -12,7 +12,8 @@ from edokit._version import __version__
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
-    from edokit.datasets import read_annotations, simulate
+    from edokit.datasets import read_annotations
+    from edokit.datasets.simulate import simulate
     from edokit.predictions import Predictions, read_predictions, write_predictions
 
 _HOME = {
@@ -20,7 +21,7 @@ _HOME = {
     "Predictions": "edokit.predictions",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
-    "simulate": "edokit.datasets",
+    "simulate": "edokit.datasets.simulate",
     "write_predictions": "edokit.predictions",
 }
 

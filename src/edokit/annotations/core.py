@@ -123,6 +123,14 @@ class Annotations:
     def __len__(self) -> int:
         return len(self.item_codes)
 
+    @property
+    def answers(self) -> Codes | Floats:
+        """What was said in each annotation: classes [M], or probabilities [M, C]."""
+        if self.label_codes is not None:
+            return self.label_codes
+        assert self.label_probabilities is not None
+        return self.label_probabilities
+
     @cached_property
     def counts(self) -> Floats:
         """Annotations per item and class [N, C]; probabilities add up."""

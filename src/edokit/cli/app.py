@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
-import click
 import typer
 
 from edokit._version import __version__
@@ -21,10 +21,13 @@ from edokit.cli import (
     predictions_info,
     predictions_join,
 )
-from edokit.errors import EDOError
+from edokit.errors import EDOError, EDOWarning
 
 USAGE = 2
 INTERRUPTED = 130
+# typer brings its own click in some versions; its exceptions are reached through typer's names.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+_ClickException: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="edo",
@@ -70,35 +73,51 @@ def _root(
 def main() -> None:
     """Run the command line: exit 0, or 2 with one line on what is wrong and what to do."""
     debug = "--debug" in sys.argv[1:]
-    warnings.showwarning = _note
+    with warnings.catch_warnings():
+        # People are told what EDO decided for them, not what libraries say to programmers.
+        warnings.simplefilter("default" if debug else "ignore")
+        warnings.filterwarnings("always", category=EDOWarning)
+        warnings.showwarning = _note
+        code = _run(debug)
+    raise SystemExit(code)
+
+
+def _run(debug: bool) -> int:
     try:
         code = app(standalone_mode=False)
     except EDOError as error:
-        _fail(str(error), debug)
-    except click.UsageError as error:
+        return _fail(str(error), debug)
+    except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
-        _fail(f"{error.format_message()} See `{where} --help`.", debug)
-    except click.ClickException as error:
-        _fail(error.format_message(), debug)
-    except (KeyboardInterrupt, click.Abort):
+        return _fail(f"{error.format_message()} See `{where} --help`.", debug)
+    except _ClickException as error:
+        return _fail(error.format_message(), debug)
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("edo: interrupted", err=True)
-        raise SystemExit(INTERRUPTED) from None
+        return INTERRUPTED
     except MemoryError:
-        _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
+        return _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
     except BrokenPipeError:
         # The reader of our output went away (`edo … | head`); that is no error of ours.
-        sys.stderr.close()
-        raise SystemExit(0) from None
-    raise SystemExit(code if isinstance(code, int) else 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
 
 
-def _fail(line: str, debug: bool) -> None:
+def _fail(line: str, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     typer.echo("edo: " + " ".join(line.split()), err=True)
-    raise SystemExit(USAGE)
+    return USAGE
 
 
-def _note(message: Warning | str, category: type[Warning], *where: object) -> None:
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A warning is one line on stderr, too."""
     typer.echo(f"note: {message}", err=True)

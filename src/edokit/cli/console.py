@@ -38,6 +38,41 @@ def print_table(
         console.print(note)
 
 
+def print_described(title: str, result: dict[str, Any]) -> None:
+    """The figures of `edokit.datasets.describe`, a column per split."""
+    splits = result["splits"]
+    per_item = [part["annotations_per_item"] for part in splits.values()]
+    rows = [
+        ["items", *(str(part["items"]) for part in splits.values())],
+        ["annotators", *(str(part["annotators"]) for part in splits.values())],
+        ["annotations", *(str(part["annotations"]) for part in splits.values())],
+        ["per item", *(str(low) if low == high else f"{low}–{high}" for low, high in per_item)],
+    ]
+    rows += [
+        [f"hard label {name}", *(str(part["classes"][name]) for part in splits.values())]
+        for name in result["classes"]
+    ]
+    rows += [
+        ["largest : smallest", *(_ratio(part["ratio"]) for part in splits.values())],
+        ["tied items", *(str(part["ties"]["items"]) for part in splits.values())],
+        ["unanimous items", *(f"{part['unanimous']:.0%}" for part in splits.values())],
+        ["mean entropy (nats)", *(f"{part['entropy']:.3f}" for part in splits.values())],
+        ["median coverage", *(f"{part['coverage']['median']:.1%}" for part in splits.values())],
+    ]
+    notes = []
+    duplicates = result.get("near_duplicates", {})
+    for name, counts in duplicates.get("splits", {}).items():
+        notes.append(
+            f"{counts['near']} texts of {name} are near-duplicates of texts in"
+            f" {duplicates['also_in']} ({counts['verbatim']} of them word for word)."
+        )
+    print_table(title, ["", *splits], rows, notes)
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} : 1"
+
+
 def done(result: dict[str, Any], line: str, json: bool) -> None:
     """What was made, as JSON or as one line."""
     if json:

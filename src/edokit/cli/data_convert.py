@@ -21,6 +21,7 @@ def convert(
     duplicates: options.Duplicates = None,
     format: options.Format = None,
     control: options.Control = None,
+    question: options.Question = None,
     multi_choice: options.MultiChoice = None,
     clean: options.Clean = False,
     dialogue: options.Dialogue = None,
@@ -29,7 +30,7 @@ def convert(
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
     from edokit.files import write_table
 
-    people = options.annotations(
+    people = options.read_people(
         source,
         column=column,
         split=split,
@@ -37,6 +38,7 @@ def convert(
         duplicates=duplicates,
         format=format,
         control=control,
+        question=question,
         multi_choice=multi_choice,
         clean=clean,
         dialogue=dialogue,

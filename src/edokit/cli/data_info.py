@@ -13,13 +13,14 @@ def info(
     duplicates: options.Duplicates = None,
     format: options.Format = None,
     control: options.Control = None,
+    question: options.Question = None,
     multi_choice: options.MultiChoice = None,
     json: options.Json = False,
 ) -> None:
     """Count items, annotators, answers and near-duplicate texts, split by split."""
     from edokit.datasets import describe
 
-    people = options.annotations(
+    people = options.read_people(
         source,
         column=column,
         split=split,
@@ -27,6 +28,7 @@ def info(
         duplicates=duplicates,
         format=format,
         control=control,
+        question=question,
         multi_choice=multi_choice,
     )
     result = describe(people)

@@ -25,6 +25,7 @@ def split(
     duplicates: options.Duplicates = None,
     format: options.Format = None,
     control: options.Control = None,
+    question: options.Question = None,
     multi_choice: options.MultiChoice = None,
     json: options.Json = False,
 ) -> None:
@@ -32,13 +33,14 @@ def split(
     from edokit.datasets import describe, split_items
     from edokit.files import write_table
 
-    people = options.annotations(
+    people = options.read_people(
         source,
         column=column,
         classes=classes,
         duplicates=duplicates,
         format=format,
         control=control,
+        question=question,
         multi_choice=multi_choice,
     )
     parted = split_items(people, _shares(shares), seed=seed)

@@ -22,9 +22,6 @@ def evaluate(
     column: options.Column = None,
     classes: options.Classes = None,
     duplicates: options.Duplicates = None,
-    format: options.Format = None,
-    control: options.Control = None,
-    multi_choice: options.MultiChoice = None,
     ties: Annotated[
         str, typer.Option(help="Hard label of evenly split items: first, error or random.")
     ] = "first",
@@ -37,21 +34,18 @@ def evaluate(
     json: options.Json = False,
 ) -> None:
     """Compare probabilities with people's answers: F1, CE, MD, BS and more, with intervals."""
-    from edokit.metrics import evaluate_file
+    from edokit.metrics.judge import judge
     from edokit.predictions import read_model_file
 
-    people = options.annotations(
+    people = options.read_people(
         annotations,
         column=column,
         split=split,
         classes=classes,
         duplicates=duplicates,
-        format=format,
-        control=control,
-        multi_choice=multi_choice,
     )
     model = read_model_file(probabilities, invalid="normalize" if normalize else "error")
-    result = evaluate_file(model, people, ties=ties, samples=bootstrap, level=level, seed=seed)
+    result = judge(model, people, ties=ties, samples=bootstrap, level=level, seed=seed)
     if json:
         console.print_json(result)
         return
@@ -85,5 +79,5 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _interval(bounds: list[float] | None) -> str:
-    return "" if bounds is None else f"{_number(bounds[0])} … {_number(bounds[1])}"
+def _interval(bounds: list[float | None] | None) -> str:
+    return "" if not bounds else f"{_number(bounds[0])} … {_number(bounds[1])}"

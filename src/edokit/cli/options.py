@@ -43,8 +43,9 @@ Format = Annotated[
     ),
 ]
 Control = Annotated[
-    str | None, typer.Option(help="Label Studio: the labelling control. Argilla: the question.")
+    str | None, typer.Option(help="Label Studio: the name of the labelling control.")
 ]
+Question = Annotated[str | None, typer.Option(help="Argilla: the name of the question.")]
 MultiChoice = Annotated[
     str | None,
     typer.Option(help="Several choices in one annotation: error, first, split or join."),
@@ -85,29 +86,21 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def annotations(
+def read_people(
     source: Path,
     *,
     column: list[str] | None = None,
-    split: str | None = None,
     classes: str | None = None,
-    duplicates: str | None = None,
-    format: str | None = None,
-    control: str | None = None,
-    multi_choice: str | None = None,
-    **more: Any,
+    clean: bool = False,
+    **said: Any,
 ) -> Annotations:
     """Read what the shared options describe."""
     from edokit.datasets import read_annotations
 
     return read_annotations(
         source,
-        columns=pairs(column, "--column", "ROLE=NAME"),
-        split=split,
+        columns=pairs(column, "--column", "ROLE=NAME") or None,
         classes=names(classes),
-        duplicates=duplicates,
-        format=format,
-        control=control,
-        multi_choice=multi_choice,
-        **more,
+        clean=clean,
+        **said,
     )

@@ -1,0 +1,284 @@
+"""The command line: what people type, what they see, and one line when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from edokit.cli import main
+
+ANNOTATIONS = """item,annotator,label,text
+a,ann1,no,nice weather in the north
+a,ann2,no,nice weather in the north
+a,ann3,yes,nice weather in the north
+b,ann1,yes,the referee should go home
+b,ann2,yes,the referee should go home
+b,ann3,yes,the referee should go home
+c,ann1,no,trains are late again
+c,ann2,yes,trains are late again
+c,ann3,no,trains are late again
+"""
+PROBABILITIES = """item,p_no,p_yes
+c,0.6,0.4
+a,0.7,0.3
+b,0.1,0.9
+"""
+
+
+@dataclass
+class Done:
+    """What a finished command left: its exit code and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def edo(*words: object) -> Done:
+    """Run the command as the installed script does, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
+        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return Done(int(stop.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def answer(*words: object) -> Any:
+    """The JSON object that a command prints; nothing else may stand on stdout."""
+    done = edo(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text(ANNOTATIONS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.csv"
+    path.write_text(PROBABILITIES, encoding="utf-8")
+    return path
+
+
+def assert_one_line(done: Done, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr that holds these words."""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("edo: ")
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+def test_help_names_every_command() -> None:
+    done = edo("--help")
+    assert done.returncode == 0
+    for command in ("demo", "data", "predictions", "evaluate"):
+        assert command in done.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = "{'numpy', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'torch', 'optuna', 'plotly'}"
+    code = (
+        "import sys\nfrom edokit.cli import main\nsys.argv = ['edo', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_installed_script_ends_with_the_exit_code(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("edo")
+    done = subprocess.run(
+        [script, "data", "info", tmp_path / "nowhere.csv"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert_one_line(Done(done.returncode, done.stdout, done.stderr), "must exist")
+
+
+def test_version_is_the_packages() -> None:
+    from edokit import __version__
+
+    assert edo("--version").stdout == f"edo {__version__}\n"
+
+
+def test_evaluate_gives_the_metrics_of_the_matched_items(people: Path, model: Path) -> None:
+    result = answer("evaluate", "--probabilities", model, "--annotations", people)
+    assert result["f1"] == 1.0
+    # |0.7 - 2/3| and |0.1 - 0| and |0.6 - 2/3|, twice each, over three items.
+    assert result["md"] == pytest.approx(2 * (0.7 - 2 / 3 + 0.1 + 2 / 3 - 0.6) / 3)
+    assert result["intervals"]["ce"][0] <= result["ce"] <= result["intervals"]["ce"][1]
+    assert {row["annotator"] for row in result["annotators"]} == {"ann1", "ann2", "ann3"}
+
+
+def test_evaluate_shows_a_table(people: Path, model: Path) -> None:
+    done = edo("evaluate", "--probabilities", model, "--annotations", people)
+    assert done.returncode == 0
+    assert "cross-entropy" in done.stdout
+    assert "interval" in done.stdout
+
+
+def test_data_info_counts_hard_labels(people: Path) -> None:
+    result = answer("data", "info", people)
+    (part,) = result["splits"].values()
+    assert part["items"] == 3
+    assert part["annotators"] == 3
+    assert part["annotations_per_item"] == [3, 3]
+    assert part["classes"] == {"no": 2, "yes": 1}
+
+
+def test_convert_keeps_everything(people: Path, tmp_path: Path) -> None:
+    for ending in (".parquet", ".jsonl", ".csv", ".tsv"):
+        out = tmp_path / f"converted{ending}"
+        assert answer("data", "convert", people, out)["annotations"] == 9
+        assert answer("data", "info", out) == answer("data", "info", people)
+
+
+def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
+    rows = ["item,annotator,label,text"]
+    for i in range(60):
+        for annotator in "xyz":
+            rows.append(f"{i},{annotator},{i % 2},post number {i} about topic {i * 7}")
+    source = tmp_path / "rows.csv"
+    source.write_text("\n".join(rows), encoding="utf-8")
+    out = tmp_path / "split.csv"
+    result = answer("data", "split", source, out, "--shares", "train=0.5,dev=0.25,test=0.25")
+    sizes = {name: part["items"] for name, part in result["splits"].items()}
+    assert sum(sizes.values()) == 60
+    assert sizes == {"train": 30, "dev": 15, "test": 15}
+    assert answer("data", "info", out, "--split", "dev")["items"] == 15
+
+
+def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "joined.npz"
+    result = answer(
+        "predictions", "join", model, f"second={model}", "--out", out, "--group", "second=big"
+    )
+    assert result["members"] == ["model", "second"]
+    info = answer("predictions", "info", out)
+    assert info["items"] == 3
+    assert [member["group"] for member in info["members"]] == ["", "big"]
+    assert info["members"][0]["mean"]["yes"] == pytest.approx(1.6 / 3)
+    shown = edo("predictions", "info", out)
+    assert "second" in shown.stdout
+
+
+def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text("item,bert,llm\n7,0.25,0.5\n8,1.0,0.0\n", encoding="utf-8")
+    out = tmp_path / "wide.parquet"
+    answer("predictions", "join", wide, "--positive", "1", "--out", out)
+    info = answer("predictions", "info", out)
+    assert info["classes"] == ["0", "1"]
+    assert [member["name"] for member in info["members"]] == ["bert", "llm"]
+    assert info["members"][0]["mean"]["1"] == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["must not be empty"]),
+        ("item,annotator\na,b\n", ["'label'", "--column"]),
+        ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
+        ("item,annotator,label\na,b,c\na,b\n", ["must have 3 columns", "row 2"]),
+        ("item,annotator,label\na,,\n", ["every item needs an annotation", "'a'"]),
+    ],
+)
+def test_bad_annotations_get_one_line(content: str, words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(content, encoding="utf-8")
+    assert_one_line(edo("data", "info", path), *words)
+
+
+def test_a_label_outside_the_classes_gets_one_line_and_nothing_is_written(
+    people: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    done = edo("data", "convert", people, out, "--classes", "no,maybe")
+    assert_one_line(done, "'yes'", "row 3")
+    assert not out.exists()
+
+
+def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: Path) -> None:
+    model = tmp_path / "other.csv"
+    model.write_text("item,p_no,p_yes\na,0.5,0.5\nx,0.5,0.5\n", encoding="utf-8")
+    done = edo("evaluate", "--probabilities", model, "--annotations", people)
+    assert_one_line(done, "2 of 3 are missing", "'b'", "1 are extra", "'x'")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("c,nan,0.4", ["finite", "'c'"]),
+        ("c,-0.2,1.2", ["not negative", "'c'"]),
+        ("c,0.2,0.2", ["summing to 1", "'c'", "--normalize"]),
+        ("c,many,0.2", ["numbers"]),
+    ],
+)
+def test_bad_probabilities_get_one_line(
+    row: str, words: list[str], people: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "bad.csv"
+    model.write_text(f"item,p_no,p_yes\na,0.5,0.5\nb,0.5,0.5\n{row}\n", encoding="utf-8")
+    done = edo("evaluate", "--probabilities", model, "--annotations", people)
+    assert_one_line(done, *words)
+
+
+def test_unknown_options_and_missing_files_get_one_line(tmp_path: Path) -> None:
+    assert_one_line(edo("data", "info", tmp_path / "nowhere.csv"), "must exist")
+    assert_one_line(edo("data", "info", "x.csv", "--colour", "red"), "--colour", "--help")
+    assert_one_line(edo("conjure"), "conjure", "--help")
+    assert_one_line(edo("data", "get", "everything"), "'lewidi2023'")
+
+
+def test_debug_shows_where_an_error_arose(tmp_path: Path) -> None:
+    done = edo("--debug", "data", "info", tmp_path / "nowhere.csv")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
+    people, model = tmp_path / "people.csv", tmp_path / "model.csv"
+    people.write_text("item,annotator,label\na,x,no\na,y,yes\n", encoding="utf-8")
+    model.write_text("item,p_no,p_yes\na,0.5,0.5\n", encoding="utf-8")
+    done = edo("evaluate", "--probabilities", model, "--annotations", people, "--json")
+    assert done.returncode == 0
+    assert "note: 1 of 1 items are tied" in done.stderr
+    refused = edo("evaluate", "--probabilities", model, "--annotations", people, "--ties", "error")
+    assert_one_line(refused, "tied")
+
+
+def test_the_demo_tells_its_story(tmp_path: Path) -> None:
+    out = tmp_path / "kept"
+    result = answer("demo", "--regime", "two-camps", "--members", "3", "--out", out)
+    names = [method["name"] for method in result["methods"]]
+    assert names[0] == "same answer for all"
+    by_name = {method["name"]: method for method in result["methods"]}
+    assert by_name["mean of 3"]["ce"] < by_name["same answer for all"]["ce"]
+    assert json.loads((out / "results.json").read_text()) == result
+    assert answer("predictions", "info", out / "predictions" / "dev.npz")["items"] == 168
+    assert answer("data", "info", out / "annotations.parquet")["splits"]["test"]["items"] == 168
