@@ -1,0 +1,176 @@
+"""Annotators of the simulator: how each of them sees a post, and how steadily."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtri
+
+from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
+from edokit.datasets.simulate.regimes import Regime
+from edokit.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+_REFERENCE_POSTS = 8192
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Turns sides and severity of posts into numbers with mean 0 and spread 1."""
+
+    side_mean: Floats
+    side_spread: Floats
+    severity_mean: float
+    severity_spread: float
+
+    @staticmethod
+    def of(features: Features) -> Scale:
+        """The scale on which these posts have mean 0 and spread 1."""
+        sides, severity = features.sides(), features.severity()
+        return Scale(
+            sides.mean(axis=0), sides.std(axis=0), float(severity.mean()), float(severity.std())
+        )
+
+    def sides(self, features: Features) -> Floats:
+        """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
+        scaled = (features.sides() - self.side_mean) / self.side_spread
+        return np.hstack([scaled, np.ones((len(features), 1))])
+
+    def severity(self, features: Features) -> Floats:
+        """How bad each post is in everybody's eyes: [N]."""
+        scaled: Floats = (features.severity() - self.severity_mean) / self.severity_spread
+        return scaled
+
+
+@dataclass(frozen=True)
+class People:
+    """A annotators: group [A], own weight of each side [A, V + 1], noise [A], activity [A]."""
+
+    group: npt.NDArray[np.int64]
+    views: Floats
+    noise: Floats
+    activity: Floats
+    scale: Scale
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def scores(self, features: Features) -> Floats:
+        """How bad each annotator finds each post, before wavering: [N, A]."""
+        severity = self.scale.severity(features)[:, None]
+        scores: Floats = severity + self.scale.sides(features) @ self.views.T
+        return scores
+
+
+def reaches(scores: Floats, noise: Floats, threshold: float) -> Floats:
+    """Probability that a wavering annotator puts a post above the threshold: shape of scores."""
+    gap = scores - threshold
+    # Either everybody wavers or nobody does; who never wavers takes a step.
+    if not np.any(noise):
+        return (gap > 0).astype(np.float64)
+    # A logistic with standard deviation 1 has the scale √3/π.
+    chance: Floats = expit(gap * (math.pi / math.sqrt(3.0)) / noise)
+    return chance
+
+
+def class_probabilities(scores: Floats, noise: Floats, thresholds: Floats) -> Floats:
+    """Probability of each class, from rising thresholds [C - 1]: shape of scores, then C."""
+    tails = [reaches(scores, noise, threshold) for threshold in thresholds.tolist()]
+    edges = [np.ones_like(scores), *tails, np.zeros_like(scores)]
+    return np.stack([low - high for low, high in pairwise(edges)], axis=-1)
+
+
+def draw_people(rng: np.random.Generator, regime: Regime) -> People:
+    """The annotators of a regime; each part of what sets them apart has the size it asks for."""
+    count = regime.annotators
+    # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
+    hostile_share = 1.0 - regime.balance[0]
+    reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, hostile_share)
+    scale = Scale.of(reference)
+    sides = scale.sides(reference)
+
+    group = _groups(rng, regime)
+    shared = _group_views(regime, group)
+    z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
+    own = _within_groups(z[:, :-1], group)
+    personal, threshold = own.copy(), np.zeros_like(own)
+    personal[:, -1] = 0.0
+    threshold[:, -1] = own[:, -1]
+
+    parts = [
+        (regime.group_weight, _unit(shared, sides)),
+        (regime.personal_weight, _unit(personal, sides)),
+        (regime.threshold_weight, _unit(threshold, sides)),
+    ]
+    # A part that cannot vary (one group, or groups of one person) leaves its weight to the others.
+    parts = [(weight, part) for weight, part in parts if part.any()]
+    total = sum(weight for weight, _ in parts)
+    lasting = regime.disagreement * math.sqrt(regime.structured)
+    if lasting > 0 and total == 0:
+        raise InputError(
+            f"lasting disagreement (structured={regime.structured:g}) must come from something,"
+            f" but in regime {regime.name!r} no weighted part lets these people differ",
+            "set structured=0, or add groups with different views, annotators or weights",
+        )
+    views = np.zeros((count, sides.shape[1]))
+    for weight, part in parts if lasting > 0 else []:
+        views += lasting * math.sqrt(weight / total) * part
+
+    # How much someone wavers is itself a lasting trait, so it fades with the rest of them.
+    factor = np.exp(regime.noise_spread * math.sqrt(regime.structured) * z[:, -1])
+    noise = regime.disagreement * math.sqrt(1.0 - regime.structured)
+    # The activities are spread alike for every seed; who is active is drawn.
+    ranks = ndtri((rng.random(count).argsort() + 0.5) / count)
+    return People(
+        group=group,
+        views=views,
+        noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
+        activity=np.exp(regime.activity_spread * ranks),
+        scale=scale,
+    )
+
+
+def _groups(rng: np.random.Generator, regime: Regime) -> npt.NDArray[np.int64]:
+    """Group of each annotator [A]: shares are met as closely as whole people allow."""
+    shares = np.array([group.share for group in regime.groups])
+    wanted = shares / shares.sum() * (regime.annotators - len(shares))
+    sizes = np.floor(wanted).astype(np.int64)
+    left = regime.annotators - len(shares) - int(sizes.sum())
+    sizes[np.argsort(sizes - wanted, kind="stable")[:left]] += 1
+    # Nobody is left out: each group has one person, the others are shared out.
+    group = np.repeat(np.arange(len(shares)), sizes + 1)
+    return group[rng.random(regime.annotators).argsort()]
+
+
+def _group_views(regime: Regime, group: npt.NDArray[np.int64]) -> Floats:
+    columns = {name: column for column, name in enumerate((*VIEW_NAMES, "always"))}
+    views = np.zeros((len(regime.groups), len(columns)))
+    for code, member in enumerate(regime.groups):
+        for side, weight in member.views.items():
+            views[code, columns[side]] = weight
+    everyone = views[group]
+    centred: Floats = everyone - everyone.mean(axis=0)
+    return centred
+
+
+def _within_groups(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
+    """Values less their group's mean, so that what is personal is not shared."""
+    sizes = np.bincount(group)
+    means = np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)
+    centred: Floats = values - means[group]
+    # One person is their own group's mean, up to rounding.
+    centred[sizes[group] == 1] = 0.0
+    return centred
+
+
+def _unit(views: Floats, sides: Floats) -> Floats:
+    """The same views, scaled to a mean square of 1 over the posts and people."""
+    # mean_i (x_i·u)² = u'Mu with M the second moments of the sides: no [N, A] table needed.
+    moments = sides.T @ sides / len(sides)
+    size = float(np.mean(np.einsum("av,vw,aw->a", views, moments, views)))
+    return views / math.sqrt(size) if size > 1e-24 else np.zeros_like(views)

@@ -1,0 +1,174 @@
+"""Items of the simulator: what a post is about (features), and how it reads (text)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edokit.datasets.simulate import words
+from edokit.ids import Strings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TARGETS: tuple[str, ...] = ("nobody", "person", "people", "reader")
+"""Whom a post is aimed at: a thing, one person, a kind of people, or whoever reads it."""
+
+TOPICS: tuple[str, ...] = tuple(words.TOPICS)
+"""What posts are about."""
+
+VIEW_NAMES: tuple[str, ...] = ("hostility", "irony", *TARGETS[1:], *TOPICS)
+"""The sides of a post that people may weigh differently, in the order of `Features.sides`."""
+
+# Given calm, given hostile: hostile posts are more often ironic and more often aimed at someone.
+_IRONY_RATE = np.array([0.12, 0.30])
+_TARGET_RATES = np.array([[0.45, 0.25, 0.20, 0.10], [0.16, 0.34, 0.32, 0.18]])
+
+# The text shows only part of the features; the rest nobody can learn from it.
+_HEAT_BLUR = 0.4
+_TARGET_HIDDEN = 0.12
+_IRONY_SHOWN = 0.6
+_IRONY_FALSE = 0.06
+_IRONY_PRAISES = 0.35
+_DRAWS_PER_POST = 48
+
+
+@dataclass(frozen=True)
+class Features:
+    """What N posts are about: `hostility` in [0, 1], `irony`, and codes into TOPICS and TARGETS."""
+
+    topic: NDArray[np.int64]
+    hostility: NDArray[np.float64]
+    irony: NDArray[np.bool_]
+    target: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def sides(self) -> NDArray[np.float64]:
+        """What people react to, one column per VIEW_NAMES: [N, V]."""
+        # Irony, target and topic matter in proportion to how hostile the post is.
+        heat = self.hostility[:, None]
+        return np.hstack(
+            [
+                heat,
+                heat * self.irony[:, None],
+                heat * (self.target[:, None] == np.arange(1, len(TARGETS))),
+                heat * (self.topic[:, None] == np.arange(len(TOPICS))),
+            ]
+        )
+
+    def severity(self) -> NDArray[np.float64]:
+        """How bad a post is in everybody's eyes, before anyone's own view: [N]."""
+        aimed = np.array([0.0, 0.15, 0.25, 0.20])[self.target]
+        return self.hostility * (1.0 + aimed - 0.25 * self.irony)
+
+    def frame(self, items: Strings) -> pd.DataFrame:
+        """The features as a table with one row per item."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "item": items,
+                "topic": np.array(TOPICS)[self.topic],
+                "hostility": self.hostility,
+                "irony": self.irony,
+                "target": np.array(TARGETS)[self.target],
+            }
+        )
+
+    def take(self, rows: NDArray[np.intp]) -> Features:
+        """The posts at these positions."""
+        return Features(self.topic[rows], self.hostility[rows], self.irony[rows], self.target[rows])
+
+    @staticmethod
+    def join(parts: Sequence[Features]) -> Features:
+        """The posts of several parts, one after the other."""
+        return Features(
+            np.concatenate([part.topic for part in parts]),
+            np.concatenate([part.hostility for part in parts]),
+            np.concatenate([part.irony for part in parts]),
+            np.concatenate([part.target for part in parts]),
+        )
+
+
+def draw_features(rng: np.random.Generator, n: int, hostile_share: float) -> Features:
+    """N random posts; about `hostile_share` of them are written in anger."""
+    # One row of draws per post: asking for more posts leaves the first ones as they were.
+    u = rng.random((n, 5))
+    hostile = (u[:, 0] < hostile_share).astype(np.int64)
+    # Calm posts lie towards 0, hostile ones towards 1: Beta(1, 3) and Beta(3, 1).
+    hostility = np.where(hostile == 1, np.cbrt(u[:, 1]), 1.0 - np.cbrt(u[:, 1]))
+    limits = np.cumsum(_TARGET_RATES, axis=1)[:, :-1]
+    return Features(
+        topic=(u[:, 2] * len(TOPICS)).astype(np.int64),
+        hostility=hostility,
+        irony=u[:, 3] < _IRONY_RATE[hostile],
+        target=np.sum(u[:, 4, None] >= limits[hostile], axis=1),
+    )
+
+
+def write_posts(rng: np.random.Generator, features: Features) -> list[str]:
+    """One short English text per post, showing part of its features."""
+    draws = rng.random((len(features), _DRAWS_PER_POST)).tolist()
+    columns = (features.topic, features.hostility, features.irony, features.target)
+    rows = zip(*(column.tolist() for column in columns), draws, strict=True)
+    return [_write(*row) for row in rows]
+
+
+def _write(topic: int, hostility: float, irony: bool, target: int, row: list[float]) -> str:
+    dice = iter(row)
+    lexicon = words.TOPICS[TOPICS[topic]]
+    marked = next(dice) < (_IRONY_SHOWN if irony else _IRONY_FALSE)
+    praises = next(dice) < _IRONY_PRAISES and irony
+    if next(dice) < _TARGET_HIDDEN:
+        target = 0
+    pools = (lexicon.things, lexicon.persons, lexicon.people, words.READERS)
+
+    clauses = []
+    for _ in range(1 + (next(dice) < 0.55)):
+        blur = _HEAT_BLUR * (next(dice) + next(dice) - 1.0)
+        heat = 0 if praises else min(max(int(5 * (hostility + blur)), 0), 4)
+        clauses.append(_verdict(heat, _pick(dice, pools[target]), target >= 2, dice))
+    shape = next(dice)
+    if shape < 0.85:
+        clauses.insert(0 if shape < 0.5 else len(clauses), _event(lexicon, dice))
+    if next(dice) < 0.3:
+        clauses[0] = f"{_pick(dice, words.OPENINGS)} {clauses[0]}"
+    if marked:
+        clauses.insert(1 + int(next(dice) * len(clauses)), _pick(dice, words.IRONY_MARKS))
+    if next(dice) < 0.35:
+        clauses.append(_pick(dice, words.CLOSINGS))
+    return _punctuate(clauses, next(dice))
+
+
+def _pick(dice: Iterator[float], options: Sequence[str]) -> str:
+    # Skewed towards the first options, as words are: the last ones are too rare to learn well.
+    return options[int(len(options) * next(dice) ** 1.5)]
+
+
+def _event(lexicon: words.Topic, dice: Iterator[float]) -> str:
+    gaps = {name: _pick(dice, options) for name, options in words.FILLERS.items()}
+    return _pick(dice, lexicon.events).format(**gaps)
+
+
+def _verdict(heat: int, who: str, plural: bool, dice: Iterator[float]) -> str:
+    verbs = ("are", "were", "do", "", "") if plural else ("is", "was", "does", "s", "es")
+    gaps = dict(zip(("is", "was", "does", "s", "es"), verbs, strict=True), who=who)
+    gaps |= {name: _pick(dice, options) for name, options in words.WORDS.items()}
+    gaps |= {f"{name}2": _pick(dice, words.WORDS[name]) for name in ("poor", "bad")}
+    return _pick(dice, words.VERDICTS[heat]).format(**gaps)
+
+
+def _punctuate(clauses: list[str], style: float) -> str:
+    if style < 0.2:
+        return ", ".join(clauses)
+    if style < 0.35:
+        return " ... ".join(clauses)
+    stop = "!" if style > 0.9 else "."
+    sentences = (clause[0].upper() + clause[1:] for clause in clauses)
+    return " ".join(s if s[-1] in "?!.:" else s + stop for s in sentences)

@@ -1,0 +1,167 @@
+"""How subjective annotation can look: who answers, how often, and why they disagree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+
+from edokit.datasets.simulate.posts import VIEW_NAMES
+from edokit.errors import InputError, one_of
+
+
+def _rule(holds: bool, rule: str, given: object, hint: str) -> None:
+    if not holds:
+        raise InputError(f"{rule}, but got {given!r}", hint)
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, Integral) and int(value) > 0
+
+
+def _are_weights(values: Iterable[float]) -> bool:
+    listed = list(values)
+    return all(0 <= value < math.inf for value in listed) and sum(listed) > 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """People who see posts alike: how many they are, and what weighs more or less for them.
+
+    `views` maps a side of the post (`hostility`, `irony`, `person`, `people`, `reader`, a topic,
+    or `always` for strictness whatever the post) to a weight: above 0 it makes a post worse in
+    their eyes, below 0 more harmless. Only differences between groups matter, and their overall
+    size comes from the regime.
+    """
+
+    name: str
+    share: float = 1.0
+    """Share of all annotators, in any unit."""
+    views: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _rule(
+            0 < self.share < math.inf,
+            f"the share of group {self.name!r} must be above 0",
+            self.share,
+            "leave the group out, or give it a share",
+        )
+        for side, weight in self.views.items():
+            one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
+            _rule(
+                math.isfinite(weight),
+                f"view {side!r} of group {self.name!r} must have a finite weight",
+                weight,
+                "weights of -2 to 2 are usual",
+            )
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A kind of annotation project. Copy one and change it with `dataclasses.replace`."""
+
+    name: str
+    items: tuple[int, int, int]
+    """Items in train, dev and test."""
+    annotators: int
+    """How many people there are."""
+    per_item: Mapping[int, float]
+    """How many of them answer an item: count -> share of the items, in any unit."""
+    balance: tuple[float, ...]
+    """Share of the items in each class (by their middle answer), mildest class first."""
+    groups: tuple[Group, ...] = (Group("everyone"),)
+    """Who sees posts alike."""
+    disagreement: float = 0.5
+    """How far people lie apart on an item, where items lie 1 apart (standard deviations)."""
+    structured: float = 0.5
+    """The lasting part of the disagreement: 0 is pure noise, at 1 nobody ever wavers."""
+    group_weight: float = 1.0
+    """How much of the lasting part is views that groups share, ..."""
+    personal_weight: float = 1.0
+    """... how much is views of one person alone, ..."""
+    threshold_weight: float = 1.0
+    """... and how much is strictness of one person, whatever the post."""
+    noise_spread: float = 0.3
+    """How unevenly people waver (standard deviation of the log)."""
+    activity_spread: float = 0.0
+    """How unevenly the work is spread over people (standard deviation of the log)."""
+
+    def __post_init__(self) -> None:
+        _rule(
+            len(self.items) == 3
+            and all(isinstance(n, Integral) and n >= 0 for n in self.items)
+            and self.items[0] > 0,
+            "items must be three whole numbers (train, dev, test), train at least 1",
+            self.items,
+            "write for example items=(600, 100, 100)",
+        )
+        _rule(
+            _counts(self.annotators),
+            "annotators must be a whole number above 0",
+            self.annotators,
+            "write for example annotators=5",
+        )
+        _rule(
+            len(self.per_item) > 0
+            and all(_counts(count) and count <= self.annotators for count in self.per_item)
+            and _are_weights(self.per_item.values()),
+            f"per_item must map counts of 1 to {self.annotators} annotators to shares",
+            dict(self.per_item),
+            "write for example per_item={1: 1.0}, or add annotators",
+        )
+        _rule(
+            len(self.balance) >= 2
+            and min(self.balance) > 0
+            and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
+            "balance must hold a share above 0 for each of two or more classes, 1 in all",
+            self.balance,
+            "write for example balance=(0.7, 0.3)",
+        )
+        names = [group.name for group in self.groups]
+        _rule(
+            0 < len(names) == len(set(names)) <= self.annotators,
+            f"groups must have different names and number 1 to {self.annotators} (the annotators)",
+            names,
+            "rename or leave out groups, or add annotators",
+        )
+        _rule(
+            0 <= self.structured <= 1,
+            "structured must lie in [0, 1]",
+            self.structured,
+            "0 is pure noise, 1 pure structure",
+        )
+        for name in ("disagreement", "noise_spread", "activity_spread"):
+            value = getattr(self, name)
+            _rule(0 <= value < math.inf, f"{name} must be 0 or more", value, f"use {name}=0.5")
+        weights = (self.group_weight, self.personal_weight, self.threshold_weight)
+        _rule(
+            _are_weights(weights),
+            "group_weight, personal_weight and threshold_weight must be 0 or more, one above 0",
+            weights,
+            "for no lasting disagreement set structured=0",
+        )
+
+    def sized(self, items: tuple[int, int, int] | float) -> Regime:
+        """The same with other numbers of items, or with a fraction of them."""
+        if isinstance(items, int | float):
+            hint = "give counts as items=(train, dev, test)"
+            _rule(0 < items <= 1, "a fraction of the items must lie in (0, 1]", items, hint)
+            train, dev, test = (math.ceil(n * items) for n in self.items)
+            return replace(self, items=(train, dev, test))
+        return replace(self, items=items)
+
+    def with_classes(self, n_classes: int) -> Regime:
+        """The same with n classes; above the first, each is half as frequent as the one before."""
+        _rule(
+            _counts(n_classes) and n_classes >= 2,
+            "n_classes must be a whole number, 2 or more",
+            n_classes,
+            "use n_classes=3, for example",
+        )
+        if n_classes == len(self.balance):
+            return self
+        above = 1.0 - self.balance[0]
+        halving = [0.5**c for c in range(n_classes - 1)]
+        shares = [above * part / sum(halving) for part in halving]
+        return replace(self, balance=(self.balance[0], *shares))

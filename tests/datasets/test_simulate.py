@@ -1,0 +1,550 @@
+"""The simulator: the shapes it promises, and a truth that is really the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from edokit.annotations import Annotations
+from edokit.datasets.near_duplicates import near_duplicate_groups
+from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
+from edokit.datasets.simulate.posts import TARGETS, TOPICS
+from edokit.datasets.simulate.variance import decompose
+from edokit.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+# Regime: items, annotators, annotations per item, hard 0:1, as the four datasets have them.
+SHAPES = {
+    "three-voices": ((657, 141, 145), 3, (3, 3), (387, 270)),
+    "partial-panel": ((2398, 812, 840), 8, (2, 7), (2009, 389)),
+    "two-camps": ((784, 168, 168), 6, (6, 6), (712, 72)),
+    "crowd": ((6592, 1104, 3057), 670, (5, 5), (4630, 1962)),
+}
+
+SMALL = Regime(
+    name="small",
+    items=(300, 0, 0),
+    annotators=12,
+    per_item={4: 1.0},
+    balance=(0.55, 0.45),
+    groups=(Group("a", 1, {"irony": -1.0}), Group("b", 2, {"people": 1.0, "always": 0.5})),
+    disagreement=1.0,
+    structured=0.6,
+)
+
+
+@cache
+def simulated(name: str) -> Simulation:
+    return simulate(name, seed=0)
+
+
+def content(simulation: Simulation) -> dict[str, bytes]:
+    told = simulation.annotations
+    columns = told.to_table().to_pydict()
+    return {
+        "truth": simulation.truth.tobytes(),
+        "groups": "\n".join(simulation.groups).encode(),
+        **{name: repr(values).encode() for name, values in columns.items()},
+    }
+
+
+def cross_entropy(q: Floats, p: Floats) -> float:
+    return float(-np.mean(np.sum(q * np.log(np.clip(p, 1e-12, 1.0)), axis=1)))
+
+
+def hard_share(simulation: Simulation, split: str = "train") -> Floats:
+    labels = simulation.annotations.split(split).hard_labels()
+    return np.bincount(labels, minlength=len(simulation.annotations.classes)) / len(labels)
+
+
+# Seeds
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str) -> None:
+    one, same, other = (content(simulate(name, seed=seed, items=0.1)) for seed in (5, 5, 6))
+    assert one == same
+    for part in ("truth", "text", "label", "hard_label"):
+        assert one[part] != other[part]
+
+
+def test_posts_stay_the_same_from_version_to_version() -> None:
+    assert list(simulate("three-voices", seed=0, items=(3, 0, 0)).texts) == [
+        "on the way home nothing special about dog owners, back to work",
+        "credit to all of you, frankly decent, the radio played the same song 33 times",
+        "This drizzle was absolutely lovely. We got two hours of hail in the valley.",
+    ]
+
+
+def test_more_test_items_leave_everything_else_as_it_was() -> None:
+    few = simulate("partial-panel", seed=3, items=(400, 60, 50))
+    many = simulate("partial-panel", seed=3, items=(400, 60, 90))
+    for split in ("train", "dev"):
+        one, other = few.annotations.split(split), many.annotations.split(split)
+        assert one.to_table().equals(other.to_table())
+        assert np.array_equal(few.truth[few.rows(split)], many.truth[many.rows(split)])
+    assert list(few.texts[few.rows("test")]) == list(many.texts[many.rows("test")])[:50]
+
+
+def test_more_train_items_leave_the_first_posts_as_they_were() -> None:
+    few = simulate("crowd", seed=3, items=(50, 0, 0))
+    many = simulate("crowd", seed=3, items=(80, 0, 0))
+    assert list(few.texts) == list(many.texts)[:50]
+    assert few.feature_table().equals(many.feature_table()[:50])
+
+
+# Shapes
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_regime_has_the_shape_of_its_dataset(name: str) -> None:
+    items, annotators, per_item, _ = SHAPES[name]
+    told = simulated(name).annotations
+    for split, n in zip(("train", "dev", "test"), items, strict=True):
+        part = told.split(split)
+        assert len(part.items) == n
+        assert part.items[0] == f"{split}-1"
+        assert part.items[-1] == f"{split}-{n}"
+    train = told.split("train")
+    assert len(train.annotators) == annotators
+    assert (train.annotations_per_item.min(), train.annotations_per_item.max()) == per_item
+    assert told.classes == ("0", "1")
+    pairs = set(zip(told.item_codes.tolist(), told.annotator_codes.tolist(), strict=True))
+    assert len(pairs) == len(told)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_class_balance_is_right_for_any_seed(name: str, seed: int) -> None:
+    zeros, ones = SHAPES[name][3]
+    n = zeros + ones
+    simulation = simulate(name, seed=seed, items=(n, 0, 0))
+    # Thresholds are solved for the expected balance; only the luck of single answers remains.
+    luck = 4.0 * np.sqrt(0.06 / n)
+    assert hard_share(simulation)[1] == pytest.approx(ones / n, abs=luck)
+
+
+def test_few_of_the_crowd_do_most_of_the_work() -> None:
+    work = np.sort(simulated("crowd").annotations.annotations_per_annotator)[::-1]
+    assert 0.5 < work[:67].sum() / work.sum() < 0.7
+    assert np.median(work) < 40
+
+
+def test_partial_coverage_follows_the_asked_for_counts() -> None:
+    counts = np.bincount(simulated("partial-panel").annotations.annotations_per_item)
+    shares = counts / counts.sum()
+    assert shares[2:5] == pytest.approx([0.262, 0.576, 0.093], abs=0.025)
+
+
+def test_regimes_scale_by_counts_and_by_fraction() -> None:
+    simulation = simulate("crowd", items=(30, 20, 10))
+    assert [len(simulation.rows(split)) for split in ("train", "dev", "test")] == [30, 20, 10]
+    assert simulate("two-camps", items=0.25).regime.items == (196, 42, 42)
+
+
+def test_too_few_items_for_a_crowd_leave_some_silent_but_in_the_population() -> None:
+    simulation = simulate("crowd", seed=0, items=(20, 0, 0))
+    assert len(simulation.annotations.annotators) <= 100
+    assert len(simulation.annotators) == len(simulation.groups) == 670
+    assert simulation.annotator_probabilities().shape == (20, 670, 2)
+
+
+def test_annotations_survive_the_way_through_a_table() -> None:
+    told = simulate("two-camps", seed=1, items=0.2).annotations
+    again = Annotations.from_table(told.to_table())
+    assert list(again.items) == list(told.items)
+    assert list(again.annotators) == list(told.annotators)
+    assert np.array_equal(again.soft_labels, told.soft_labels)
+    assert np.array_equal(again.hard_labels(), told.hard_labels())
+    assert list(again.attributes["group"]) == list(told.attributes["group"])
+
+
+def test_groups_have_their_shares_and_travel_with_the_annotators() -> None:
+    simulation = simulated("crowd")
+    names, counts = np.unique(simulation.groups, return_counts=True)
+    assert dict(zip(names, counts / 670, strict=True)) == pytest.approx(
+        {"literal": 0.5, "playful": 0.3, "loyal": 0.2}, abs=0.002
+    )
+    known = dict(zip(simulation.annotators, simulation.groups, strict=True))
+    told = simulation.annotations
+    assert [known[name] for name in told.annotators] == list(told.attributes["group"])
+
+
+def test_hard_labels_are_majorities_and_ties_fall_to_either_side() -> None:
+    told = simulated("partial-panel").annotations
+    share, hard = told.soft_labels[:, 1], told.hard_labels()
+    assert np.array_equal(hard[share != 0.5], (share > 0.5)[share != 0.5])
+    assert 0.3 < hard[share == 0.5].mean() < 0.7
+
+
+# Truth
+
+
+def test_answers_come_with_the_stated_probabilities() -> None:
+    simulation = simulated("partial-panel")
+    told = simulation.annotations
+    index = {name: a for a, name in enumerate(simulation.annotators)}
+    people = np.array([index[name] for name in told.annotators])[told.annotator_codes]
+    p = simulation.annotator_probabilities()[told.item_codes, people, 1]
+    surprise = told.label_codes - p
+    bins = np.digitize(p, [0.02, 0.1, 0.3, 0.7, 0.9])
+    for chosen in [bins == b for b in range(6)] + [people == a for a in range(8)]:
+        z = surprise[chosen].sum() / np.sqrt(np.sum(p[chosen] * (1 - p[chosen])))
+        assert abs(z) < 4.0
+
+
+def test_repeated_answers_converge_to_everyones_probabilities_and_to_the_truth() -> None:
+    simulation = simulate(SMALL, seed=2, n_classes=3)
+    rows = np.arange(100)
+    p = simulation.annotator_probabilities(rows)
+    asked = np.stack([simulation.ask_everyone(seed, rows) for seed in range(400)])
+    frequency = np.stack([(asked == c).mean(axis=0) for c in range(3)], axis=-1)
+    assert np.sqrt(np.mean((frequency - p) ** 2)) == pytest.approx(
+        np.sqrt(np.mean(p * (1 - p)) / 400), rel=0.1
+    )
+    assert np.abs(frequency.mean(axis=1) - simulation.truth[rows]).max() < 0.04
+
+
+def test_the_soft_labels_of_everyone_approach_the_truth() -> None:
+    everyone = replace(SMALL, annotators=100, per_item={100: 1.0})
+    simulation = simulate(everyone, seed=0)
+    gap = simulation.annotations.soft_labels - simulation.truth
+    p = simulation.annotator_probabilities()
+    expected = np.mean(np.mean(p * (1 - p), axis=1) / 100)
+    assert np.mean(gap**2) == pytest.approx(expected, rel=0.2)
+    assert np.abs(gap).max() < 0.2
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_probabilities_are_distributions_and_the_truth_is_their_mean(n_classes: int) -> None:
+    simulation = simulate(SMALL, n_classes=n_classes)
+    p = simulation.annotator_probabilities()
+    assert p.shape == (300, 12, n_classes)
+    assert p.min() >= 0.0
+    assert np.allclose(p.sum(axis=2), 1.0)
+    assert np.allclose(p.mean(axis=1), simulation.truth)
+
+
+def test_the_truth_scores_best_against_itself() -> None:
+    truth = simulated("three-voices").truth
+    best = cross_entropy(truth, truth)
+    assert best < cross_entropy(truth, 0.9 * truth + 0.05)
+    assert best < cross_entropy(truth, np.tile(truth.mean(axis=0), (len(truth), 1)))
+
+
+def test_groups_see_what_their_views_say() -> None:
+    simulation = simulated("crowd")
+    rows = simulation.rows("dev")
+    p = simulation.annotator_probabilities(rows)[..., 1]
+    irony = simulation.features.irony[rows]
+    to_people = simulation.features.target[rows] == TARGETS.index("people")
+
+    def seen(group: str, where: npt.NDArray[np.bool_]) -> float:
+        """How much worse the group finds these posts than the others, compared with literals."""
+        own = p[:, simulation.groups == group].mean(axis=1)
+        plain = p[:, simulation.groups == "literal"].mean(axis=1)
+        return float((own - plain)[where].mean() - (own - plain)[~where].mean())
+
+    assert seen("playful", irony) < -0.05
+    assert seen("loyal", to_people) > 0.05
+    assert seen("literal", irony) == 0.0
+
+
+def test_one_camp_is_stricter_than_the_other() -> None:
+    for seed in range(5):
+        simulation = simulate("two-camps", seed=seed, items=(784, 0, 0))
+        rates = simulation.annotator_probabilities()[..., 1].mean(axis=0)
+        concerned = simulation.groups == "concerned"
+        assert rates[concerned].mean() > 1.5 * rates[~concerned].mean()
+
+
+# Where the variance comes from
+
+
+@given(
+    st.integers(1, 6), st.integers(1, 5), st.integers(2, 4), st.integers(1, 3), st.integers(0, 999)
+)
+def test_the_sources_add_up_to_the_total(n: int, a: int, c: int, block: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(c, 0.5), size=(n, a))
+    group = np.unique(rng.integers(0, 3, size=a), return_inverse=True)[1]
+
+    def blocks() -> Iterator[Floats]:
+        return (p[start : start + block] for start in range(0, n, block))
+
+    variance = decompose(blocks, group)
+    sources = [variance.item, variance.annotator, variance.group_item, variance.annotator_item]
+    assert min(*sources, variance.noise) >= 0.0
+    assert sum(sources) + variance.noise == pytest.approx(variance.total, rel=1e-9)
+    assert variance.item + variance.disagreement == pytest.approx(variance.total, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_shares_of_every_regime_add_up_to_one(name: str) -> None:
+    variance = simulated(name).variance()
+    assert sum(variance.shares.values()) == pytest.approx(1.0, abs=1e-9)
+    assert 0.2 < variance.structured_share < 0.7
+
+
+def test_the_sources_match_what_repeated_answers_show() -> None:
+    """Brute force: pairs of fresh answers that share the item, the person, the group or nothing."""
+    simulation = simulate(SMALL, seed=4)
+    y = np.stack([simulation.ask_everyone(seed) for seed in range(200)]).astype(np.int8)
+    rng = np.random.default_rng(0)
+    m = 1_500_000
+    code = simulation.people.group
+    members = [np.flatnonzero(code == g) for g in range(2)]
+    first = rng.integers(0, 200, m)
+    second = (first + rng.integers(1, 200, m)) % 200
+    i, j = rng.integers(0, 300, (2, m))
+    a, b = rng.integers(0, 12, (2, m))
+    peer = np.empty(m, dtype=np.int64)
+    for g in range(2):
+        peer[code[a] == g] = rng.choice(members[g], int(np.sum(code[a] == g)))
+
+    def together(item: npt.NDArray[np.int64], person: npt.NDArray[np.int64]) -> float:
+        """How often annotator a answers 1 on item i and this person does on this item."""
+        return float(np.mean(y[first, i, a] & y[second, item, person]))
+
+    nothing = float(y.mean()) ** 2
+    by_item, by_person, by_both = together(i, b), together(j, a), together(i, a)
+    by_group, by_group_item = together(j, peer), together(i, peer)
+    variance = simulation.variance()
+    assert variance.total == pytest.approx(float(y.var()), abs=1e-3)
+    assert variance.item == pytest.approx(by_item - nothing, abs=2e-3)
+    assert variance.annotator == pytest.approx(by_person - nothing, abs=2e-3)
+    assert variance.group_item == pytest.approx(
+        by_group_item - by_item - by_group + nothing, abs=2e-3
+    )
+    assert variance.annotator_item == pytest.approx(
+        by_both - by_group_item - by_person + by_group, abs=2e-3
+    )
+    assert variance.noise == pytest.approx(float(y.mean()) - by_both, abs=2e-3)
+    assert min(variance.shares.values()) > 0.02
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_pure_noise_has_no_structure_and_pure_structure_has_no_noise(name: str) -> None:
+    noise = simulate(name, seed=1, items=(150, 0, 0), structured=0.0)
+    structure = simulate(name, seed=1, items=(150, 0, 0), structured=1.0)
+    assert noise.variance().structured_share == pytest.approx(0.0, abs=1e-12)
+    assert noise.variance().noise > 0.01
+    p = noise.annotator_probabilities()
+    assert np.array_equal(p, np.broadcast_to(p[:, :1], p.shape))
+
+    assert structure.variance().noise == 0.0
+    assert structure.variance().structured_share == 1.0
+    assert set(np.unique(structure.annotator_probabilities())) == {0.0, 1.0}
+    assert np.array_equal(structure.ask_everyone(0), structure.ask_everyone(1))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_knob_trades_noise_for_structure_at_the_same_amount_of_disagreement(name: str) -> None:
+    found = [
+        simulate(name, items=(400, 0, 0), structured=s).variance() for s in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    shares = [variance.structured_share for variance in found]
+    assert shares == sorted(shares)
+    within = [variance.disagreement / variance.total for variance in found]
+    assert max(within) < 1.35 * min(within)
+
+
+def test_the_parts_of_structure_can_be_taken_alone() -> None:
+    only = {"group_weight": 0.0, "personal_weight": 0.0, "threshold_weight": 0.0}
+    groups = replace(SMALL, structured=1.0, **(only | {"group_weight": 1.0}))
+    variance = simulate(groups).variance()
+    assert variance.group_item > 0.01
+    assert variance.annotator_item == pytest.approx(0.0, abs=1e-12)
+    thresholds = replace(SMALL, groups=(Group("all"),), **(only | {"threshold_weight": 1.0}))
+    variance = simulate(thresholds).variance()
+    assert variance.group_item == pytest.approx(0.0, abs=1e-12)
+    assert variance.annotator > 0.01
+
+
+def test_what_is_personal_averages_out_within_each_group() -> None:
+    people = simulate(replace(SMALL, group_weight=0.0), seed=0).people
+    for code in range(2):
+        assert np.abs(people.views[people.group == code]).max() > 0.1
+        assert people.views[people.group == code].mean(axis=0) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_variance_of_one_split_is_that_of_its_items() -> None:
+    simulation = simulate("two-camps", items=0.3)
+    p = simulation.annotator_probabilities(simulation.rows("dev"))
+    alone = decompose(lambda: iter([p]), simulation.people.group)
+    assert simulation.variance("dev").shares == pytest.approx(alone.shares)
+
+
+# Posts
+
+
+def test_posts_are_mostly_distinct() -> None:
+    texts = list(simulated("crowd").texts)
+    assert len(set(texts)) > 0.998 * len(texts)
+    groups = near_duplicate_groups(texts[:4000])
+    assert len(set(groups.tolist())) > 0.99 * 4000
+
+
+def test_posts_are_short_plain_english_without_gaps() -> None:
+    for text in simulated("crowd").texts:
+        assert text.isascii()
+        assert 3 <= len(text.split()) <= 45
+        assert "{" not in text
+        assert "}" not in text
+        assert text == text.strip()
+
+
+def test_the_feature_table_names_what_posts_are_about() -> None:
+    simulation = simulated("crowd")
+    table = simulation.feature_table()
+    assert list(table.columns) == ["item", "topic", "hostility", "irony", "target"]
+    assert list(table["item"]) == list(simulation.annotations.items)
+    assert set(table["topic"]) == set(TOPICS)
+    assert set(table["target"]) == set(TARGETS)
+    assert table["hostility"].between(0, 1).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        ("three-voices", (657, 0, 1000)),
+        ("partial-panel", (2398, 0, 1000)),
+        ("two-camps", (784, 0, 1000)),
+        ("crowd", (3000, 0, 1000)),
+    ],
+)
+def test_text_tells_a_good_part_of_the_truth_but_not_all(
+    name: str, items: tuple[int, int, int]
+) -> None:
+    simulation = simulate(name, seed=0, items=items)
+    train, test = simulation.annotations.split("train"), simulation.rows("test")
+    # The label of one random annotator per item.
+    order = np.random.default_rng(0).permutation(len(train))
+    drawn = np.unique(train.item_codes[order], return_index=True)[1]
+    assert train.label_codes is not None
+    y = train.label_codes[order][drawn]
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    model = LogisticRegression(max_iter=500).fit(words.fit_transform(train.texts), y)
+    predicted = model.predict_proba(words.transform(simulation.texts[test]))
+
+    truth = simulation.truth[test]
+    constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
+    start, end = cross_entropy(truth, constant), cross_entropy(truth, truth)
+    learned = (start - cross_entropy(truth, predicted)) / (start - end)
+    assert 0.25 < learned < 0.75
+
+
+# Three classes and more
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_three_classes_rise_in_severity(name: str) -> None:
+    simulation = simulate(name, seed=0, items=(600, 0, 0), n_classes=3)
+    assert simulation.annotations.classes == ("0", "1", "2")
+    assert simulation.thresholds[0] < simulation.thresholds[1]
+    share = hard_share(simulation)
+    assert share.min() > 0.01
+    assert share[0] == pytest.approx(simulation.regime.balance[0], abs=0.06)
+    severity = simulation.features.hostility
+    means = [severity[simulation.annotations.hard_labels() == c].mean() for c in range(3)]
+    assert means == sorted(means)
+    assert sum(simulation.variance().shares.values()) == pytest.approx(1.0)
+
+
+def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
+    regime = replace(SMALL, balance=(0.5, 0.3, 0.2), per_item={5: 1.0}, items=(4000, 0, 0))
+    told = simulate(regime, seed=0).annotations
+    assert told.label_codes is not None
+    middle = np.median(told.label_codes.reshape(4000, 5), axis=1).astype(int)
+    assert np.bincount(middle) / 4000 == pytest.approx([0.5, 0.3, 0.2], abs=0.02)
+
+
+# Bad parameters
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"regime": "quartet"}, "regime must be one of 'three-voices'"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 0.5}, "seed must be a whole number"),
+        ({"items": 0.0}, r"fraction of the items must lie in \(0, 1\], but got 0.0"),
+        ({"items": 500}, "fraction of the items"),
+        ({"items": (10, 10)}, "items must be three whole numbers"),
+        ({"items": (0, 10, 10)}, "train at least 1"),
+        ({"items": (5, -1, 10)}, "items must be three"),
+        ({"items": (5.5, 1, 10)}, "items must be three"),
+        ({"n_classes": 1}, "n_classes must be"),
+        ({"structured": 1.5}, r"structured must lie in \[0, 1\], but got 1.5"),
+        ({"structured": float("nan")}, "structured must lie"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        simulate(**({"regime": "two-camps"} | arguments))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"annotators": 0}, "annotators must be a whole number above 0"),
+        ({"per_item": {}}, "per_item must map counts"),
+        ({"per_item": {13: 1.0}}, "counts of 1 to 12 annotators"),
+        ({"per_item": {0: 1.0}}, "per_item"),
+        ({"per_item": {3: 0.0}}, "per_item"),
+        ({"per_item": {2.5: 1.0}}, "per_item"),
+        ({"balance": (1.0,)}, "balance must hold"),
+        ({"balance": (0.7, 0.7)}, "balance must hold"),
+        ({"balance": (1.0, 0.0)}, "balance must hold"),
+        ({"groups": ()}, "groups must have different names"),
+        ({"groups": (Group("a"), Group("a"))}, "groups must have different names"),
+        ({"disagreement": -0.1}, "disagreement must be 0 or more"),
+        ({"noise_spread": float("inf")}, "noise_spread must be 0 or more"),
+        ({"activity_spread": float("nan")}, "activity_spread must be 0 or more"),
+        ({"group_weight": -1.0}, "group_weight, personal_weight and threshold_weight"),
+        (
+            {"group_weight": 0.0, "personal_weight": 0.0, "threshold_weight": 0.0},
+            "one above 0",
+        ),
+    ],
+)
+def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        replace(SMALL, **change)  # type: ignore[arg-type]
+
+
+def test_bad_groups_are_refused() -> None:
+    with pytest.raises(InputError, match="a view of group 'x' must be one of 'hostility'"):
+        Group("x", views={"humour": 1.0})
+    with pytest.raises(InputError, match="share of group 'x' must be above 0"):
+        Group("x", share=0.0)
+    with pytest.raises(InputError, match="must have a finite weight"):
+        Group("x", views={"irony": float("nan")})
+
+
+def test_structure_needs_people_who_can_differ() -> None:
+    alone = replace(SMALL, annotators=1, per_item={1: 1.0}, groups=(Group("one"),))
+    with pytest.raises(InputError, match=r"lasting disagreement .* must come from something"):
+        simulate(alone)
+    assert simulate(alone, structured=0.0).truth.shape == (300, 2)
+
+
+def test_a_split_without_items_has_no_variance() -> None:
+    with pytest.raises(InputError, match="split 'dev' has none"):
+        simulate(SMALL).variance("dev")
+    with pytest.raises(InputError, match="split must be one of"):
+        simulate(SMALL).rows("validation")
+
+
+def test_regimes_are_named_after_themselves() -> None:
+    assert {name: regime.name for name, regime in REGIMES.items()} == {n: n for n in SHAPES}
