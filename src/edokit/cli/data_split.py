@@ -18,7 +18,7 @@ def split(
     ],
     shares: Annotated[
         str, typer.Option(help="Names and shares of the splits.")
-    ] = "train=0.7,dev=0.15,test=0.15",
+    ] = "train=0.8,dev=0.1,test=0.1",
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     column: options.Column = None,
     classes: options.Classes = None,

@@ -1,0 +1,226 @@
+"""Obtaining LeWiDi 2023 from its official repository, each file checked before it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from edokit._version import __version__
+from edokit.errors import InputError, examples
+from edokit.files import whole_file
+
+REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
+COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"
+_RAW = f"https://raw.githubusercontent.com/Le-Wi-Di/le-wi-di.github.io/{COMMIT}/LeWiDi_2-2023"
+_SECONDS = 30
+
+
+class Published(NamedTuple):
+    """One file as it was published."""
+
+    dataset: str
+    split: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}_{self.split}.json"
+
+    @property
+    def url(self) -> str:
+        return f"{_RAW}/{self.dataset}_dataset/{self.name}"
+
+
+LEWIDI2023 = (
+    Published(
+        "ArMIS",
+        "train",
+        746_259,
+        "549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7",
+    ),
+    Published(
+        "ArMIS", "dev", 159_657, "482112222496c64a704ea22f710bf184196beee848f5109406e3ca6196502526"
+    ),
+    Published(
+        "ArMIS", "test", 165_545, "95498bb854fe476ee33a88cfecb3b05f26e0e1baef6c1083072a56b61586c06a"
+    ),
+    Published(
+        "ConvAbuse",
+        "train",
+        2_846_714,
+        "f68d9c1e234afaf7e582103daac4e0f362da6418be3ff38e6cce76cfa3b674fc",
+    ),
+    Published(
+        "ConvAbuse",
+        "dev",
+        966_416,
+        "d95f9e740b07076e070ed47a8e010894d7cdbacb3246c89a000c26a17c61a04e",
+    ),
+    Published(
+        "ConvAbuse",
+        "test",
+        1_005_523,
+        "4a88c6cf2530eb3610bd1e9e7291916ad7fdaedc01dca4e68bcc3e846310afd9",
+    ),
+    Published(
+        "HS-Brexit",
+        "train",
+        667_673,
+        "d204d83c7b1a73f037b3aff36aac61357c08a96f96292a37ac7655eb562d81fb",
+    ),
+    Published(
+        "HS-Brexit",
+        "dev",
+        142_353,
+        "77c17f95985cbb6db47ffcda637e717a9074f2660e15b5c0c1f9006f50da60a7",
+    ),
+    Published(
+        "HS-Brexit",
+        "test",
+        142_747,
+        "24e5e1615818ff6e3b96e50245cfe10636ef8ec0ea51f2c2a60acb68858fd195",
+    ),
+    Published(
+        "MD-Agreement",
+        "train",
+        3_848_592,
+        "0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d",
+    ),
+    Published(
+        "MD-Agreement",
+        "dev",
+        645_218,
+        "b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5",
+    ),
+    Published(
+        "MD-Agreement",
+        "test",
+        1_783_089,
+        "a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53",
+    ),
+)
+
+
+def get_lewidi2023(
+    out: str | Path,
+    source: str | Path | None = None,
+    *,
+    progress: Callable[[int, int, str], None] | None = None,
+    open_url: Callable[[str], BinaryIO] | None = None,
+) -> list[Path]:
+    """The twelve files of LeWiDi 2023 as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
+
+    They come from the official repository or a local copy. A file appears only when its checksum
+    is right, and one that is there and right is kept, so an interrupted call can be repeated and
+    goes on where it stopped; a file with another content is replaced. From ``source`` either all
+    are taken or none. ``progress`` is told how many files are there, of how many, and the last
+    one's name.
+    """
+    places = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
+    missing = [file for file in LEWIDI2023 if not _is_right(places[file], file)]
+    local = {} if source is None else _local_copy(Path(source), missing)
+    done = len(places) - len(missing)
+    for file in missing:
+        content = local[file] if local else _download(file, open_url or open_https)
+        with whole_file(places[file]) as temporary:
+            temporary.write_bytes(content)
+        done += 1
+        if progress is not None:
+            progress(done, len(places), file.name)
+    return list(places.values())
+
+
+def open_https(url: str) -> BinaryIO:
+    """The body of an https address; nothing else is followed, not even by way of a redirect."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    request = urllib.request.Request(url, headers={"User-Agent": f"edokit/{__version__}"})
+    body: BinaryIO = opener.open(request, timeout=_SECONDS)
+    return body
+
+
+def _download(file: Published, open_url: Callable[[str], BinaryIO]) -> bytes:
+    """The content of a file; it stays in memory until it is known to be right."""
+    try:
+        with open_url(file.url) as body:
+            # One byte more than expected is enough to know that it is another file.
+            content = _read_up_to(body, file.size + 1)
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        reason = getattr(error, "reason", None) or error
+        raise InputError(
+            f"{file.url} must be reachable, but: {reason or type(error).__name__}",
+            "run it again, finished files are kept; or take a local copy with --from DIR",
+        ) from error
+    _check(content, file, file.url)
+    return content
+
+
+def _read_up_to(body: BinaryIO, most: int) -> bytes:
+    parts: list[bytes] = []
+    while most > 0 and (part := body.read(min(most, 1 << 16))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
+def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
+    """The content of each file from a folder laid out as ours, as the repository, or flat."""
+    if not source.is_dir():
+        raise InputError(
+            f"a local copy must be a folder, but {source} is not one", "check the spelling"
+        )
+    found: dict[Published, bytes] = {}
+    for file in files:
+        for place in (file.dataset, f"{file.dataset}_dataset", "."):
+            path = source / place / file.name
+            if path.is_file():
+                content = path.read_bytes()
+                _check(content, file, str(path))
+                found[file] = content
+                break
+    absent = [file.name for file in files if file not in found]
+    if absent:
+        raise InputError(
+            f"a local copy must hold all files of LeWiDi 2023, but {source} has no"
+            f" {examples(absent)}",
+            f"take the folder LeWiDi_2-2023 of {REPOSITORY}",
+        )
+    return found
+
+
+def _is_right(path: Path, file: Published) -> bool:
+    try:
+        return path.stat().st_size == file.size and _sha256(path.read_bytes()) == file.sha256
+    except OSError:
+        return False
+
+
+def _check(content: bytes, file: Published, where: str) -> None:
+    if (digest := _sha256(content)) == file.sha256:
+        return
+    size = "more" if len(content) > file.size else f"{len(content):,}"
+    raise InputError(
+        f"{file.name} must have {file.size:,} bytes with the SHA-256 {file.sha256[:12]}…, but"
+        f" {where} gave {size} bytes with {digest[:12]}…",
+        "it was cut off or changed: get it again",
+    )
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

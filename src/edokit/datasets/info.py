@@ -1,0 +1,116 @@
+"""What a set of annotations holds, in figures."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from edokit.annotations import Annotations
+from edokit.datasets.clean import has_arabic
+from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
+from edokit.errors import EDOWarning
+
+WHOLE = "all"
+"""What data without splits is called where splits are listed."""
+
+
+def describe(
+    annotations: Annotations, *, near_duplicates: bool = True, threshold: float = THRESHOLD
+) -> dict[str, Any]:
+    """Figures for the whole and for each split, ready for JSON.
+
+    Per split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest, most],
+    ``classes`` (items by hard label), ``ratio`` (largest class to smallest), ``soft_classes``
+    (shares of all answers), ``ties`` (and how many of them have no published label),
+    ``unanimous`` (share of items), ``entropy`` (mean, nats), ``coverage`` (share of the items
+    that an annotator labelled) and ``repeated`` (annotations by someone who had labelled the item
+    before). ``near_duplicates`` counts the items of each split whose text also stands in the
+    first (train, where there is one): ``verbatim`` but for case, links, mentions and punctuation,
+    and ``near``, which includes these.
+    """
+    names = annotations.split_names
+    parts = {str(name): annotations.split(name) for name in names} or {WHOLE: annotations}
+    described: dict[str, Any] = {
+        "items": len(annotations.items),
+        "annotators": len(annotations.annotators),
+        "annotations": len(annotations),
+        "classes": list(annotations.classes),
+        "attributes": sorted(annotations.attributes),
+        "splits": {name: _describe_split(part) for name, part in parts.items()},
+    }
+    if annotations.texts is not None:
+        described["texts"] = _describe_texts(annotations)
+        if near_duplicates:
+            described["near_duplicates"] = _describe_duplicates(annotations, threshold)
+    return described
+
+
+def _describe_split(part: Annotations) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        # Ties are a figure of their own here.
+        warnings.simplefilter("ignore", EDOWarning)
+        hard = part.hard_labels()
+    per_class = np.bincount(hard, minlength=len(part.classes))
+    counts, per_item = part.counts, part.annotations_per_item
+    tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+    open_ = np.ones(len(tied), bool) if part.published is None else part.published < 0
+    coverage = part.coverage
+    labelled = np.rint(coverage * len(part.items)).astype(np.int64)
+    return {
+        "items": len(part.items),
+        "annotators": len(part.annotators),
+        "annotations": len(part),
+        "annotations_per_item": [int(per_item.min()), int(per_item.max())],
+        "classes": _by_class(part, per_class.tolist()),
+        "ratio": float(per_class.max() / per_class.min()) if per_class.min() else None,
+        "soft_classes": _by_class(part, part.soft_labels.mean(axis=0).tolist()),
+        "ties": {"items": int(tied.sum()), "without_published_label": int((tied & open_).sum())},
+        "unanimous": float((part.entropy < 1e-12).mean()),
+        "entropy": float(part.entropy.mean()),
+        "coverage": {
+            "min": float(coverage.min()),
+            "median": float(np.median(coverage)),
+            "max": float(coverage.max()),
+        },
+        "repeated": int(len(part) - labelled.sum()),
+    }
+
+
+def _by_class(part: Annotations, values: list[Any]) -> dict[str, Any]:
+    return dict(zip(part.classes, values, strict=True))
+
+
+def _describe_texts(annotations: Annotations) -> dict[str, Any]:
+    assert annotations.texts is not None
+    lengths = np.array([len(text) for text in annotations.texts])
+    return {
+        "empty": int((lengths == 0).sum()),
+        "characters": [int(lengths.min()), int(np.median(lengths)), int(lengths.max())],
+        "arabic": int(sum(map(has_arabic, annotations.texts))),
+    }
+
+
+def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str, Any]:
+    assert annotations.texts is not None
+    found = NearDuplicates.among(annotations.texts, threshold)
+    sizes = np.bincount(found.groups)
+    counted: dict[str, Any] = {
+        "threshold": threshold,
+        "items": int(sizes[sizes > 1].sum()),
+        "groups": int((sizes > 1).sum()),
+    }
+    names = annotations.split_names
+    if annotations.splits is not None and len(names) > 1:
+        first = "train" if "train" in names else names[0]
+        known = annotations.splits == first
+        verbatim, near = found.verbatim(known), found.of(known)
+        counted["also_in"] = first
+        counted["splits"] = {
+            str(name): {"verbatim": int(verbatim[here].sum()), "near": int(near[here].sum())}
+            for name in names
+            if name != first
+            for here in [annotations.splits == name]
+        }
+    return counted

@@ -1,0 +1,280 @@
+"""The LeWiDi 2023 datasets (SemEval-2023 Task 11), from their JSON files as published."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edokit.annotations import Annotations
+from edokit.datasets.clean import clean_text
+from edokit.datasets.dialogue import Dialogue, DialogueText, parse_dialogue
+from edokit.datasets.where import naming
+from edokit.errors import InputError, examples, one_of
+from edokit.files import read_json
+from edokit.ids import as_name
+
+CLASSES = ("0", "1")
+SPLITS = ("train", "dev", "test")
+BINARY = {"0": "0", "1": "1"}
+"""The answers of all datasets but ConvAbuse, and their classes."""
+SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
+"""The answers of ConvAbuse: below 0 is abusive."""
+_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
+_FIELDS = ("text", "annotators", "annotations", "hard_label")
+
+
+class _Item(NamedTuple):
+    name: str
+    split: str
+    text: str | Dialogue
+    annotators: list[str]
+    labels: list[str]
+    hard_label: str
+    groups: list[str]
+    arabic: bool
+
+
+def read_lewidi(
+    path: str | Path,
+    *,
+    split: str | None = None,
+    classes: Sequence[object] | None = None,
+    duplicates: str = "all",
+    dialogue: str = "user-last",
+    clean: bool = False,
+) -> Annotations:
+    """One JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
+
+    Items are named ``<split>-<key>``, classes are "0" and "1", hard labels are the published
+    ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``. Soft labels follow
+    from the annotations, not from the rounded ones in the file. ``duplicates`` is "all" because
+    one item of MD-Agreement lists an annotator twice. ``dialogue`` says how ConvAbuse's
+    conversations become texts: "user-last" (as they ran), "user-first" or "user-only". ``clean``
+    applies the paper's cleaning.
+    """
+    one_of("dialogue", dialogue, [mode.value for mode in DialogueText])
+    rows: dict[str, list[str]] = {
+        name: [] for name in ("item", "annotator", "label", "split", "hard_label", "text")
+    }
+    groups: dict[str, str] = {}
+    for item in _items(path):
+        _add_groups(groups, item, path)
+        text = item.text.text(dialogue) if isinstance(item.text, Dialogue) else item.text
+        if clean:
+            text = clean_text(text, ascii_only=False if item.arabic else None)
+        n = len(item.labels)
+        rows["annotator"] += item.annotators
+        rows["label"] += item.labels
+        for name, value in (
+            ("item", item.name),
+            ("split", item.split),
+            ("hard_label", item.hard_label),
+            ("text", text),
+        ):
+            rows[name] += [value] * n
+    if groups:
+        rows["group"] = [groups.get(annotator, "") for annotator in rows["annotator"]]
+    with naming(path):
+        return Annotations.from_table(
+            rows,
+            classes=CLASSES if classes is None else classes,
+            duplicates=duplicates,
+            split=split,
+            attributes=["group"] if groups else [],
+        )
+
+
+def read_lewidi_dialogues(path: str | Path) -> dict[str, Dialogue]:
+    """The four turns of each item of ConvAbuse, by item id."""
+    turns: dict[str, Dialogue] = {}
+    for item in _items(path):
+        if not isinstance(item.text, Dialogue):
+            raise InputError(
+                f"the texts must be conversations, but item {item.name!r} of {path} is a plain"
+                " text",
+                "of the LeWiDi 2023 datasets ConvAbuse holds conversations",
+            )
+        turns[item.name] = item.text
+    return turns
+
+
+def is_lewidi(data: Any) -> bool:
+    """Whether a JSON document looks like a LeWiDi file: items by key, with annotators."""
+    return isinstance(data, dict) and any(
+        isinstance(item, dict) and "annotators" in item and "annotations" in item
+        for item in data.values()
+    )
+
+
+def _items(path: str | Path) -> Iterator[_Item]:
+    seen: dict[str, Path] = {}
+    for file in _files(Path(path)):
+        for item in _items_of(file):
+            if item.name in seen:
+                raise InputError(
+                    f"an item must stand once in its split, but item {item.name!r} of {file} is"
+                    f" also in {seen[item.name]}",
+                    "leave one of the files out",
+                )
+            seen[item.name] = file
+            yield item
+
+
+def _add_groups(groups: dict[str, str], item: _Item, path: str | Path) -> None:
+    for annotator, group in zip(item.annotators, item.groups, strict=False):
+        if groups.setdefault(annotator, group) != group:
+            raise _wrong(
+                f"an annotator must belong to one group, but {annotator!r} belongs to"
+                f" {groups[annotator]!r} and in item {item.name!r} of {path} to {group!r}"
+            )
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the splits in a folder in the order train, dev, test."""
+    if not path.is_dir():
+        return [path]
+    found = [
+        (match["dataset"], SPLITS.index(match["split"]), file)
+        for file in path.glob("*.json")
+        if (match := _NAME.fullmatch(file.stem))
+    ]
+    if not found:
+        inside = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
+        raise InputError(
+            "a folder must hold the splits of a LeWiDi dataset (NAME_train.json, NAME_dev.json,"
+            f" NAME_test.json), but {path} has none of them",
+            f"name one of the folders in it: {examples(inside, 4)}" if inside else "name a file",
+        )
+    datasets = sorted({dataset for dataset, _, _ in found})
+    if len(datasets) > 1:
+        raise InputError(
+            f"a folder of LeWiDi data must hold one dataset, but {path} holds"
+            f" {examples(datasets, 4)}",
+            "name one file, or put each dataset into its own folder",
+        )
+    return [file for _, _, file in sorted(found)]
+
+
+def _items_of(file: Path) -> Iterator[_Item]:
+    data = read_json(file)
+    if not isinstance(data, dict) or not data:
+        raise InputError(
+            f"a LeWiDi file must be a JSON object of items, but {file} is"
+            f" {'empty' if data in ({}, []) else 'something else'}",
+            "check that it is the right file",
+        )
+    named = _NAME.fullmatch(file.stem)
+    # One file holds conversations throughout, or none.
+    conversations = any(
+        isinstance(item, dict) and parse_dialogue(str(item.get("text"))) for item in data.values()
+    )
+    for key, item in data.items():
+        where = f"item {key!r} of {file}"
+        if not isinstance(item, dict):
+            raise _wrong(f"every LeWiDi item must be a JSON object, but {where} is not")
+        missing = [name for name in _FIELDS if item.get(name) is None]
+        if missing:
+            raise _wrong(
+                f"every LeWiDi item must have {', '.join(_FIELDS)}, but {where} has no",
+                examples(missing, 4),
+            )
+        split = str(item.get("split") or (named["split"] if named else "")).strip()
+        if not split:
+            raise _wrong(f"every LeWiDi item must name its split, but {where} does not")
+        labels = _labels(item, SEVERITY if conversations else BINARY, where)
+        annotators = _listed(item, "annotators", where)
+        if len(annotators) != len(labels) or not all(annotators):
+            raise _wrong(
+                "an item must name an annotator for each annotation, but"
+                f" {where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
+            )
+        text = _text(item["text"], conversations, where)
+        if not _is_unicode(key, split, *((text,) if isinstance(text, str) else text), *annotators):
+            raise _wrong(f"texts and names must be valid Unicode, but {where} has half a character")
+        yield _Item(
+            name=f"{split}-{key}",
+            split=split,
+            text=text,
+            annotators=annotators,
+            labels=labels,
+            hard_label=_hard_label(item["hard_label"], where),
+            groups=_groups(item.get("other_info"), annotators, where),
+            arabic=str(item.get("lang", "")).lower().startswith("ar"),
+        )
+
+
+def _labels(item: Mapping[str, Any], answers: Mapping[str, str], where: str) -> list[str]:
+    given = _listed(item, "annotations", where)
+    if not any(given):
+        raise _wrong(f"every item needs an annotation, but {where} has none")
+    wrong = [answer for answer in given if answer not in answers]
+    if wrong:
+        raise _wrong(
+            f"every annotation must be one of {', '.join(answers)}, but {where} has"
+            f" {examples(wrong)}"
+        )
+    return [answers[answer] for answer in given]
+
+
+def _listed(item: Mapping[str, Any], field: str, where: str) -> list[str]:
+    if not isinstance(item[field], str):
+        raise _wrong(
+            f"{field!r} must be text with commas between its parts, but in {where} it is"
+            f" {type(item[field]).__name__}"
+        )
+    return [part.strip() for part in item[field].split(",")]
+
+
+def _text(text: Any, conversations: bool, where: str) -> str | Dialogue:
+    if not isinstance(text, str):
+        raise _wrong(f"'text' must be text, but in {where} it is {type(text).__name__}")
+    if not conversations:
+        return text
+    dialogue = parse_dialogue(text)
+    if dialogue is None:
+        raise _wrong(
+            f"a conversation must be JSON with the turns {', '.join(Dialogue._fields)}, but the"
+            f" text of {where} is not"
+        )
+    return dialogue
+
+
+def _hard_label(value: Any, where: str) -> str:
+    # Text in most places, a number in some rows of ConvAbuse.
+    label = as_name(value).strip()
+    if label not in CLASSES:
+        raise _wrong(f"'hard_label' must be one of {', '.join(CLASSES)}, but {where} has {label!r}")
+    return label
+
+
+def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
+    """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
+    if not isinstance(other, dict):
+        return []
+    for field, value in other.items():
+        if field.lower().replace("_", " ") == "annotators group":
+            groups = [part.strip() for part in str(value).split(",")]
+            if len(groups) != len(annotators):
+                raise _wrong(
+                    f"an item must give the group of each annotator, but {where} has"
+                    f" {len(groups)} groups for {len(annotators)} annotators"
+                )
+            return [str(other.get(group, group)) for group in groups]
+    if all(annotator in other for annotator in annotators):
+        return [str(other[annotator]) for annotator in annotators]
+    return []
+
+
+def _is_unicode(*texts: str) -> bool:
+    # JSON can write one half of a pair of surrogates, which stands for no character.
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _wrong(*parts: str) -> InputError:
+    return InputError(" ".join(parts), "correct the file, or download it again")

@@ -1,0 +1,197 @@
+"""Texts that are nearly the same: the same words with other links, mentions or a few letters.
+
+Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when their sets of
+five-character pieces overlap by at least ``threshold`` (Jaccard). The search is exact: two sets
+that overlap so much share one of their rarest pieces, so only such pairs are compared. In a whole
+conversation the set phrases of an agent count as much as what the user says.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from edokit.datasets.clean import Characters, without_markup
+from edokit.errors import InputError
+
+THRESHOLD = 0.8
+"""Overlap from which two texts count as nearly the same."""
+_PIECE = 5
+_PAIRS_AT_ONCE = 4_000_000
+_COMPARED_AT_ONCE = 20_000
+# Products of the threshold and a count are off in the last bits.
+_ROUNDING = 1e-9
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Texts = Sequence[str] | npt.NDArray[np.object_]
+
+
+_WORDS = Characters(lambda char: char if unicodedata.category(char)[0] in "LMN" else " ")
+
+
+def normal_form(text: str) -> str:
+    """Small letters and digits of any script; no markup, URLs, mentions, punctuation or emoji.
+
+    A text with no letter or digit stays as it is, but for its blanks.
+    """
+    plain = unicodedata.normalize("NFKC", without_markup(text)).casefold()
+    words = " ".join(plain.translate(_WORDS).split())
+    return words or " ".join(text.split())
+
+
+def near_duplicate_groups(texts: Texts, threshold: float = THRESHOLD) -> Ints:
+    """A group number per text [N]; near-duplicates, also by way of others, share one."""
+    return NearDuplicates.among(texts, threshold).groups
+
+
+def near_duplicates_of(texts: Texts, reference: Texts, threshold: float = THRESHOLD) -> Bools:
+    """Whether each text [N] has a near-duplicate among the reference texts."""
+    both = [*texts, *reference]
+    found = NearDuplicates.among(both, threshold).of(np.arange(len(both)) >= len(texts))
+    return found[: len(texts)]
+
+
+@dataclass(frozen=True)
+class NearDuplicates:
+    """Which of N texts are nearly the same. Empty texts are near-duplicates of nothing."""
+
+    forms: Ints
+    """The number of each text's normal form [N], -1 for an empty text."""
+    left: Ints
+    """One form of each pair of near-duplicate forms [P]."""
+    right: Ints
+    """The other form of each pair [P]."""
+
+    @classmethod
+    def among(cls, texts: Texts, threshold: float = THRESHOLD) -> NearDuplicates:
+        """Found by comparing all texts; a threshold of 1 asks for the same normal form."""
+        codes, distinct = pd.factorize(
+            np.array([normal_form(text) or None for text in texts], dtype=object)
+        )
+        pairs = _similar_pairs([str(form) for form in distinct], threshold)
+        return cls(codes.astype(np.int64), *pairs)
+
+    @property
+    def groups(self) -> Ints:
+        """A group number per text [N], in order of first appearance."""
+        n = int(self.forms.max(initial=-1)) + 1
+        pairs = np.ones(len(self.left), bool), (self.left, self.right)
+        component = connected_components(sparse.coo_matrix(pairs, shape=(n, n)), directed=False)[1]
+        # Each empty text becomes a group of its own.
+        groups = n + np.arange(len(self.forms))
+        groups[self.forms >= 0] = component[self.forms[self.forms >= 0]]
+        return pd.factorize(groups)[0].astype(np.int64)
+
+    def of(self, reference: Bools) -> Bools:
+        """Whether each text [N] has a near-duplicate among those marked as reference [N]."""
+        known = self._forms_of(reference)
+        found = known.copy()
+        found[self.left[known[self.right]]] = True
+        found[self.right[known[self.left]]] = True
+        return found[self.forms]
+
+    def verbatim(self, reference: Bools) -> Bools:
+        """Whether each text [N] has the normal form of one of those marked as reference [N]."""
+        return self._forms_of(reference)[self.forms]
+
+    def _forms_of(self, reference: Bools) -> Bools:
+        # Empty texts look at the last place, which belongs to no form.
+        known = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
+        known[self.forms[reference & (self.forms >= 0)]] = True
+        return known
+
+
+def _similar_pairs(texts: list[str], threshold: float) -> tuple[Ints, Ints]:
+    """All pairs of different texts whose pieces overlap by the threshold."""
+    if not 0 < threshold <= 1:
+        raise InputError(
+            f"the threshold must lie above 0 and not above 1, but got {threshold}",
+            f"{THRESHOLD} is a good start",
+        )
+    nothing = np.zeros(0, np.int64)
+    found = [(nothing, nothing)]
+    if threshold < 1 and len(texts) > 1:
+        pieces = _pieces(texts)
+        for left, right in _candidates(pieces, threshold):
+            alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
+            found.append((left[alike], right[alike]))
+    return np.concatenate([left for left, _ in found]), np.concatenate(
+        [right for _, right in found]
+    )
+
+
+def _pieces(texts: list[str]) -> sparse.csr_matrix:
+    """Which pieces each text has [N, pieces], rarest pieces first."""
+    padded = [text.ljust(_PIECE) for text in texts]
+    joined = "\0".join(padded) + "\0"
+    letters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    letters = letters.astype(np.uint64)
+    text = np.repeat(np.arange(len(padded)), [len(one) + 1 for one in padded])
+    starts = len(letters) - _PIECE + 1
+    # A piece is one number: a polynomial of its letters modulo 2**64.
+    hashed = np.zeros(starts, np.uint64)
+    whole = np.ones(starts, bool)
+    for offset in range(_PIECE):
+        letter = letters[offset : offset + starts]
+        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + letter
+        whole &= letter != 0
+    rows = text[:starts][whole]
+    _, columns, frequency = np.unique(hashed[whole], return_inverse=True, return_counts=True)
+    present = sparse.csr_matrix(
+        (np.ones(len(rows), np.int32), (rows, _rarest_first(frequency)[columns])),
+        shape=(len(padded), len(frequency)),
+    )
+    present.sum_duplicates()
+    present.data[:] = 1
+    return present
+
+
+def _rarest_first(frequency: Ints) -> Ints:
+    rank = np.empty(len(frequency), np.int64)
+    rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+    return rank
+
+
+def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of texts that may reach the threshold, a bounded number of pairs at a time."""
+    sizes = np.diff(pieces.indptr).astype(np.int64)
+    # Two sets that overlap by the threshold share one of the first so many pieces of each.
+    first = sizes - np.ceil(threshold * sizes - _ROUNDING).astype(np.int64) + 1
+    rest = sizes - first
+    rare = pieces.copy()
+    rare.data *= np.arange(pieces.nnz) < np.repeat(pieces.indptr[:-1] + first, sizes)
+    rare.eliminate_zeros()
+    across = rare.T.tocsr()
+    work = np.cumsum(rare @ np.diff(across.indptr).astype(np.int64))
+    start = 0
+    while start < len(sizes):
+        done = work[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
+        shared = (rare[start:stop] @ across).tocoo()
+        left, right = shared.row.astype(np.int64) + start, shared.col.astype(np.int64)
+        # What two sets can share at most: the rare pieces found, and all others of one of them.
+        most = shared.data + np.maximum(rest[left], rest[right])
+        most = np.minimum(most, np.minimum(sizes[left], sizes[right]))
+        needed = threshold / (1 + threshold) * (sizes[left] + sizes[right])
+        kept = (left < right) & (most >= needed - _ROUNDING)
+        yield left[kept], right[kept]
+        start = stop
+
+
+def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> npt.NDArray[np.float64]:
+    """Shared pieces of each pair by all of its pieces (Jaccard)."""
+    sizes = np.diff(pieces.indptr)
+    shared = np.zeros(len(left))
+    for start in range(0, len(left), _COMPARED_AT_ONCE):
+        some = slice(start, start + _COMPARED_AT_ONCE)
+        shared[some] = pieces[left[some]].multiply(pieces[right[some]]).sum(axis=1).ravel()
+    jaccard: npt.NDArray[np.float64] = shared / (sizes[left] + sizes[right] - shared)
+    return jaccard

@@ -1,0 +1,109 @@
+"""Dividing items into splits: alike in classes and disagreement, near-duplicates together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.annotations import Annotations
+from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
+from edokit.errors import InputError, examples
+
+Ints = npt.NDArray[np.int64]
+SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
+_LEVELS = 4
+"""Steps from full agreement to the most even division."""
+
+
+def split_items(
+    annotations: Annotations,
+    shares: Mapping[str, float] | None = None,
+    *,
+    seed: int = 0,
+    threshold: float | None = THRESHOLD,
+) -> Annotations:
+    """The same annotations with a split for each item; what splits it had are replaced.
+
+    Each split gets its share of every class and of every degree of disagreement, as nearly as
+    whole groups of near-duplicate texts allow; ``threshold=None`` lets those part. Same seed, same
+    splits.
+    """
+    names, wanted = _shares(SHARES if shares is None else shares)
+    n = len(annotations.items)
+    rng = np.random.default_rng(seed)
+    if annotations.texts is None or threshold is None:
+        groups = np.arange(n)
+    else:
+        groups = near_duplicate_groups(annotations.texts, threshold)
+    # Groups in random order, but those of one stratum side by side.
+    sizes = np.bincount(groups)
+    first_item = np.unique(groups, return_index=True)[1]
+    strata = _strata(annotations, seed)[first_item]
+    order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
+    chosen = _deal(sizes, order, _whole(wanted, n), rng)
+    _none_empty(names, chosen, sizes)
+    splits = np.array(names, dtype=object)[chosen[groups]]
+    return replace(annotations, splits=splits)
+
+
+def _shares(shares: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.float64]]:
+    names, values = list(shares), np.array(list(shares.values()), dtype=np.float64)
+    if not names or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
+        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+        raise InputError(
+            f"the shares of the splits must be positive and sum to 1, but got {shown}",
+            "write for example train=0.8, dev=0.1, test=0.1",
+        )
+    return names, values / values.sum()
+
+
+def _strata(annotations: Annotations, seed: int) -> Ints:
+    """A number per item [N] for its hard label and how divided its annotators are."""
+    # Which side a tied item is counted on matters little here, so nobody is warned.
+    labels = annotations.hard_labels(ties="random", seed=seed)
+    most = np.log(max(2, len(annotations.classes)))
+    level = np.ceil(annotations.entropy / most * _LEVELS - 1e-9)
+    strata: Ints = labels.astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
+    return strata
+
+
+def _whole(shares: npt.NDArray[np.float64], n: int) -> Ints:
+    """Whole numbers that sum to n, by largest remainder."""
+    exact = shares / shares.sum() * n
+    whole: Ints = np.floor(exact + 1e-9).astype(np.int64)
+    whole[np.argsort(whole - exact, kind="stable")[: n - whole.sum()]] += 1
+    return whole
+
+
+def _deal(sizes: Ints, order: Ints, wanted: Ints, rng: np.random.Generator) -> Ints:
+    """The split of each group [G], given its size and how many items each split wants."""
+    chosen = np.empty(len(sizes), dtype=np.int64)
+    left = wanted.astype(np.float64)
+    # Groups of several items go one by one to the split that is then the least filled.
+    for group in order[sizes[order] > 1]:
+        split = int(np.argmax((left - sizes[group]) / np.maximum(wanted, 0.5)))
+        chosen[group] = split
+        left[split] -= sizes[group]
+    # Single items are dealt like cards: of those dealt in a row each split has its share.
+    single = order[sizes[order] == 1]
+    if len(single):
+        hands = _whole(np.maximum(left, 0), len(single))
+        turns = np.concatenate([(np.arange(hand) + 0.5) / hand for hand in hands if hand])
+        owner = np.repeat(np.arange(len(hands)), hands)[np.argsort(turns, kind="stable")]
+        chosen[single] = np.roll(owner, rng.integers(len(single)))
+    return chosen
+
+
+def _none_empty(names: list[str], chosen: Ints, sizes: Ints) -> None:
+    empty = [name for k, name in enumerate(names) if not (chosen == k).any()]
+    if empty:
+        together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
+        raise InputError(
+            f"every split must get an item, but {examples(empty)} would get none of the"
+            f" {sizes.sum()} items{together}",
+            "give it a larger share"
+            + (", or let near-duplicates part (threshold=None)" if together else ""),
+        )

@@ -1,0 +1,505 @@
+"""Argilla exports, written after what versions 2 and 1 of its client and its server write."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations
+from edokit.datasets.argilla import is_argilla, read_argilla
+from edokit.errors import EDOError, EDOWarning, InputError
+
+ANN = "0b6b6d1c-8a4b-4f0b-9d55-000000000001"
+BEA = "0b6b6d1c-8a4b-4f0b-9d55-000000000002"
+CEM = "0b6b6d1c-8a4b-4f0b-9d55-000000000003"
+
+# (user, value, status) of each record
+GIVEN = {
+    "a": [(ANN, "calm", "submitted"), (BEA, "heated", "submitted"), (CEM, "heated", "draft")],
+    "b": [(ANN, "calm", "submitted"), (BEA, "calm", "discarded"), (CEM, "calm", "submitted")],
+}
+
+# --- The shapes that exports come in --------------------------------------------------------------
+
+
+def flat(given: dict[str, list[Any]] = GIVEN, **more: Any) -> list[dict[str, Any]]:
+    """``dataset.records.to_list(flatten=True)``, and the rows of ``to_datasets()``."""
+    return [
+        {
+            "id": name,
+            "status": "completed",
+            "_server_id": f"server-{name}",
+            "text": f"Post {name}.",
+            "tone.responses": [value for _, value, _ in answers],
+            "tone.responses.users": [user for user, _, _ in answers],
+            "tone.responses.status": [status for _, _, status in answers],
+            "tone.suggestion": "heated",
+            "tone.suggestion.score": 0.5,
+            "tone.suggestion.agent": "model",
+        }
+        | more
+        for name, answers in given.items()
+    ]
+
+
+def nested(given: dict[str, list[Any]] = GIVEN, **more: Any) -> list[dict[str, Any]]:
+    """``dataset.records.to_list()`` and ``to_json``, which leave the status out."""
+    return [
+        {
+            "id": name,
+            "fields": {"text": f"Post {name}."},
+            "metadata": {},
+            "suggestions": {"tone": {"value": "heated", "score": 0.5, "agent": "model"}},
+            "responses": {"tone": [{"value": value, "user_id": user} for user, value, _ in answers]}
+            if answers
+            else {},
+            "vectors": {},
+            "status": "completed",
+            "_server_id": f"server-{name}",
+        }
+        | more
+        for name, answers in given.items()
+    ]
+
+
+def version_1(given: dict[str, list[Any]] = GIVEN) -> list[dict[str, Any]]:
+    """``FeedbackRecord`` as JSON, and the records of the server's API."""
+    return [
+        {
+            "id": f"server-{name}",
+            "external_id": name,
+            "fields": {"text": f"Post {name}."},
+            "metadata": {},
+            "vectors": {},
+            "responses": [
+                {"user_id": user, "values": {"tone": {"value": value}}, "status": status}
+                for user, value, status in answers
+            ],
+            "suggestions": [{"question_name": "tone", "value": "heated"}],
+        }
+        for name, answers in given.items()
+    ]
+
+
+def version_1_table(given: dict[str, list[Any]] = GIVEN) -> list[dict[str, Any]]:
+    """The rows of version 1's Hugging Face datasets."""
+    return [
+        {
+            "text": f"Post {name}.",
+            "tone": [
+                {"user_id": user, "value": value, "status": status}
+                for user, value, status in answers
+            ],
+            "tone-suggestion": "heated",
+            "tone-suggestion-metadata": {"type": "model", "score": 0.5, "agent": "model"},
+            "external_id": name,
+            "metadata": "{}",
+        }
+        for name, answers in given.items()
+    ]
+
+
+def columns(records: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [record[name] for record in records] for name in records[0]}
+
+
+def by_id(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {record["id"]: record for record in records}
+
+
+def merged_values() -> list[dict[str, Any]]:
+    records = version_1()
+    for record in records:
+        for response in record["responses"]:
+            response["values"] = [response["values"]]
+    return records
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        flat(),
+        columns(flat()),
+        by_id(flat()),
+        version_1(),
+        {"items": version_1(), "total": 2},
+        merged_values(),
+        version_1_table(),
+        columns(version_1_table()),
+    ],
+)
+def test_every_shape_says_the_same_and_only_submitted_responses_count(export: Any) -> None:
+    assert is_argilla(export)
+    read = read_argilla(export)
+    assert read.items.tolist() == ["a", "b"]
+    assert read.annotators.tolist() == [ANN, BEA, CEM]
+    assert read.classes == ("calm", "heated")
+    np.testing.assert_allclose(read.soft_labels, [[0.5, 0.5], [1.0, 0.0]])
+    assert len(read) == 4
+    assert read.texts is not None
+    assert read.texts.tolist() == ["Post a.", "Post b."]
+
+
+@pytest.mark.parametrize("export", [nested(), columns(nested()), by_id(nested())])
+def test_nested_exports_do_not_tell_drafts_so_all_count_with_a_warning(export: Any) -> None:
+    assert is_argilla(export)
+    with pytest.warns(EDOWarning, match="6 responses do not say whether they were submitted"):
+        read = read_argilla(export)
+    np.testing.assert_allclose(read.soft_labels, [[1 / 3, 2 / 3], [1.0, 0.0]])
+
+
+def test_a_status_in_a_nested_export_is_heeded() -> None:
+    records = nested()
+    for record in records:
+        answers = zip(record["responses"]["tone"], GIVEN[record["id"]], strict=True)
+        for answer, (_, _, status) in answers:
+            answer["status"] = status
+    assert read_argilla(records).to_table().equals(read_argilla(flat()).to_table())
+
+
+def test_files_read_like_their_content(tmp_path: Path) -> None:
+    expected = read_argilla(flat()).to_table()
+    document = tmp_path / "records.json"
+    document.write_text(json.dumps(flat()), encoding="utf-8")
+    lines = tmp_path / "records.jsonl"
+    lines.write_text("\n".join(map(json.dumps, flat())), encoding="utf-8")
+    parquet = tmp_path / "train-00000-of-00001.parquet"
+    stamps = pa.array([0, 2**62], pa.timestamp("ms"))
+    table = pa.Table.from_pylist(flat()).append_column("inserted_at", stamps)
+    pa_parquet.write_table(table, parquet)
+    for path in (document, str(document), lines, parquet):
+        assert read_argilla(path).to_table().equals(expected)
+
+
+def test_exports_are_recognised_and_other_json_is_not() -> None:
+    assert is_argilla(flat()[0])
+    assert is_argilla([dict.fromkeys(flat()[0])])
+    assert is_argilla(columns(flat()) | {"text": ["one too few"]})
+    for other in (
+        None,
+        [],
+        {},
+        "text",
+        [1],
+        {"items": 3},
+        {"1": {"text": "a", "annotations": "0,1", "annotators": "A1,A2"}},
+        [{"id": 1, "data": {"text": "b"}, "annotations": []}],
+        [{"item": 1, "annotator": 2, "label": 3}],
+    ):
+        assert not is_argilla(other)
+
+
+# --- Questions ------------------------------------------------------------------------------------
+
+
+def with_question(name: str, values: list[Any]) -> list[dict[str, Any]]:
+    records = flat()
+    for record in records:
+        record[f"{name}.responses"] = values
+        record[f"{name}.responses.users"] = [ANN] * len(values)
+        record[f"{name}.responses.status"] = ["submitted"] * len(values)
+    return records
+
+
+def test_of_several_questions_one_must_be_named() -> None:
+    records = with_question("topic", ["news"])
+    with pytest.raises(
+        InputError,
+        match=r"several: 'tone' \(4 responses\), 'topic' \(2 responses\).*question='tone'",
+    ):
+        read_argilla(records)
+    assert read_argilla(records, question="topic").classes == ("news",)
+    with pytest.raises(InputError, match=r"'topic' \(2 responses\)\), but got 'mood'"):
+        read_argilla(records, question="mood")
+
+
+@pytest.mark.parametrize(
+    "value", [[{"start": 0, "end": 4, "label": "rude"}], [{"rank": 1, "value": "x"}], {"rank": [1]}]
+)
+def test_spans_and_ranks_are_no_labels(value: Any) -> None:
+    records = with_question("parts", [value])
+    assert read_argilla(records).to_table().equals(read_argilla(flat()).to_table())
+    with pytest.raises(InputError, match="'parts' takes spans or ranks"):
+        read_argilla(records, question="parts")
+
+
+def test_ratings_are_labels_in_numeric_order() -> None:
+    read = read_argilla(flat({"a": [(ANN, 10, "submitted"), (BEA, 2, "submitted")]}))
+    assert read.classes == ("2", "10")
+
+
+def test_a_submitted_response_without_an_answer_is_left_out_and_counted() -> None:
+    given = {"a": [(ANN, "calm", "submitted"), (BEA, None, "submitted"), (CEM, None, "discarded")]}
+    with pytest.warns(EDOWarning, match="1 responses do not answer 'tone'"):
+        assert len(read_argilla(flat(given))) == 1
+
+
+def test_a_discarded_response_may_have_no_values() -> None:
+    records = version_1()
+    records[1]["responses"][1]["values"] = None
+    assert len(read_argilla(records)) == 4
+
+
+# --- Several labels -------------------------------------------------------------------------------
+
+SEVERAL = {
+    "a": [(ANN, ["heated", "calm"], "submitted"), (BEA, ["calm"], "submitted")],
+    "b": [(ANN, ["calm", "heated"], "submitted")],
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("first", [[0.5, 0.5], [1.0, 0.0]]),
+        ("split", [[0.75, 0.25], [0.5, 0.5]]),
+        ("join", [[0.5, 0.5], [0.0, 1.0]]),
+    ],
+)
+def test_several_labels_follow_the_policy(policy: str, expected: list[list[float]]) -> None:
+    read = read_argilla(flat(SEVERAL), multi_choice=policy)
+    np.testing.assert_allclose(read.soft_labels, expected)
+    assert read.classes[1] == ("calm|heated" if policy == "join" else "heated")
+
+
+def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
+    with pytest.raises(InputError, match=r"gives record 'a' 2: 'heated', 'calm' \(2 such respons"):
+        read_argilla(flat(SEVERAL))
+
+
+# --- Records --------------------------------------------------------------------------------------
+
+
+def test_records_without_a_submitted_response_are_left_out_or_refused() -> None:
+    given = GIVEN | {"c": [], "d": [(ANN, "calm", "draft")]}
+    with pytest.warns(EDOWarning, match="2 of 4 records have no annotation .*'c', 'd'"):
+        assert read_argilla(flat(given)).items.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="2 of 4 have none: 'c', 'd'"):
+        read_argilla(flat(given), unlabelled="error")
+
+
+def test_a_column_that_is_null_holds_no_responses() -> None:
+    records = flat()
+    records[1] |= {
+        "tone.responses": None,
+        "tone.responses.users": None,
+        "tone.responses.status": None,
+    }
+    with pytest.warns(EDOWarning, match="1 of 2 records"):
+        assert read_argilla(records).items.tolist() == ["a"]
+
+
+def test_the_id_is_the_external_one_else_the_servers() -> None:
+    records = version_1()
+    records[1]["external_id"] = None
+    assert read_argilla(records).items.tolist() == ["a", "server-b"]
+
+
+def test_metadata_or_a_field_may_hold_the_id() -> None:
+    records = version_1()
+    for number, record in enumerate(records):
+        record["metadata"]["key"] = number
+    assert read_argilla(records, item="key").items.tolist() == ["0", "1"]
+    assert read_argilla(records, item="text").items.tolist() == ["Post a.", "Post b."]
+    with pytest.raises(InputError, match="'kee', but record number 1 has 'text', 'key'"):
+        read_argilla(records, item="kee")
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        lambda: flat(split="dev", hard_label="heated"),
+        lambda: flat(**{"metadata.split": ["dev"], "metadata.hard_label": "heated"}),
+        lambda: [
+            record | {"metadata": {"split": "dev", "hard_label": "heated"}}
+            for record in version_1()
+        ],
+        lambda: [
+            record | {"metadata": json.dumps({"split": "dev", "hard_label": "heated"})}
+            for record in version_1_table()
+        ],
+    ],
+)
+def test_split_and_hard_label_come_from_the_metadata(export: Any) -> None:
+    read = read_argilla(export())
+    assert read.split_names == ("dev",)
+    assert read.hard_labels().tolist() == [1, 1]
+    assert len(read_argilla(export(), split="dev")) == 4
+    assert read.texts is not None
+
+
+def test_of_several_fields_of_text_one_must_be_named() -> None:
+    records = version_1()
+    for record in records:
+        record["fields"] = {"prompt": "Say it.", "reply": "It.", "chat": [{"role": "user"}]}
+    with pytest.warns(EDOWarning, match=r"several fields of text .*text='prompt'"):
+        assert read_argilla(records).texts is None
+    read = read_argilla(records, text="reply")
+    assert read.texts is not None
+    assert read.texts.tolist() == ["It.", "It."]
+    with pytest.raises(InputError, match="field 'chat', but record 'a' has a list"):
+        read_argilla(records, text="chat")
+
+
+@pytest.mark.parametrize("nobody", [None, "", "None"])
+def test_responses_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
+    given = {"a": [(nobody, "calm", "submitted"), (nobody, "heated", "submitted")]}
+    with pytest.raises(InputError, match="every response must name its annotator, but record 'a'"):
+        read_argilla(flat(given))
+    with pytest.warns(EDOWarning, match="2 responses name no annotator"):
+        assert len(read_argilla(flat(given), anonymous="separate").annotators) == 2
+
+
+def test_classes_can_be_declared() -> None:
+    assert read_argilla(flat(), classes=["heated", "calm"]).classes == ("heated", "calm")
+    with pytest.raises(InputError, match="declared classes 'calm', but record 'a' has 'heated'"):
+        read_argilla(flat(), classes=["calm"])
+
+
+def test_the_same_user_twice_follows_the_policy() -> None:
+    given = {"a": [(ANN, "calm", "submitted"), (ANN, "heated", "submitted")]}
+    with pytest.raises(InputError, match="labels item 'a' again"):
+        read_argilla(flat(given))
+    assert len(read_argilla(flat(given), duplicates="all")) == 2
+
+
+# --- Bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("export", "said"),
+    [
+        ([], "must be a list of records .* but this is empty"),
+        ([{"text": "a"}], "must be a list of records .* but this is a list"),
+        ([*flat(), 7], "a record must be an object, but record number 3 has 7"),
+        (columns(flat()) | {"text": []}, "columns of an Argilla export must have one length"),
+        ([*flat(), {"text": "x"}], "must have an id, but record number 3 has none"),
+        (flat(id=["x"]), "id of a record must be text or a number, but record number 1 has a list"),
+        (nested(fields="text"), "fields of a record must be an object, but record number 1 has 't"),
+        (nested(metadata=[1]), "metadata of a record must be an object, but record number 1 has"),
+        (nested(responses="calm"), "responses of a record must be a list, but record 'a' has 'cal"),
+        (nested(responses=["calm"]), "a response must be an object, but record 'a' has 'calm'"),
+        (nested(responses={"tone": "x"}), "responses to 'tone' must be a list, but record 'a'"),
+        (nested(responses={"tone": ["x"]}), "a response must be an object, but record 'a' has 'x'"),
+        (nested(responses=[{"values": 3}]), "values of a response must be an object, but record"),
+        (nested(responses=[{"values": {"q": 3}}]), "answer to 'q' must be an object, but record"),
+        (flat(**{"tone.responses": "x"}), "column 'tone.responses' must be a list, but record 'a'"),
+        (flat(**{"tone.responses.users": [ANN]}), "users' must have one entry per .* 'a' has 1 fo"),
+        (
+            flat({"a": [(ANN, "calm", "maybe")]}),
+            "status of a response must be .* but record 'a' has 'maybe'",
+        ),
+        (flat({"a": [(ANN, "", "submitted")]}), "a label must be text or a number, but record 'a'"),
+        (flat({"a": [(ANN, [True], "submitted")]}), "a label must be .* record 'a' has true"),
+        (flat({"a": [([], "calm", "submitted")]}), "user of a response must be .* record 'a'"),
+        (flat({"a": [(ANN, "calm", "draft")]}), "one question, but 1 records answer to none"),
+    ],
+)
+def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(
+    export: Any, said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        read_argilla(export)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["multi_choice", "unlabelled", "anonymous", "duplicates"])
+def test_unknown_policies_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match=f"{option} must be one of"):
+        read_argilla(flat(), **{option: "maybe"})
+
+
+# --- Hostile input --------------------------------------------------------------------------------
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.sampled_from(["\ud800", "calm", "submitted", "draft", "[1", "[" * 3])
+)
+KEYS = st.sampled_from(
+    sorted({*flat()[0], *version_1()[0], *version_1_table()[0], "value", "items"})
+)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+SHAPES: list[Any] = [
+    flat(SEVERAL, split="dev"),
+    columns(flat()),
+    nested(),
+    columns(nested()),
+    by_id(nested()),
+    version_1(),
+    {"items": version_1(SEVERAL)},
+    version_1_table(),
+]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in parsed JSON."""
+    found = [path] if path else []
+    inside = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, dict) else inside:
+        found += places(inner, (*path, key))
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> Any:
+    """A valid export with some of its places replaced by anything, or missing."""
+    data = copy.deepcopy(draw(st.sampled_from(SHAPES)))
+    for _ in range(draw(st.integers(1, 4))):
+        *path, last = draw(st.sampled_from(places(data)))
+        inner = data
+        for key in path:
+            inner = inner[key]
+        if draw(st.booleans()):
+            inner[last] = draw(ANYTHING)
+        else:
+            del inner[last]
+        if not data:
+            break
+    return data
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "question": st.sampled_from([None, "tone", "topic"]),
+        "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
+        "text": st.sampled_from([None, "text"]),
+        "item": st.sampled_from([None, "text"]),
+        "unlabelled": st.sampled_from(["skip", "error"]),
+        "anonymous": st.sampled_from(["error", "separate"]),
+        "classes": st.sampled_from([None, ["calm", "heated", "calm|heated"]]),
+        "duplicates": st.sampled_from(["error", "first", "all"]),
+        "split": st.sampled_from([None, None, "dev"]),
+    }
+)
+
+
+@given(data=ANYTHING | damaged(), options=OPTIONS)
+def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
+    data: Any, options: dict[str, Any]
+) -> None:
+    assert is_argilla(data) in (True, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        try:
+            read: Annotations = read_argilla(data, **options)
+        except EDOError:
+            return
+    np.testing.assert_allclose(read.soft_labels.sum(axis=1), 1)

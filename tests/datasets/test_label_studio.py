@@ -1,0 +1,722 @@
+"""Label Studio exports, written after the documented JSON and JSON_MIN formats."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations
+from edokit.datasets.label_studio import is_label_studio, read_label_studio
+from edokit.errors import EDOError, EDOWarning, InputError
+from edokit.files import read_table
+
+# --- Examples -------------------------------------------------------------------------------------
+
+
+def result(value: Any, control: str = "tone", kind: str = "choices", **more: Any) -> dict[str, Any]:
+    """One entry of an annotation's result."""
+    return {
+        "id": "fC8tY67j8Z",
+        "type": kind,
+        "value": {kind: value},
+        "origin": "manual",
+        "to_name": "text",
+        "from_name": control,
+    } | more
+
+
+def annotation(
+    person: Any, *labels: str, results: list[Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """One annotation as the JSON export writes it."""
+    return {
+        "id": 1001,
+        "completed_by": person,
+        "result": [result([*labels])] if results is None else results,
+        "was_cancelled": False,
+        "ground_truth": False,
+        "created_at": "2024-01-30T02:40:43.893565Z",
+        "draft_created_at": "2024-01-30T02:40:42.917892Z",
+        "lead_time": 8.65,
+    } | more
+
+
+def task(number: Any, *annotations: Any, **more: Any) -> dict[str, Any]:
+    """One task as the JSON export writes it."""
+    return {
+        "id": number,
+        "annotations": [*annotations],
+        "drafts": [],
+        "predictions": [],
+        "data": {"text": f"Post number {number}."},
+        "meta": {},
+        "created_at": "2024-01-30T02:40:33.867975Z",
+        "inner_id": 1,
+        "total_annotations": len(annotations),
+        "cancelled_annotations": 0,
+        "project": 29,
+    } | more
+
+
+def two_tasks() -> list[dict[str, Any]]:
+    return [
+        task(4, annotation(1, "calm"), annotation(2, "heated")),
+        task(5, annotation(1, "calm"), annotation(2, "calm"), annotation(3, "heated")),
+    ]
+
+
+def shares(read: Annotations) -> dict[str, dict[str, float]]:
+    return {
+        item: dict(zip(read.classes, row.tolist(), strict=True))
+        for item, row in zip(read.items, read.soft_labels, strict=True)
+    }
+
+
+# --- The plain case -------------------------------------------------------------------------------
+
+
+def test_an_export_becomes_items_annotators_labels_and_texts() -> None:
+    read = read_label_studio(two_tasks())
+    assert read.items.tolist() == ["4", "5"]
+    assert read.annotators.tolist() == ["1", "2", "3"]
+    assert read.classes == ("calm", "heated")
+    assert read.texts is not None
+    assert read.texts.tolist() == ["Post number 4.", "Post number 5."]
+    np.testing.assert_allclose(read.soft_labels, [[1 / 2, 1 / 2], [2 / 3, 1 / 3]])
+    assert read.splits is None
+    assert read.published is None
+
+
+def test_a_file_reads_like_its_parsed_content(tmp_path: Path) -> None:
+    path = tmp_path / "project-29-at-2024-01-30.json"
+    path.write_text(json.dumps(two_tasks()), encoding="utf-8")
+    assert read_label_studio(path).to_table().equals(read_label_studio(two_tasks()).to_table())
+    assert read_label_studio(str(path)).items.tolist() == ["4", "5"]
+    lines = tmp_path / "tasks.jsonl"
+    lines.write_text("\n".join(map(json.dumps, two_tasks())) + "\n", encoding="utf-8")
+    assert read_label_studio(lines).to_table().equals(read_label_studio(path).to_table())
+
+
+def test_one_task_may_stand_alone() -> None:
+    assert read_label_studio(two_tasks()[1]).items.tolist() == ["5"]
+
+
+def test_exports_are_recognised_and_other_json_is_not() -> None:
+    assert is_label_studio(two_tasks())
+    assert is_label_studio(two_tasks()[0])
+    assert is_label_studio(minimal(two_tasks()))
+    assert is_label_studio([{"data": {}, "completions": []}])
+    for other in (
+        None,
+        [],
+        {},
+        "text",
+        [1],
+        [[]],
+        {"1": {"text": "a", "annotations": "0,1", "annotators": "A1,A2"}},
+        [{"id": "a", "fields": {"text": "b"}, "responses": {}}],
+        [{"item": 1, "annotator": 2, "label": 3}],
+    ):
+        assert not is_label_studio(other)
+
+
+# --- What counts as an annotation -----------------------------------------------------------------
+
+
+def test_cancelled_annotations_drafts_and_predictions_do_not_count() -> None:
+    tasks = [
+        task(
+            4,
+            annotation(1, "calm"),
+            annotation(2, "heated", was_cancelled=True),
+            annotation(3, "heated", skipped=True),
+            drafts=[{"user": 4, "result": [result(["heated"])]}],
+            predictions=[{"model_version": "m", "result": [result(["heated"])], "score": 0.9}],
+        )
+    ]
+    assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
+
+
+def test_a_model_may_not_add_a_control() -> None:
+    tasks = two_tasks()
+    tasks[0]["predictions"] = [{"result": [result(["x"], control="guess")]}]
+    assert len(read_label_studio(tasks)) == 5
+
+
+def test_legacy_completions_are_annotations() -> None:
+    tasks = two_tasks()
+    for each in tasks:
+        each["completions"] = each.pop("annotations")
+    assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
+
+
+def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:
+    tasks = [
+        task(4, annotation(1, "calm"), annotation(2, results=[]), annotation(3, results=None)),
+        task(5, annotation(1, "calm"), annotation(2, results=[result([5], "other", "labels")])),
+    ]
+    tasks[0]["annotations"][2]["result"] = None
+    with pytest.warns(EDOWarning, match="3 annotations do not answer 'tone' and are left out"):
+        read = read_label_studio(tasks)
+    assert len(read) == 2
+
+
+def test_tasks_without_annotations_are_left_out_or_refused() -> None:
+    tasks = [*two_tasks(), task(6), task(7, annotation(1, "calm", was_cancelled=True))]
+    with pytest.warns(EDOWarning, match="2 of 4 tasks have no annotation .*'6', '7'"):
+        assert read_label_studio(tasks).items.tolist() == ["4", "5"]
+    with pytest.raises(InputError, match="2 of 4 have none: '6', '7'"):
+        read_label_studio(tasks, unlabelled="error")
+
+
+def test_a_ground_truth_counts_or_is_left_out_or_is_the_hard_label() -> None:
+    tasks = two_tasks()
+    tasks[0]["annotations"].append(annotation(9, "heated", ground_truth=True))
+    counted = read_label_studio(tasks)
+    np.testing.assert_allclose(counted.soft_labels[0], [1 / 3, 2 / 3])
+    assert counted.published is None
+    skipped = read_label_studio(tasks, ground_truth="skip")
+    np.testing.assert_allclose(skipped.soft_labels[0], [1 / 2, 1 / 2])
+    published = read_label_studio(tasks, ground_truth="hard_label")
+    np.testing.assert_allclose(published.soft_labels[0], [1 / 2, 1 / 2])
+    assert published.published is not None
+    assert published.published.tolist() == [1, -1]
+
+
+def test_two_ground_truths_that_differ_are_no_hard_label() -> None:
+    tasks = two_tasks()
+    tasks[0]["annotations"] += [
+        annotation(8, "calm", ground_truth=True),
+        annotation(9, "heated", ground_truth=True),
+    ]
+    with pytest.raises(InputError, match="one hard label, but task '4' has 'calm' and 'heated'"):
+        read_label_studio(tasks, ground_truth="hard_label")
+
+
+# --- Controls -------------------------------------------------------------------------------------
+
+
+def with_two_controls() -> list[dict[str, Any]]:
+    tasks = two_tasks()
+    for each in tasks:
+        for one in each["annotations"]:
+            one["result"].append(result(["news"], control="topic"))
+    return tasks
+
+
+def test_of_several_controls_one_must_be_named() -> None:
+    with pytest.raises(
+        InputError, match=r"several: 'tone' \(5 answers\), 'topic' \(5 answers\).*control='tone'"
+    ):
+        read_label_studio(with_two_controls())
+    assert read_label_studio(with_two_controls(), control="topic").classes == ("news",)
+    assert read_label_studio(with_two_controls(), control="tone").classes == ("calm", "heated")
+
+
+def test_an_unknown_control_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(InputError, match=r"'tone' \(5 answers\)\), but got 'mood'"):
+        read_label_studio(two_tasks(), control="mood")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"start": 0, "end": 4, "text": "Post"},
+        {"x": 1.5, "y": 2.0, "width": 3, "height": 4, "rotation": 0},
+        {"points": [[1, 2], [3, 4]], "closed": True},
+    ],
+)
+def test_a_control_for_regions_is_no_label_of_the_task(part: dict[str, Any]) -> None:
+    tasks = two_tasks()
+    marked = result(["rude"], control="span")
+    marked["value"] |= part
+    tasks[0]["annotations"][0]["result"].append(marked)
+    assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
+    with pytest.raises(InputError, match="whole tasks, but 'span' marks regions"):
+        read_label_studio(tasks, control="span")
+
+
+def test_labels_per_item_and_free_text_and_relations_are_no_labels_of_the_task() -> None:
+    tasks = two_tasks()
+    tasks[0]["annotations"][0]["result"] += [
+        result(["rude"], control="page", item_index=0),
+        result(["because"], control="why", kind="text"),
+        {"type": "relation", "from_id": "a", "to_id": "b", "direction": "right"},
+    ]
+    assert read_label_studio(tasks).classes == ("calm", "heated")
+    for control in ("page", "why"):
+        with pytest.raises(InputError, match="whole tasks"):
+            read_label_studio(tasks, control=control)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "label"),
+    [
+        ("rating", 4, "4"),
+        ("taxonomy", [["News", "Local"]], "News / Local"),
+        ("choices", [["News", "Local"]], "News / Local"),
+        ("choices", [3], "3"),
+        ("selected", "left", "left"),
+    ],
+)
+def test_ratings_taxonomies_and_comparisons_are_labels(kind: str, value: Any, label: str) -> None:
+    tasks = [task(4, annotation(1, results=[result(value, kind=kind)]))]
+    assert read_label_studio(tasks).classes == (label,)
+
+
+def test_a_control_for_numbers_must_be_named() -> None:
+    tasks = two_tasks()
+    tasks[0]["annotations"][0]["result"].append(result(7, control="sure", kind="number"))
+    assert read_label_studio(tasks).classes == ("calm", "heated")
+    with pytest.warns(EDOWarning):
+        assert read_label_studio(tasks, control="sure").classes == ("7",)
+
+
+# --- Several labels -------------------------------------------------------------------------------
+
+
+def with_several_labels() -> list[dict[str, Any]]:
+    return [
+        task(4, annotation(1, "heated", "calm"), annotation(2, "calm", "heated")),
+        task(5, annotation(1, "dry")),
+    ]
+
+
+def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
+    with pytest.raises(
+        InputError, match=r"annotator '1' gives task '4' 2: 'heated', 'calm' \(2 such annotations\)"
+    ):
+        read_label_studio(with_several_labels())
+
+
+def test_several_labels_are_cut_to_the_first() -> None:
+    read = read_label_studio(with_several_labels(), multi_choice="first")
+    assert shares(read)["4"] == {"calm": 0.5, "dry": 0.0, "heated": 0.5}
+
+
+def test_several_labels_share_one_answer() -> None:
+    read = read_label_studio(with_several_labels()[:1], multi_choice="split")
+    assert read.label_probabilities is not None
+    np.testing.assert_allclose(read.label_probabilities, [[0.5, 0.5], [0.5, 0.5]])
+    whole = read_label_studio(with_several_labels(), multi_choice="split")
+    np.testing.assert_allclose(whole.soft_labels, [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
+    declared = read_label_studio(
+        with_several_labels(), multi_choice="split", classes=["heated", "calm", "dry", "odd"]
+    )
+    np.testing.assert_allclose(declared.soft_labels, [[0.5, 0.5, 0, 0], [0, 0, 1, 0]])
+
+
+def test_several_labels_join_to_a_class_whatever_their_order() -> None:
+    read = read_label_studio(with_several_labels(), multi_choice="join")
+    assert shares(read)["4"] == {"calm|heated": 1.0, "dry": 0.0}
+
+
+def test_sharing_out_keeps_plain_labels_where_nobody_gave_several() -> None:
+    read = read_label_studio(two_tasks(), multi_choice="split")
+    assert read.label_codes is not None
+
+
+def test_the_same_label_twice_is_one_label() -> None:
+    tasks = [task(4, annotation(1, results=[result(["calm"]), result(["calm", "calm"])]))]
+    assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
+
+
+def test_a_published_label_that_nobody_gave_is_a_class_of_shared_answers_too() -> None:
+    tasks = with_several_labels()
+    tasks[0]["data"]["hard_label"] = "odd"
+    read = read_label_studio(tasks, multi_choice="split")
+    assert read.classes == ("calm", "dry", "heated", "odd")
+    assert read.hard_labels().tolist() == [3, 1]
+
+
+# --- People ---------------------------------------------------------------------------------------
+
+ANN = {"id": 7, "email": "ann@example.org", "first_name": "Ann", "last_name": "Example"}
+
+
+def test_people_go_by_id_and_no_address_comes_through() -> None:
+    read = read_label_studio([task(4, annotation(ANN, "calm"))])
+    assert read.annotators.tolist() == ["7"]
+    assert "example" not in str(read.to_table().to_pylist())
+
+
+def test_people_go_by_email_when_asked() -> None:
+    tasks = [task(4, annotation(ANN, "calm"))]
+    assert read_label_studio(tasks, annotator="email").annotators.tolist() == ["ann@example.org"]
+    with pytest.raises(InputError, match="only where it was exported, but task '4' has none"):
+        read_label_studio(two_tasks(), annotator="email")
+
+
+def test_addresses_alone_are_replaced_by_numbers() -> None:
+    tasks = [
+        task(4, annotation({"email": "ann@example.org"}, "calm"), annotation("b@x.org", "heated")),
+        task(5, annotation({"email": "ann@example.org"}, "calm")),
+    ]
+    with pytest.warns(EDOWarning, match="2 annotators are known by email alone") as caught:
+        read = read_label_studio(tasks)
+    assert read.annotators.tolist() == ["annotator-1", "annotator-2"]
+    assert read.annotations_per_annotator.tolist() == [2, 1]
+    assert "@" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("nobody", [None, {}, {"id": None}, ""])
+def test_annotations_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
+    tasks = [task(4, annotation(nobody, "calm"), annotation(nobody, "heated"))]
+    with pytest.raises(InputError, match="name its annotator, but task '4' has one that does not"):
+        read_label_studio(tasks)
+    with pytest.warns(EDOWarning, match="2 annotations name no annotator"):
+        read = read_label_studio(tasks, anonymous="separate")
+    assert read.annotators.tolist() == ["unknown-1", "unknown-2"]
+    assert shares(read) == {"4": {"calm": 0.5, "heated": 0.5}}
+
+
+def test_the_same_person_twice_on_a_task_follows_the_policy() -> None:
+    tasks = [task(4, annotation(1, "calm"), annotation(1, "heated"))]
+    with pytest.raises(InputError, match="annotator '1' labels item '4' again"):
+        read_label_studio(tasks)
+    assert len(read_label_studio(tasks, duplicates="first")) == 1
+    assert len(read_label_studio(tasks, duplicates="all")) == 2
+
+
+# --- The data of a task ---------------------------------------------------------------------------
+
+
+def with_data(**data: Any) -> list[dict[str, Any]]:
+    return [task(4, annotation(1, "calm"), data=data)]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"text": "Hello.", "title": "Greeting"}, "Hello."),
+        ({"body": "Hello.", "stars": 4, "tags": ["a"]}, "Hello."),
+        ({"body": "Hello.", "image": "https://example.org/1.jpg", "split": "dev"}, "Hello."),
+        ({"body": "Cut \ud83d off"}, "Cut \ufffd off"),
+    ],
+)
+def test_the_text_is_the_field_text_or_the_only_one(data: dict[str, Any], expected: str) -> None:
+    read = read_label_studio(with_data(**data))
+    assert read.texts is not None
+    assert read.texts.tolist() == [expected]
+
+
+@pytest.mark.parametrize("data", [{}, {"image": "https://example.org/1.jpg"}, {"stars": 4}])
+def test_tasks_without_text_have_none(data: dict[str, Any]) -> None:
+    assert read_label_studio(with_data(**data)).texts is None
+
+
+def test_of_several_fields_of_text_one_must_be_named() -> None:
+    data = {"title": "Greeting", "body": "Hello."}
+    with pytest.warns(EDOWarning, match="several fields of text .'title', 'body'.*text='title'"):
+        assert read_label_studio(with_data(**data)).texts is None
+    read = read_label_studio(with_data(**data), text="body")
+    assert read.texts is not None
+    assert read.texts.tolist() == ["Hello."]
+    with pytest.raises(InputError, match=r"field 'boddy', but task '4' has null.*'title', 'body'"):
+        read_label_studio(with_data(**data), text="boddy")
+
+
+def test_a_field_may_hold_the_id() -> None:
+    read = read_label_studio(with_data(key="a7", body="Hello."), item="key")
+    assert read.items.tolist() == ["a7"]
+    assert read.texts is not None
+    with pytest.raises(InputError, match=r"field 'kee' of a task's data, but task number 1 has"):
+        read_label_studio(with_data(key="a7"), item="kee")
+
+
+def test_two_texts_under_one_id_are_refused() -> None:
+    tasks = [
+        task("x", annotation(1, "calm"), data={"text": "One."}),
+        task("x", annotation(2, "calm"), data={"text": "Two."}),
+    ]
+    with pytest.raises(InputError, match=r"task 'x' stands in the export with two: 'One.', 'Two.'"):
+        read_label_studio(tasks)
+
+
+def test_split_and_hard_label_come_from_the_data() -> None:
+    tasks = two_tasks()
+    tasks[0]["data"] |= {"split": "train", "hard_label": "heated"}
+    tasks[1]["data"] |= {"split": "dev"}
+    read = read_label_studio(tasks)
+    assert read.split_names == ("train", "dev")
+    assert read.hard_labels().tolist() == [1, 0]
+    assert read_label_studio(tasks, split="dev").items.tolist() == ["5"]
+    with pytest.raises(InputError, match=r"\('train', 'dev'\), but got 'test'"):
+        read_label_studio(tasks, split="test")
+    with pytest.raises(InputError, match=r"\(there is none\), but got 'dev'.*field called split"):
+        read_label_studio(two_tasks(), split="dev")
+
+
+def test_of_the_splits_that_are_not_chosen_nothing_is_asked() -> None:
+    tasks = with_several_labels()
+    for each, split in zip(tasks, ("train", "dev"), strict=True):
+        each["data"]["split"] = split
+    read = read_label_studio(tasks, split="dev", classes=["dry", "calm"])
+    assert shares(read) == {"5": {"dry": 1.0, "calm": 0.0}}
+    assert read.annotators.tolist() == ["1"]
+
+
+def test_classes_can_be_declared() -> None:
+    read = read_label_studio(two_tasks(), classes=["heated", "calm", "odd"])
+    assert read.classes == ("heated", "calm", "odd")
+    with pytest.raises(InputError, match="declared classes 'calm', but task '4' has 'heated'"):
+        read_label_studio(two_tasks(), classes=["calm"])
+
+
+# --- JSON_MIN and CSV -----------------------------------------------------------------------------
+
+
+def minimal(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the JSON_MIN export makes of tasks: one row per annotation, keys in this order."""
+    rows = []
+    for each in tasks:
+        for answer in each["annotations"] or [{"completed_by": {}, "result": []}]:
+            row = {**each["data"], "id": each["id"]}
+            for one in answer["result"]:
+                value = one["value"]
+                if one["type"] != "choices":
+                    row[one["from_name"]] = [value]
+                elif len(value["choices"]) == 1:
+                    row[one["from_name"]] = value["choices"][0]
+                else:
+                    row[one["from_name"]] = value
+            person = answer["completed_by"]
+            row["annotator"] = person.get("email") if isinstance(person, dict) else person
+            row["annotation_id"] = answer.get("id")
+            row["created_at"] = row["updated_at"] = answer.get("created_at")
+            row["lead_time"] = answer.get("lead_time")
+            rows.append(row)
+    return rows
+
+
+def test_json_min_says_the_same_as_json() -> None:
+    for tasks, options in (
+        (two_tasks(), {}),
+        (with_two_controls(), {"control": "topic"}),
+        (with_several_labels(), {"multi_choice": "split"}),
+        ([task(4, annotation(1, results=[result(4, kind="rating")]))], {}),
+        ([task(4, annotation(1, results=[result([["a", "b"]], kind="taxonomy")]))], {}),
+    ):
+        full = read_label_studio(tasks, **options)
+        assert read_label_studio(minimal(tasks), **options).to_table().equals(full.to_table())
+
+
+def test_json_min_may_have_a_field_called_data() -> None:
+    tasks = with_data(data="Hello.")
+    assert read_label_studio(minimal(tasks)).texts == read_label_studio(tasks).texts == ["Hello."]
+
+
+def test_json_min_rows_without_an_annotation_are_unlabelled_tasks() -> None:
+    with pytest.warns(EDOWarning, match="1 of 3 tasks have no annotation .*'6'"):
+        read = read_label_studio(minimal([*two_tasks(), task(6)]))
+    assert read.items.tolist() == ["4", "5"]
+
+
+def test_json_min_with_several_controls_asks_for_one() -> None:
+    with pytest.raises(InputError, match=r"several: 'tone' .*'topic'"):
+        read_label_studio(minimal(with_two_controls()))
+
+
+def test_json_min_in_another_order_of_keys_needs_the_control_named() -> None:
+    rows = [dict(sorted(row.items())) for row in minimal(two_tasks())]
+    with pytest.raises(InputError, match="name it with control=NAME"):
+        read_label_studio(rows)
+    read = read_label_studio(rows, control="tone")
+    assert read.to_table().equals(read_label_studio(two_tasks()).to_table())
+
+
+def test_json_min_addresses_are_replaced() -> None:
+    with pytest.warns(EDOWarning, match="known by email alone"):
+        read = read_label_studio(minimal([task(4, annotation(ANN, "calm"))]))
+    assert read.annotators.tolist() == ["annotator-1"]
+
+
+def test_a_csv_export_is_a_plain_table(tmp_path: Path) -> None:
+    path = tmp_path / "project.csv"
+    path.write_text(
+        '"annotation_id","annotator","created_at","id","lead_time","text","tone","updated_at"\n'
+        '9,"1","2024-01-30T02:40:43Z",4,8.6,"Post number 4.","calm","2024-01-30T02:40:43Z"\n'
+        '10,"2","2024-01-30T02:41:43Z",4,3.1,"Post number 4.","heated","2024-01-30T02:41:43Z"\n',
+        encoding="utf-8",
+    )
+    read = Annotations.from_table(read_table(path), columns={"item": "id", "label": "tone"})
+    assert shares(read) == {"4": {"calm": 0.5, "heated": 0.5}}
+
+
+# --- Bad input ------------------------------------------------------------------------------------
+
+
+def broken(change: Any) -> list[Any]:
+    tasks: list[Any] = two_tasks()
+    change(tasks)
+    return tasks
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.__setitem__(1, 7), "a task must be an object, but task number 2 has 7"),
+        (lambda t: t[1].pop("data"), "data of a task must be an object, but task number 2 has nu"),
+        (lambda t: t[1].pop("id"), "id of a task must be text or a number, but task number 2 ha"),
+        (lambda t: t[1].update(id=[4]), "but task number 2 has a list"),
+        (lambda t: t[1].update(id=10**5000), "but task number 2 has a huge number"),
+        (lambda t: t[1].update(annotations="0,1"), "must be a list, but task '5' has '0,1'"),
+        (lambda t: t[1].update(annotations=[3]), "an annotation must be an object.* task '5'"),
+        (lambda t: t[1]["annotations"][0].update(result={}), "result .* must be a list.* task '5'"),
+        (lambda t: t[1]["annotations"][0].update(result=[[]]), "must be an object.* '5' has a li"),
+        (lambda t: t[1]["annotations"][0].update(completed_by=[1]), "task '5' has a list"),
+        (
+            lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices="calm"),
+            "the choices of a result must be a list, but task '5' has 'calm'",
+        ),
+        (
+            lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[None]),
+            "a label must be text or a number, but task '5' has null",
+        ),
+        (
+            lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[[]]),
+            "a label must be text or a number, but task '5' has a list",
+        ),
+        (
+            lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=["\ud83d"]),
+            "a label must be text or a number, but task '5'",
+        ),
+        (lambda t: t[1]["data"].update(split={}), "a split must be text.* task '5' has an object"),
+        (lambda t: t[1]["data"].update(hard_label=True), "a hard label .* task '5' has true"),
+        (lambda t: t.clear(), "must be a list of tasks .* but this is empty"),
+        (lambda t: [each["annotations"].clear() for each in t], "one control, but 2 tasks hold no"),
+    ],
+)
+def test_a_malformed_export_is_refused_in_one_line_that_names_the_task(
+    change: Any, said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        read_label_studio(broken(change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "must not be empty"),
+        (json.dumps(two_tasks()).encode()[:-40], "valid JSON"),
+        ('[{"data": {"text": "caf\xe9"}}]'.encode("latin-1"), "UTF-8"),
+        (b'{"1": {"text": "a"}}', "list of tasks"),
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "export.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        read_label_studio(path)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "export.jsonl"
+    path.write_text(json.dumps(two_tasks()[0]) + '\n{"data": \n', encoding="utf-8")
+    with pytest.raises(InputError, match="line 2 is not"):
+        read_label_studio(path)
+    path.write_bytes(b'{"data": "\xe9"}\n')
+    with pytest.raises(InputError, match="UTF-8"):
+        read_label_studio(path)
+
+
+@pytest.mark.parametrize(
+    "option", ["multi_choice", "annotator", "ground_truth", "unlabelled", "anonymous", "duplicates"]
+)
+def test_unknown_policies_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match=f"{option} must be one of"):
+        read_label_studio(two_tasks(), **{option: "maybe"})
+
+
+# --- Hostile input --------------------------------------------------------------------------------
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.sampled_from(["\ud800", "calm", "tone", "a@b.org", "None"])
+)
+KEYS = st.sampled_from(sorted({*task(1), *annotation(1), *result(1), "email", "split", "text"}))
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+BEA = {"id": 8, "email": "bea@example.org"}
+VALID = [
+    task(4, annotation(ANN, "heated", "calm"), annotation(BEA, "calm")),
+    task(5, annotation(ANN, "dry", ground_truth=True), annotation(BEA, "calm")),
+    task(6, annotation(BEA, results=[result([["a", "b"]], kind="taxonomy")])),
+]
+for _task in VALID:
+    _task["data"] |= {"split": "dev", "hard_label": "calm"}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in parsed JSON."""
+    found = [path] if path else []
+    inside = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, dict) else inside:
+        found += places(inner, (*path, key))
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> Any:
+    """A valid export with some of its places replaced by anything, or missing."""
+    tasks = copy.deepcopy(VALID)
+    data: Any = minimal(tasks) if draw(st.booleans()) else tasks
+    for _ in range(draw(st.integers(1, 4))):
+        *path, last = draw(st.sampled_from(places(data)))
+        inner = data
+        for key in path:
+            inner = inner[key]
+        if draw(st.booleans()):
+            inner[last] = draw(ANYTHING)
+        else:
+            del inner[last]
+        if not data:
+            break
+    return data
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "control": st.sampled_from([None, "tone", "topic"]),
+        "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
+        "text": st.sampled_from([None, "text"]),
+        "item": st.sampled_from([None, "text"]),
+        "annotator": st.sampled_from(["id", "email"]),
+        "ground_truth": st.sampled_from(["count", "skip", "hard_label"]),
+        "unlabelled": st.sampled_from(["skip", "error"]),
+        "anonymous": st.sampled_from(["error", "separate"]),
+        "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm|heated", "a / b"]]),
+        "duplicates": st.sampled_from(["error", "first", "all"]),
+        "split": st.sampled_from([None, "dev"]),
+    }
+)
+
+
+@given(data=ANYTHING | damaged(), options=OPTIONS)
+def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
+    data: Any, options: dict[str, Any]
+) -> None:
+    assert is_label_studio(data) in (True, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        try:
+            read = read_label_studio(data, **options)
+        except EDOError:
+            return
+    np.testing.assert_allclose(read.soft_labels.sum(axis=1), 1)

@@ -1,0 +1,300 @@
+"""One door for every source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from edokit.datasets import read_annotations
+from edokit.datasets.read import Format, recognise
+from edokit.errors import InputError
+from edokit.files import write_table
+
+LEWIDI = {
+    "1": {
+        "text": "tea at <b>four</b>",
+        "annotators": "Ann1,Ann2",
+        "annotations": "0,1",
+        "hard_label": "1",
+        "split": "dev",
+    }
+}
+TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
+TABLE = {
+    "item": ["a", "a"],
+    "annotator": ["x", "y"],
+    "label": ["no", "yes"],
+    "text": ["tea at <b>four</b>"] * 2,
+}
+LABEL_STUDIO = [
+    {
+        "id": 5,
+        "data": {"post": "tea at <b>four</b>", "key": 55},
+        "annotations": [
+            {
+                "id": person,
+                "completed_by": person,
+                "was_cancelled": False,
+                "result": [
+                    {
+                        "from_name": control,
+                        "to_name": "post",
+                        "type": "choices",
+                        "value": {"choices": choices},
+                    }
+                    for control, choices in (("polite", ["yes"]), ("mood", ["calm", "glad"]))
+                ],
+            }
+            for person in (1, 2)
+        ],
+        "predictions": [],
+    }
+]
+ARGILLA = [
+    {
+        "id": "r1",
+        "fields": {"post": "tea at <b>four</b>"},
+        "metadata": {},
+        "suggestions": {},
+        "responses": {
+            "polite": [
+                {"value": "yes", "user_id": "u1", "status": "submitted"},
+                {"value": "no", "user_id": "u2", "status": "submitted"},
+            ],
+            "glad": [
+                {"value": "no", "user_id": "u1", "status": "submitted"},
+                {"value": "no", "user_id": "u2", "status": "submitted"},
+            ],
+        },
+        "status": "completed",
+    }
+]
+
+
+def dump(path: Path, data: Any) -> Path:
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def lines(path: Path, rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_lewidi_file_is_recognised_and_keeps_its_split(tmp_path: Path) -> None:
+    read = read_annotations(dump(tmp_path / "Tea_dev.json", LEWIDI))
+    assert (read.items.tolist(), read.split_names) == (["dev-1"], ("dev",))
+
+
+def test_a_folder_of_lewidi_splits_is_recognised(tmp_path: Path) -> None:
+    dump(tmp_path / "Tea_dev.json", LEWIDI)
+    assert read_annotations(str(tmp_path)).items.tolist() == ["dev-1"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl", "ndjson"])
+def test_tables_are_recognised(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    write_table(pa.table(TABLE), path)
+    assert recognise(path) is Format.TABLE
+    assert read_annotations(path).classes == ("no", "yes")
+
+
+def test_a_label_studio_export_is_recognised(tmp_path: Path) -> None:
+    path = dump(tmp_path / "export.json", LABEL_STUDIO)
+    read = read_annotations(path, control="polite")
+    assert (read.items.tolist(), read.classes) == (["5"], ("yes",))
+
+
+def test_an_argilla_export_is_recognised(tmp_path: Path) -> None:
+    for path in (
+        dump(tmp_path / "records.json", ARGILLA),
+        lines(tmp_path / "records.jsonl", ARGILLA),
+    ):
+        read = read_annotations(path, question="polite")
+        assert read.annotators.tolist() == ["u1", "u2"]
+        assert read.soft_labels.tolist() == [[0.5, 0.5]]
+
+
+def test_a_flat_argilla_table_is_recognised_by_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "records.parquet"
+    flat = {
+        "id": ["r1"],
+        "post": ["tea"],
+        "polite.responses": [["yes", "no"]],
+        "polite.responses.users": [["u1", "u2"]],
+        "polite.responses.status": [["submitted", "submitted"]],
+    }
+    write_table(pa.table(flat), path)
+    assert recognise(path) is Format.ARGILLA
+    assert read_annotations(path).soft_labels.tolist() == [[0.5, 0.5]]
+
+
+def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
+    path = dump(tmp_path / "export.json", LABEL_STUDIO)
+    read = read_annotations(
+        path,
+        control="mood",
+        multi_choice="first",
+        columns={"item": "key", "text": "post"},
+        classes=["glad", "calm"],
+        anonymous="error",
+    )
+    assert (read.items.tolist(), read.texts.tolist()) == (["55"], ["tea at <b>four</b>"])
+    assert read.soft_labels.tolist() == [[0, 1]]
+    with pytest.raises(InputError, match="in an export the columns item and text"):
+        read_annotations(path, control="mood", columns={"label": "x"})
+
+
+def test_the_format_given_wins_over_what_is_seen(tmp_path: Path) -> None:
+    path = dump(tmp_path / "Tea_dev.json", LEWIDI)
+    with pytest.raises(InputError, match="Label Studio"):
+        read_annotations(path, format="label-studio")
+    renamed = lines(tmp_path / "a.jsonl", [LABEL_STUDIO[0]])
+    with pytest.raises(InputError, match="columns"):
+        read_annotations(renamed, format="table")
+
+
+def test_an_unknown_format_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    path = dump(tmp_path / "a.json", LEWIDI)
+    with pytest.raises(InputError, match=r"'table', 'lewidi', 'label-studio', 'argilla'.*'excel'"):
+        read_annotations(path, format="excel")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", '{"a": 1}'),
+        ("a.json", '[{"item": "a", "annotator": "x", "label": 1}]'),
+        ("a.json", "[]"),
+        ("a.json", "3"),
+        ("a.xlsx", "x"),
+        ("a", "x"),
+    ],
+)
+def test_what_is_not_understood_is_said_with_what_is(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"\.csv.*LeWiDi 2023.*Label Studio.*Argilla") as caught:
+        read_annotations(path)
+    assert str(path) in caught.value.message
+    assert "table, lewidi, label-studio, argilla" in caught.value.hint
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    dump(tmp_path / "export.json", LABEL_STUDIO)
+    with pytest.raises(InputError, match="a folder must hold the splits of a LeWiDi dataset"):
+        read_annotations(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gone.json", "gone.csv", "gone"])
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"must exist, but .*gone"):
+        read_annotations(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", b"", "must not be empty"),
+        ("a.json", b"", "must not be empty"),
+        ("a.json", b'{"1": {"te', "valid JSON"),
+        ("a.json", b'{"1": "caf\xe9"}', "UTF-8"),
+        ("a.jsonl", b'{"item": "caf\xe9"}\n', "UTF-8"),
+        ("a.jsonl", b'{"item": "a", \n', "JSON"),
+        ("a.parquet", b"PAR1 cut off", "valid Parquet"),
+        ("a.csv", b"item,annotator,label\ncaf\xe9,b,c\n", "UTF-8"),
+    ],
+)
+def test_a_broken_file_gets_the_reason_of_its_reader(
+    tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says) as caught:
+        read_annotations(path)
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "option", "fits"),
+    [
+        (LEWIDI, {"columns": {"item": "id"}}, "table"),
+        (LEWIDI, {"control": "x"}, "label-studio"),
+        (LABEL_STUDIO, {"question": "x"}, "argilla"),
+        (ARGILLA, {"dialogue": "user-only"}, "lewidi"),
+    ],
+)
+def test_an_option_of_another_format_is_refused(
+    tmp_path: Path, data: Any, option: dict[str, Any], fits: str
+) -> None:
+    path = dump(tmp_path / "a.json", data)
+    with pytest.raises(InputError, match=f"option '{next(iter(option))}'.*format='{fits}'"):
+        read_annotations(path, **option)
+
+
+def test_an_option_of_no_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"option 'colour' must fit.*'dialogue'"):
+        read_annotations(dump(tmp_path / "a.json", LEWIDI), colour="red")
+
+
+def test_options_left_at_none_are_not_given(tmp_path: Path) -> None:
+    path = dump(tmp_path / "a.json", LEWIDI)
+    read = read_annotations(path, columns=None, control=None, question=None, anonymous=None)
+    assert len(read) == 2
+
+
+def test_conversations_are_flattened_as_asked(tmp_path: Path) -> None:
+    talk = {"1": {**LEWIDI["1"], "text": json.dumps(TURNS), "annotations": "-1,1"}}
+    path = dump(tmp_path / "a.json", talk)
+    assert read_annotations(path, dialogue="user-only").texts.tolist() == ["No tea"]
+    assert read_annotations(path, dialogue="user-last").texts[0].endswith("No tea")
+
+
+def test_duplicates_are_counted_in_lewidi_and_refused_elsewhere(tmp_path: Path) -> None:
+    twice = {"1": {**LEWIDI["1"], "annotators": "Ann1,Ann1"}}
+    path = dump(tmp_path / "a.json", twice)
+    assert len(read_annotations(path)) == 2
+    assert len(read_annotations(path, duplicates="first")) == 1
+    table = lines(tmp_path / "a.jsonl", [{"item": "a", "annotator": "x", "label": "0"}] * 2)
+    with pytest.raises(InputError, match="labels an item once"):
+        read_annotations(table)
+    assert len(read_annotations(table, duplicates="all")) == 2
+
+
+def test_one_split_is_kept_of_any_source(tmp_path: Path) -> None:
+    rows = [{"item": s, "annotator": "x", "label": "0", "split": s} for s in ("train", "dev")]
+    table = lines(tmp_path / "a.jsonl", rows)
+    assert read_annotations(table, split="dev").items.tolist() == ["dev"]
+
+
+def test_texts_of_every_source_can_be_cleaned(tmp_path: Path) -> None:
+    write_table(pa.table(TABLE), tmp_path / "a.csv")
+    for path, options in (
+        (tmp_path / "a.csv", {}),
+        (dump(tmp_path / "lewidi.json", LEWIDI), {}),
+        (dump(tmp_path / "studio.json", LABEL_STUDIO), {"control": "polite"}),
+        (dump(tmp_path / "argilla.json", ARGILLA), {"question": "polite"}),
+    ):
+        assert read_annotations(path, **options).texts.tolist() == ["tea at <b>four</b>"]
+        assert read_annotations(path, clean=True, **options).texts.tolist() == ["tea at four"]
+
+
+def test_errors_about_an_export_name_the_file(tmp_path: Path) -> None:
+    path = dump(tmp_path / "export.json", LABEL_STUDIO)
+    with pytest.raises(InputError) as caught:
+        read_annotations(path, control="colour")
+    assert str(path) in caught.value.message
+
+
+def test_the_real_files_are_recognised(lewidi: Path) -> None:
+    for name in ("ArMIS", "HS-Brexit"):
+        whole = read_annotations(lewidi / name)
+        dev = read_annotations(lewidi / name / f"{name}_dev.json")
+        assert whole.split_names == ("train", "dev", "test")
+        assert dev.items.tolist() == whole.split("dev").items.tolist()

@@ -1,0 +1,172 @@
+"""Dividing items into splits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations
+from edokit.datasets import near_duplicates_of, read_lewidi, split_items
+from edokit.errors import InputError
+
+SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
+
+
+def people(n: int, seed: int = 0, positive: float = 0.3, texts: bool = True) -> Annotations:
+    """Five answers per item, with texts that have nothing in common."""
+    rng = np.random.default_rng(seed)
+    lean = rng.beta(positive * 2, (1 - positive) * 2, size=n)
+    matrix = (rng.random((n, 5)) < lean[:, None]).astype(int)
+    made = Annotations.from_matrix(matrix, items=[f"i{k}" for k in range(n)], classes=[0, 1])
+    if not texts:
+        return made
+    words = np.array(["".join(rng.choice(list("abcdefghij"), 40)) for _ in range(n)], dtype=object)
+    return _with_texts(made, words)
+
+
+def _with_texts(made: Annotations, texts: object) -> Annotations:
+    return replace(made, texts=np.asarray(texts, dtype=object))
+
+
+def counts(parted: Annotations) -> dict[str, int]:
+    names, sizes = np.unique(parted.splits.astype(str), return_counts=True)
+    return dict(zip(names.tolist(), sizes.tolist(), strict=True))
+
+
+def test_every_item_gets_a_split_and_all_else_stays() -> None:
+    before = people(100)
+    after = split_items(before, SHARES)
+    assert counts(after) == {"train": 60, "dev": 20, "test": 20}
+    assert (after.items == before.items).all()
+    assert (after.soft_labels == before.soft_labels).all()
+    assert (after.texts == before.texts).all()
+
+
+def test_the_default_is_eight_to_one_to_one() -> None:
+    assert counts(split_items(people(200))) == {"train": 160, "dev": 20, "test": 20}
+
+
+def test_same_seed_same_splits_other_seed_others() -> None:
+    made = people(100)
+    first = split_items(made, SHARES, seed=3).splits
+    assert (first == split_items(made, SHARES, seed=3).splits).all()
+    assert (first != split_items(made, SHARES, seed=4).splits).any()
+
+
+def test_over_seeds_an_item_visits_every_split_even_if_it_is_the_only_one_of_its_kind() -> None:
+    labels = np.zeros((40, 3), int)
+    labels[0] = 1
+    made = Annotations.from_matrix(labels, classes=[0, 1])
+    visited = {split_items(made, SHARES, seed=seed).splits[0] for seed in range(40)}
+    assert visited == set(SHARES)
+
+
+@given(st.integers(60, 400), st.integers(0, 50), st.sampled_from([0.05, 0.2, 0.5]))
+def test_each_split_gets_its_share_of_classes_and_of_disagreement(
+    n: int, seed: int, positive: float
+) -> None:
+    made = people(n, seed, positive, texts=False)
+    parted = split_items(made, SHARES, seed=seed)
+    positives = made.hard_labels(ties="first") == 1
+    divided = made.entropy > 0
+    for name, share in SHARES.items():
+        here = parted.splits == name
+        assert abs(here.sum() - share * n) <= 1
+        # Items in a row are shared out to within two; a class stands in one row, the divided
+        # items of the classes in one row each.
+        assert abs((here & positives).sum() - share * positives.sum()) <= 2
+        assert abs((here & divided).sum() - share * divided.sum()) <= 4
+
+
+def test_a_rare_class_reaches_every_split() -> None:
+    labels = np.zeros((100, 3), int)
+    labels[:10] = 1
+    made = Annotations.from_matrix(labels, classes=[0, 1])
+    for seed in range(5):
+        parted = split_items(made, SHARES, seed=seed)
+        rare = parted.splits[:10].tolist()
+        assert all(abs(rare.count(name) - 10 * share) <= 1 for name, share in SHARES.items())
+        assert set(rare) == set(SHARES)
+
+
+def test_near_duplicates_stay_on_one_side() -> None:
+    made = people(120)
+    texts = made.texts.copy()
+    for k in range(0, 60, 3):
+        texts[k + 1] = texts[k].upper() + "! https://example.org"
+        texts[k + 2] = "@anna " + texts[k]
+    made = _with_texts(made, texts)
+    parted = split_items(made, SHARES, seed=1)
+    for k in range(0, 60, 3):
+        assert len(set(parted.splits[k : k + 3])) == 1
+    assert counts(parted) == {"train": 72, "dev": 24, "test": 24}
+    train = parted.splits == "train"
+    assert not near_duplicates_of(texts[~train], texts[train]).any()
+
+
+def test_near_duplicates_may_part_when_asked() -> None:
+    made = _with_texts(people(50), ["the same text for all"] * 50)
+    parted = split_items(made, SHARES, threshold=None)
+    assert counts(parted) == {"train": 30, "dev": 10, "test": 10}
+
+
+def test_groups_of_near_duplicates_go_to_all_splits_not_to_the_largest_alone() -> None:
+    texts = [f"{chr(97 + k // 2)}" * 30 for k in range(50)]
+    parted = split_items(_with_texts(people(50), texts), SHARES)
+    assert counts(parted) == {"train": 30, "dev": 10, "test": 10}
+
+
+def test_a_group_larger_than_its_split_leaves_the_rest_to_the_others() -> None:
+    made = people(60)
+    texts = made.texts.copy()
+    texts[:50] = "the same text for all"
+    parted = split_items(_with_texts(made, texts), SHARES)
+    sizes = counts(parted)
+    assert sizes["train"] >= 50
+    assert min(sizes.values()) >= 1
+    assert sum(sizes.values()) == 60
+
+
+def test_splits_that_were_there_are_replaced() -> None:
+    again = split_items(split_items(people(50), SHARES), {"a": 0.5, "b": 0.5})
+    assert counts(again) == {"a": 25, "b": 25}
+
+
+def test_annotations_in_probabilities_can_be_split() -> None:
+    soft = np.random.default_rng(0).dirichlet(np.ones(3), size=40)
+    parted = split_items(Annotations.from_soft_labels(soft), {"a": 0.75, "b": 0.25})
+    assert counts(parted) == {"a": 30, "b": 10}
+
+
+@pytest.mark.parametrize(
+    "shares", [{}, {"a": 1.2}, {"a": 0.5, "b": 0.4}, {"a": 1.0, "b": 0.0}, {"a": float("nan")}]
+)
+def test_shares_that_do_not_divide_the_whole_are_refused(shares: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="must be positive and sum to 1"):
+        split_items(people(10), shares)
+
+
+def test_a_split_that_would_be_empty_is_refused() -> None:
+    with pytest.raises(InputError, match="every split must get an item, but 'dev' would get none"):
+        split_items(people(10), {"train": 0.98, "dev": 0.02})
+    made = _with_texts(people(10), ["one and the same text"] * 10)
+    with pytest.raises(InputError, match=r"10 items in 1 groups of near-duplicates.*threshold="):
+        split_items(made, {"train": 0.5, "dev": 0.5})
+
+
+def test_a_real_dataset_divides_evenly_without_near_duplicates_across(lewidi: Path) -> None:
+    made = read_lewidi(lewidi / "ConvAbuse")
+    parted = split_items(made, SHARES, seed=0)
+    hard, n = made.hard_labels(), len(made.items)
+    for name, share in SHARES.items():
+        here = parted.splits == name
+        assert here.sum() / n == pytest.approx(share, abs=0.01)
+        assert hard[here].mean() == pytest.approx(hard.mean(), abs=0.015)
+        assert made.entropy[here].mean() == pytest.approx(made.entropy.mean(), abs=0.015)
+    train = parted.splits == "train"
+    assert not near_duplicates_of(made.texts[~train], made.texts[train]).any()

@@ -1,0 +1,99 @@
+"""Annotations from CSV, TSV, Parquet and JSONL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edokit.annotations import Annotations
+from edokit.datasets import read_annotation_table
+from edokit.errors import InputError
+from edokit.files import write_table
+
+ROWS = {
+    "item": ["a", "a", "b", "b"],
+    "annotator": ["01", "2", "01", "2"],
+    "label": ["no", "yes", "yes", "yes"],
+    "text": ["one", "one", "two", "two"],
+    "split": ["train", "train", "dev", "dev"],
+    "team": ["red", "blue", "red", "blue"],
+}
+
+
+def test_every_kind_of_table_tells_the_same(tmp_path: Path) -> None:
+    for suffix in ("csv", "tsv", "parquet", "jsonl"):
+        path = tmp_path / f"a.{suffix}"
+        write_table(pa.table(ROWS), path)
+        read = read_annotation_table(path)
+        assert read.items.tolist() == ["a", "b"]
+        assert read.annotators.tolist() == ["01", "2"]
+        assert read.classes == ("no", "yes")
+        assert read.soft_labels.tolist() == [[0.5, 0.5], [0, 1]]
+        assert read.texts.tolist() == ["one", "two"]
+        assert read.splits.tolist() == ["train", "dev"]
+        assert read.attributes["team"].tolist() == ["red", "blue"]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    first = Annotations.from_table(ROWS)
+    write_table(first.to_table(), tmp_path / "a.csv")
+    assert read_annotation_table(tmp_path / "a.csv").to_table().equals(first.to_table())
+
+
+def test_crowd_kit_columns_are_recognised_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\nt1,w1,0\nt1,w2,1\n")
+    read = read_annotation_table(path)
+    assert (read.items.tolist(), read.annotators.tolist()) == (["t1"], ["w1", "w2"])
+
+
+def test_other_column_names_are_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,who,said\nt1,w1,0\nt1,w2,1\n")
+    columns = {"item": "id", "annotator": "who", "label": "said"}
+    assert read_annotation_table(path, columns=columns).classes == ("0", "1")
+
+
+def test_probabilities_of_a_csv_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("item,annotator,p_0,p_1\nt1,w1,0.25,0.75\nt1,w2,0.75,0.25\n")
+    assert read_annotation_table(path).soft_labels.tolist() == [[0.5, 0.5]]
+
+
+def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+    path.write_text("\n".join(json.dumps(row) for row in [*rows, rows[-1]]))
+    read = read_annotation_table(
+        path,
+        split="dev",
+        classes=["yes", "no", "never"],
+        duplicates="first",
+        attributes=[],
+    )
+    assert (read.items.tolist(), read.classes) == (["b"], ("yes", "no", "never"))
+    assert (len(read), dict(read.attributes)) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "says"),
+    [
+        ("id,annotator,label\na,b,c\n", {}, "'item' is missing"),
+        ("item,annotator,label\na,b,c\n", {"columns": {"item": "key"}}, "'key' is not"),
+        ("item,annotator,label\na,b,c\n", {"classes": ["x"]}, "row 1 has 'c'"),
+        ("item,annotator,label\na,b,c\na,b,c\n", {}, "again in row 2"),
+        ("item,annotator,label\na,,\n", {}, "every item needs an annotation"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_file(
+    tmp_path: Path, content: str, options: dict[str, object], says: str
+) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_text(content)
+    with pytest.raises(InputError, match=says) as caught:
+        read_annotation_table(path, **options)  # type: ignore[arg-type]
+    assert str(path) in caught.value.message
+    assert caught.value.hint
