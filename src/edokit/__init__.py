@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.datasets import read_annotations
     from edokit.datasets.simulate import simulate
+    from edokit.ensemble import EDOClassifier, EDOEnsemble
     from edokit.predictions import Predictions, read_predictions, write_predictions
 
 _HOME = {
     "Annotations": "edokit.annotations",
+    "EDOClassifier": "edokit.ensemble",
+    "EDOEnsemble": "edokit.ensemble",
     "Predictions": "edokit.predictions",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
@@ -27,6 +30,8 @@ _HOME = {
 
 __all__ = [
     "Annotations",
+    "EDOClassifier",
+    "EDOEnsemble",
     "Predictions",
     "__version__",
     "read_annotations",

@@ -18,6 +18,8 @@ from edokit.cli import (
     data_split,
     demo,
     evaluate,
+    fit,
+    predict,
     predictions_info,
     predictions_join,
 )
@@ -41,6 +43,8 @@ data = typer.Typer(help="See, convert, split and obtain data.", no_args_is_help=
 predictions = typer.Typer(help="Join and inspect predictions.", no_args_is_help=True)
 
 app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 data.command("info")(data_info.info)
 data.command("convert")(data_convert.convert)

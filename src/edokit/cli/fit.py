@@ -1,0 +1,103 @@
+"""`edo fit`: member weights from predictions and people's answers, one configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+
+
+def fit(
+    predictions: Annotated[
+        Path, typer.Option(help="What the members say: .npz, Parquet or a folder of shards.")
+    ],
+    annotations: Annotated[Path, typer.Option(help="What the people said (any source).")],
+    out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
+    preset: Annotated[str, typer.Option(help="default, paper-fixed or paper.")] = "default",
+    solver: Annotated[str | None, typer.Option(help="exact or gumbel.")] = None,
+    ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
+    diversity: Annotated[str | None, typer.Option(help="preserve or suppress.")] = None,
+    pool: Annotated[str | None, typer.Option(help="linear or log.")] = None,
+    groups: Annotated[
+        bool | None,
+        typer.Option("--groups/--no-groups", help="Average each group of members first."),
+    ] = None,
+    lambda_f1: Annotated[float | None, typer.Option(help="Weight of the F1 term.")] = None,
+    lambda_ce: Annotated[float | None, typer.Option(help="Weight of the cross-entropy.")] = None,
+    lambda_div: Annotated[float | None, typer.Option(help="Weight of the diversity term.")] = None,
+    lambda_reg: Annotated[float | None, typer.Option(help="Weight of the squared norm.")] = None,
+    class_weights: Annotated[
+        bool | None,
+        typer.Option("--class-weights/--no-class-weights", help="Weigh rare classes up."),
+    ] = None,
+    min_members: Annotated[int | None, typer.Option(help="Smallest size (gumbel).")] = None,
+    max_members: Annotated[int | None, typer.Option(help="Largest size.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs (gumbel).")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Step size (gumbel).")] = None,
+    recalibrate: Annotated[
+        str | None, typer.Option(help="temperature: fit one after pooling.")
+    ] = None,
+    ties: Annotated[
+        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
+    ] = "first",
+    seed: Annotated[int, typer.Option(help="Seed of the gumbel solver and of random ties.")] = 0,
+    split: options.Split = None,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    json: options.Json = False,
+) -> None:
+    """Learn which members to trust, and how many, so that the pool answers like the people."""
+    from edokit.ensemble import EDOEnsemble
+    from edokit.predictions import read_predictions
+
+    people = options.read_people(
+        annotations, column=column, split=split, classes=classes, duplicates=duplicates
+    )
+    ensemble = EDOEnsemble(
+        preset,
+        solver=solver,
+        ce=ce,
+        diversity=diversity,
+        pool=pool,
+        groups=groups,
+        lambda_f1=lambda_f1,
+        lambda_ce=lambda_ce,
+        lambda_div=lambda_div,
+        lambda_reg=lambda_reg,
+        class_weights=class_weights,
+        min_members=min_members,
+        max_members=max_members,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        recalibrate=recalibrate,
+        ties=ties,
+        random_state=seed,
+    ).fit(read_predictions(predictions), people)
+    ensemble.save(out)
+    if json:
+        console.print_json(ensemble.summary())
+        return
+    certificate = ensemble.certificate_
+    objective = ensemble.objective_
+    console.print_table(
+        f"{out}: {ensemble.size_} of {len(ensemble.members_)} members carry weight"
+        f" ({ensemble.n_items_} items)",
+        ["term", "value on the fit data"],
+        [
+            ["1 − soft F1", f"{objective['f1']:.4f}"],
+            ["cross-entropy", f"{objective['ce']:.4f}"],
+            ["disagreement", f"{objective['div']:.4f}"],
+            ["squared norm", f"{objective['reg']:.4f}"],
+            ["joint loss", f"{objective['total']:.4f}"],
+        ],
+        [
+            *ensemble.explain(),
+            f"Certificate: {certificate.reason} ({certificate.gap:.1e})."
+            if certificate
+            else "No certificate: gumbel is a search; --solver exact has one.",
+        ],
+    )

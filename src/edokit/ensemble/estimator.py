@@ -1,0 +1,308 @@
+"""The ensemble: member weights and size, learned from predictions and people's answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from edokit.ensemble.explain import explain
+from edokit.ensemble.inputs import as_predictions, together
+from edokit.ensemble.pooled import Pooled, spread_items
+from edokit.ensemble.presets import choices
+from edokit.ensemble.recalibrate import fit_temperature, sharpen
+from edokit.errors import InputError, one_of
+from edokit.ids import Strings
+from edokit.metrics import ce, evaluate
+from edokit.objective import (
+    Problem,
+    Settings,
+    Summaries,
+    average_groups,
+    group_names,
+    pool,
+    rank_members,
+    spread_weights,
+)
+from edokit.predictions import Predictions
+from edokit.solvers import Certificate, GumbelSettings, Solution, Trajectory, solve_gumbel
+from edokit.solvers.exact import solve_exact
+
+Floats = npt.NDArray[np.float64]
+OBJECTIVE = tuple(Settings.__dataclass_fields__)
+SEARCH = tuple(GumbelSettings.__dataclass_fields__)
+
+
+class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
+    """Learn which of K members to trust, and how many, so that the pool answers like people do.
+
+    A parameter that is None takes the value of the ``preset``: ``default``, ``paper-fixed`` (the
+    paper's ablations) or ``paper`` (what the paper's search starts from).
+
+    Parameters in plain words: ``solver`` exact or gumbel; ``ce`` mean, all or random;
+    ``diversity`` preserve or suppress; ``pool`` linear or log; ``groups`` averages the members of
+    a group first and learns weights between groups; ``lambda_f1``, ``lambda_ce``, ``lambda_div``,
+    ``lambda_reg`` weigh the terms; ``class_weights`` weighs classes by inverse frequency;
+    ``min_members`` (gumbel) and ``max_members`` bound the size, members ranked by ``order``
+    (``ce`` or ``given``); ``epochs``, ``batch_size``, ``learning_rate``, ``temperature``,
+    ``temperature_decay``, ``min_temperature`` steer gumbel; ``recalibrate="temperature"`` fits a
+    temperature after pooling; ``ties`` settles hard labels of evenly split items.
+    """
+
+    weights_: Floats
+    """Weight of each member [K], on the simplex."""
+    size_: int
+    """How many members are kept (K*); with groups, how many groups."""
+    members_: tuple[str, ...]
+    """Names of the members, in the order of the weights."""
+    classes_: Strings
+    """Names of the classes, in the order of the probabilities."""
+    objective_: dict[str, float]
+    """Each term of the loss on the fit data (f1, ce, div, reg) and the total."""
+    trajectory_: Trajectory | None
+    """Loss, terms, temperature and size distribution after each epoch; None for exact."""
+    certificate_: Certificate | None
+    """How far the weights can be from the best ones; None for gumbel."""
+    groups_: tuple[str, ...] | None
+    """The group of each member, where groups were averaged first."""
+    group_weights_: Floats | None
+    """Weight of each group, in order of first appearance."""
+    temperature_: float
+    """Applied after pooling; 1 without recalibration."""
+    metrics_: dict[str, float | None]
+    """F1, CE, MD, BS and more of the pool on the fit data (not held out)."""
+    member_ce_: Floats
+    """Cross-entropy of each member alone on the fit data [K]."""
+    settings_: dict[str, Any]
+    """Every choice that was made, the preset's filled in."""
+    n_items_: int
+    """Items in the fit data."""
+
+    def __init__(
+        self,
+        preset: str = "default",
+        *,
+        solver: str | None = None,
+        ce: str | None = None,
+        diversity: str | None = None,
+        pool: str | None = None,
+        groups: bool | None = None,
+        lambda_f1: float | None = None,
+        lambda_ce: float | None = None,
+        lambda_div: float | None = None,
+        lambda_reg: float | None = None,
+        class_weights: bool | None = None,
+        regularize: str | None = None,
+        min_members: int | None = None,
+        max_members: int | None = None,
+        order: str = "ce",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        temperature: float | None = None,
+        temperature_decay: float | None = None,
+        min_temperature: float | None = None,
+        recalibrate: str | None = None,
+        ties: str = "first",
+        random_state: int = 0,
+    ) -> None:
+        self.preset = preset
+        self.solver = solver
+        self.ce = ce
+        self.diversity = diversity
+        self.pool = pool
+        self.groups = groups
+        self.lambda_f1 = lambda_f1
+        self.lambda_ce = lambda_ce
+        self.lambda_div = lambda_div
+        self.lambda_reg = lambda_reg
+        self.class_weights = class_weights
+        self.regularize = regularize
+        self.min_members = min_members
+        self.max_members = max_members
+        self.order = order
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.temperature = temperature
+        self.temperature_decay = temperature_decay
+        self.min_temperature = min_temperature
+        self.recalibrate = recalibrate
+        self.ties = ties
+        self.random_state = random_state
+
+    def fit(self, predictions: Any, annotations: Any) -> EDOEnsemble:
+        """Learn weights and size from predictions (or [N, K, C]) and what people said of the items.
+
+        ``annotations``: `Annotations`, matched by item id, or an array with one row per item:
+        labels [N], labels per annotator [N, A] with gaps, or soft labels [N, C].
+        """
+        chosen = choices(self.preset, self.get_params())
+        named, people = together(as_predictions(predictions), annotations)
+        q = people.soft_labels
+        y = people.hard_labels(ties=self.ties, seed=self.random_state)
+        P = np.asarray(named.probabilities, dtype=np.float64)
+        groups = _groups(named) if chosen["groups"] else None
+        units = P if groups is None else average_groups(P, groups)
+        settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
+        if chosen["max_members"] is None:
+            chosen["max_members"] = units.shape[1]
+        solution = self._solve(units, q, y, settings, chosen)
+
+        self.settings_ = {**chosen, "order": self.order, "ties": self.ties}
+        self.settings_["random_state"] = self.random_state
+        self.classes_ = np.array(named.classes, dtype=object)
+        self.members_ = named.members
+        self.groups_ = groups
+        self.group_weights_ = None if groups is None else solution.weights
+        self.weights_ = (
+            solution.weights if groups is None else spread_weights(solution.weights, groups)
+        )
+        self.size_ = solution.size
+        self.objective_ = solution.terms
+        self.trajectory_, self.certificate_ = solution.trajectory, solution.certificate
+        self.n_items_ = len(q)
+        self.member_ce_ = np.array([ce(P[:, k], q) for k in range(P.shape[1])])
+        self.temperature_ = 1.0
+        pooled = self._pooled(P)
+        if chosen["recalibrate"] is not None:
+            one_of("recalibrate", chosen["recalibrate"], ["temperature"])
+            self.temperature_ = fit_temperature(pooled, q)
+            pooled = sharpen(pooled, self.temperature_)
+        self.metrics_ = evaluate(pooled, q, y)
+        self._reasons = explain(self, units, q, y, settings, solution)
+        return self
+
+    def _solve(
+        self,
+        P: Floats,
+        q: Floats,
+        y: npt.NDArray[Any],
+        settings: Settings,
+        chosen: dict[str, Any],
+    ) -> Solution:
+        if chosen["solver"] == "gumbel":
+            options = GumbelSettings(**{name: chosen[name] for name in SEARCH})
+            return solve_gumbel(
+                P, q, y, settings, options, seeds=self.random_state, order=self.order
+            )[0]
+        summaries = Summaries.from_arrays(P, q, y)
+        problem = Problem.from_arrays(
+            P, q, y, class_weights=settings.class_weights, pool=settings.pool, summaries=summaries
+        )
+        return solve_exact(
+            problem,
+            settings,
+            order=rank_members(summaries, self.order),
+            max_members=chosen["max_members"],
+        )
+
+    def describe(self, predictions: Any) -> Pooled:
+        """Pooled probabilities with the entropy and the spread of the members, item by item."""
+        named = self._known(predictions)
+        P = np.asarray(named.probabilities, dtype=np.float64)
+        weights = self._weights_of(named.members)
+        pooled = sharpen(self._pooled(P, named.members), self.temperature_)
+        return Pooled(named.items, named.classes, pooled, spread_items(P, weights))
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        """Pooled probabilities [N, C] of predictions (or an array [N, K, C])."""
+        return self.describe(predictions).probabilities
+
+    def predict(self, predictions: Any) -> Strings:
+        """The likeliest class of each item [N]."""
+        return self.describe(predictions).labels
+
+    def score(self, predictions: Any, annotations: Any) -> float:
+        """Minus the cross-entropy to people's answers: higher is better."""
+        named, people = together(self._known(predictions), annotations)
+        return -ce(self.predict_proba(named), people.soft_labels)
+
+    def explain(self) -> list[str]:
+        """One sentence per member, heaviest first: its weight, and why it has it."""
+        self._check_fitted()
+        return list(self._reasons)
+
+    def summary(self) -> dict[str, Any]:
+        """Weights by member, size, terms of the loss and certificate, ready for JSON."""
+        self._check_fitted()
+        certificate = self.certificate_
+        return {
+            "weights": dict(zip(self.members_, self.weights_.tolist(), strict=True)),
+            "size": self.size_,
+            "objective": dict(self.objective_),
+            "certificate": None if certificate is None else asdict(certificate),
+            "temperature": self.temperature_,
+            "metrics": dict(self.metrics_),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``ensemble.json`` and a card into a folder; nothing in it executes on load."""
+        from edokit.ensemble.persistence import save_ensemble
+
+        save_ensemble(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> EDOEnsemble:
+        """Read what ``save`` wrote, by this or an older version."""
+        from edokit.ensemble.persistence import load_ensemble
+
+        return load_ensemble(folder)
+
+    def _known(self, predictions: Any) -> Predictions:
+        """Predictions of the members that carry weight, classes as fitted."""
+        self._check_fitted()
+        given = as_predictions(predictions, self.members_)
+        if not isinstance(predictions, Predictions):
+            given = Predictions(
+                given.probabilities, given.items, given.members, tuple(self.classes_)
+            ).named()
+        needed = [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
+        missing = [name for name in needed if name not in given.members]
+        if missing:
+            raise InputError(
+                f"predictions must hold the {len(needed)} members that carry weight, but"
+                f" {len(missing)} are missing: {', '.join(map(repr, missing[:3]))}",
+                "score the items with these members, too",
+            )
+        return given.select(needed).order_classes(tuple(self.classes_))
+
+    def _weights_of(self, members: tuple[str, ...]) -> Floats:
+        position = {name: k for k, name in enumerate(self.members_)}
+        return self.weights_[[position[name] for name in members]]
+
+    def _pooled(self, P: Floats, members: tuple[str, ...] | None = None) -> Floats:
+        """The pool [N, C] of these members (all, unless named), before any temperature."""
+        weights = self.weights_ if members is None else self._weights_of(members)
+        if self.groups_ is not None and self.settings_["pool"] == "log":
+            # A log pool of groups is not a log pool of members: average each group first.
+            by_name = dict(zip(self.members_, self.groups_, strict=True))
+            groups = [by_name[name] for name in (members or self.members_)]
+            P = average_groups(P, groups)
+            assert self.group_weights_ is not None
+            order = group_names(self.groups_)
+            weights = self.group_weights_[[order.index(name) for name in group_names(groups)]]
+        pooled: Floats = pool(P, weights, str(self.settings_["pool"]))
+        return pooled
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError("this EDOEnsemble must be fitted first, but is not; call fit")
+
+
+def _groups(predictions: Predictions) -> tuple[str, ...]:
+    if predictions.groups is None:
+        raise InputError(
+            "groups=True needs the group of each member, but these predictions have none",
+            "name them (Predictions.grouped, `edo predictions join --group`), or leave groups out",
+        )
+    # A member without a group is a group of its own.
+    return tuple(
+        group or f"member {name}"
+        for name, group in zip(predictions.members, predictions.groups, strict=True)
+    )

@@ -1,0 +1,81 @@
+"""Why a member has weight zero, or most of the weight, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.objective import CE, Problem, Regularize, Settings, Summaries, group_names, joint_loss
+from edokit.solvers import Solution
+
+Floats = npt.NDArray[np.float64]
+
+TERMS = {
+    "lambda_f1": "hitting the hard labels",
+    "lambda_ce": "the cross-entropy",
+    "lambda_div": "the disagreement between members",
+    "lambda_reg": "the penalty on large weights",
+}
+ZERO = 1e-6
+LARGE = 0.5
+
+
+def explain(
+    ensemble: Any,
+    P: Floats,
+    q: Floats,
+    y: npt.NDArray[Any],
+    settings: Settings,
+    solution: Solution,
+) -> list[str]:
+    """One sentence per member (per group, where groups were averaged), heaviest first."""
+    groups = ensemble.groups_
+    names = list(ensemble.members_) if groups is None else group_names(groups)
+    weights = solution.weights
+    slopes = _slopes(P, q, y, settings, weights)
+    total = np.sum(list(slopes.values()), axis=0)
+    level = float(total @ weights)
+    own = Summaries.from_arrays(P, q, y).member_ce()
+    ranked = solution.order
+    reach = set(ranked[: ensemble.settings_["max_members"]].tolist())
+    sentences = []
+    for k in np.argsort(-weights, kind="stable"):
+        start = f"{names[k]}: weight {weights[k]:.3f}"
+        alone = f"own cross-entropy {own[k]:.4f}, rank {int((own < own[k]).sum()) + 1}"
+        if weights[k] > ZERO:
+            share = "most of the weight, " if weights[k] > LARGE and len(names) > 1 else ""
+            sentences.append(f"{start} ({share}{alone})")
+        elif k not in reach:
+            bound = ensemble.settings_["max_members"]
+            sentences.append(f"{start} ({alone}, beyond max_members={bound})")
+        else:
+            price = total[k] - level
+            term = max(slopes, key=lambda name: slopes[name][k] - float(slopes[name] @ weights))
+            part = slopes[term][k] - float(slopes[term] @ weights)
+            sentences.append(
+                f"{start} ({alone}): a little weight would change the loss by {price:+.4f} per"
+                f" unit, of which {part:+.4f} through {TERMS[term]}"
+                if price > 0
+                else f"{start} ({alone}): the chosen size {solution.size} leaves it out"
+            )
+    return sentences
+
+
+def _slopes(
+    P: Floats, q: Floats, y: npt.NDArray[Any], settings: Settings, weights: Floats
+) -> dict[str, Floats]:
+    """What each term of the loss gains per unit of each member's weight [K]."""
+    if settings.ce is CE.RANDOM:
+        settings = replace(settings, ce=CE.ALL)
+    settings = replace(settings, regularize=Regularize.EFFECTIVE)
+    problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
+    silent = dict.fromkeys(TERMS, 0.0)
+    return {
+        name: joint_loss(
+            weights, problem, replace(settings, **{**silent, name: getattr(settings, name)})
+        ).gradient
+        for name in TERMS
+    }

@@ -1,0 +1,90 @@
+"""Predictions and answers in the forms that people have them, brought together by item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.annotations import Annotations
+from edokit.errors import InputError
+from edokit.predictions import Predictions
+
+
+def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> Predictions:
+    """Predictions as they are, or a bare array [N, K, C] with members named 0, 1, …."""
+    if isinstance(predictions, Predictions):
+        return predictions
+    array = np.asarray(predictions)
+    if array.ndim != 3:
+        raise InputError(
+            f"predictions must be Predictions or an array [N, K, C], but got shape {array.shape}",
+            "bring another layout into shape with Predictions.from_arrays(…, layout=…)",
+        )
+    if members is not None and array.shape[1] != len(members):
+        raise InputError(
+            f"the ensemble was fitted on {len(members)} members, but got {array.shape[1]}",
+            "give the same members in the same order, or named Predictions",
+        )
+    return Predictions.from_arrays(array, layout="NKC", members=members)
+
+
+def as_annotations(answers: Any, n_items: int, n_classes: int | None = None) -> Annotations:
+    """Annotations as they are, or an array of answers, one row per item.
+
+    One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
+    are shares that sum to one in every row, soft labels.
+    """
+    if isinstance(answers, Annotations):
+        return answers
+    if hasattr(answers, "to_numpy"):
+        answers = answers.to_numpy()
+    values = np.asarray(answers)
+    if len(values) != n_items or values.ndim not in (1, 2):
+        raise InputError(
+            f"answers must have one row for each of the {n_items} items, but got shape"
+            f" {values.shape}",
+            "give [N] labels, [N, A] labels per annotator, or [N, C] soft labels",
+        )
+    if values.ndim == 1:
+        values = values[:, None]
+    if is_soft(values, n_classes):
+        return Annotations.from_soft_labels(values)
+    classes = None if n_classes is None else range(n_classes)
+    return Annotations.from_matrix(values, classes=classes)
+
+
+def is_soft(values: npt.NDArray[Any], n_classes: int | None) -> bool:
+    """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
+
+    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
+    matrix of zeros and ones with a single one per row, which could be either.
+    """
+    if values.dtype.kind != "f" or values.shape[1] < 2:
+        return False
+    if n_classes is not None and values.shape[1] != n_classes:
+        return False
+    if not np.isfinite(values).all() or not np.allclose(values.sum(axis=1), 1.0, atol=1e-3):
+        return False
+    if (values != np.round(values)).any():
+        return True
+    raise InputError(
+        "a matrix of answers must be clear, but zeros and ones with a single one per row can be"
+        " labels of annotators or soft labels",
+        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
+    )
+
+
+def together(predictions: Predictions, answers: Any) -> tuple[Predictions, Annotations]:
+    """Both in the order of the predictions' items and the annotations' classes."""
+    people = as_annotations(answers, len(predictions), len(predictions.classes))
+    if isinstance(answers, Annotations):
+        people = people.align(predictions.items)
+    else:
+        # Rows without ids belong together by position; the ids are then the predictions'.
+        people = replace(people, items=predictions.items)
+    if len(predictions.classes) > len(people.classes):
+        people = people.with_classes(predictions.classes)
+    return predictions.order_classes(people.classes), people

@@ -1,0 +1,40 @@
+"""A temperature after pooling: a pool of calibrated members is not calibrated."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from edokit.objective import EPSILON
+
+Floats = npt.NDArray[np.float64]
+
+
+def sharpen(probabilities: Floats, temperature: float) -> Floats:
+    """Probabilities [N, C] to the power 1/temperature, normalised; below 1 sharpens."""
+    if temperature == 1.0:
+        return probabilities
+    logs = np.log(probabilities + EPSILON) / temperature
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    sharpened: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return sharpened
+
+
+def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
+    """The temperature with the lowest cross-entropy, between 1/20 and 20.
+
+    The cross-entropy is convex in 1/temperature, so there is one lowest point.
+    """
+    logs = np.log(probabilities + EPSILON)
+
+    def cross_entropy(power: float) -> float:
+        scores = logs * power
+        top = scores.max(axis=1, keepdims=True)
+        norms = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
+        return float(np.mean(norms - (soft_labels * scores).sum(axis=1)))
+
+    found = minimize_scalar(
+        cross_entropy, bounds=(0.05, 20.0), method="bounded", options={"xatol": 1e-9}
+    )
+    return float(1.0 / found.x)

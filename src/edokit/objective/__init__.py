@@ -1,0 +1,63 @@
+"""The joint loss, what it needs to know of the data, and the weights it is a function of."""
+
+from edokit.objective.arrays import EPSILON
+from edokit.objective.cross_entropy import ce_all, ce_mean, ce_random
+from edokit.objective.curvature import Curvature, ce_mean_sums, joint_hessian, log_pool_sums
+from edokit.objective.loss import Configurations, Loss, joint_loss
+from edokit.objective.pools import (
+    average_groups,
+    group_names,
+    log_probabilities,
+    pool,
+    spread_weights,
+)
+from edokit.objective.problem import Problem
+from edokit.objective.settings import (
+    CE,
+    PRESETS,
+    Diversity,
+    Pool,
+    Regularize,
+    Settings,
+    preset,
+)
+from edokit.objective.summaries import Summaries, rank_members
+from edokit.objective.weights import (
+    effective_weights,
+    effective_weights_vjp,
+    softmax,
+    softmax_vjp,
+)
+
+__all__ = [
+    "CE",
+    "EPSILON",
+    "PRESETS",
+    "Configurations",
+    "Curvature",
+    "Diversity",
+    "Loss",
+    "Pool",
+    "Problem",
+    "Regularize",
+    "Settings",
+    "Summaries",
+    "average_groups",
+    "ce_all",
+    "ce_mean",
+    "ce_mean_sums",
+    "ce_random",
+    "effective_weights",
+    "effective_weights_vjp",
+    "group_names",
+    "joint_hessian",
+    "joint_loss",
+    "log_pool_sums",
+    "log_probabilities",
+    "pool",
+    "preset",
+    "rank_members",
+    "softmax",
+    "softmax_vjp",
+    "spread_weights",
+]

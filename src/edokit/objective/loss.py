@@ -1,0 +1,177 @@
+"""The joint loss: its terms, its value and its gradient, for one or many configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edokit.errors import InputError
+from edokit.objective.arrays import Array, like, namespace
+from edokit.objective.cross_entropy import ce_all, ce_mean, ce_random
+from edokit.objective.problem import Problem
+from edokit.objective.settings import CE, Pool, Regularize, Settings
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Configurations:
+    """The settings of T configurations, column by column; build it once for a long loop."""
+
+    lambda_f1: Floats
+    lambda_ce: Floats
+    lambda_div: Floats
+    """[T] with the sign s."""
+    lambda_reg: Floats
+    on_raw: Floats
+    """[T] 1 where the squared norm is of the raw weights w, 0 where of v."""
+    ce: tuple[CE, ...]
+    class_weights: frozenset[bool]
+    pools: frozenset[Pool]
+
+    @classmethod
+    def of(cls, settings: Settings | Sequence[Settings]) -> Configurations:
+        """Of one configuration, or of several in this order."""
+        rows = [settings] if isinstance(settings, Settings) else list(settings)
+        return cls(
+            np.asarray([row.lambda_f1 for row in rows], dtype=np.float64),
+            np.asarray([row.lambda_ce for row in rows], dtype=np.float64),
+            np.asarray([row.diversity.sign * row.lambda_div for row in rows], dtype=np.float64),
+            np.asarray([row.lambda_reg for row in rows], dtype=np.float64),
+            np.asarray([row.regularize is Regularize.RAW for row in rows], dtype=np.float64),
+            tuple(row.ce for row in rows),
+            frozenset(row.class_weights for row in rows),
+            frozenset(row.pool for row in rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """The joint loss and its terms before weighting; each [] for one v, [T] for a batch."""
+
+    total: Array
+    f1: Array
+    """1 − soft micro-F1."""
+    ce: Array
+    """Cross-entropy, in the chosen variant."""
+    div: Array
+    """Mean pairwise disagreement, without sign."""
+    reg: Array
+    """Squared norm of the weights."""
+    gradient: Array
+    """[..., K] of the total in v."""
+    gradient_w: Array
+    """[..., K] of the total in the raw weights w; zero unless the norm is taken of them."""
+
+
+def joint_loss(
+    v: Array,
+    problem: Problem,
+    settings: Settings | Sequence[Settings] | Configurations,
+    *,
+    w: Array | None = None,
+    noise: Array | None = None,
+    temperature: Array | float = 1.0,
+) -> Loss:
+    """The joint loss at effective weights v [K], or [T, K] for T configurations at once.
+
+    ``settings``: one for all rows of v, or one per row. ``w``: raw weights in the shape of v,
+    needed by ``regularize="w"``. ``noise`` and ``temperature``: see ``ce_random``. On torch
+    tensors autograd flows into v, w and the predictions; the gradients returned are the same.
+    """
+    many = v.ndim == 2
+    xp = namespace(v, problem.rows)
+    v = v if many else v[None, :]
+    w = w if many or w is None else w[None, :]
+    chosen = settings if isinstance(settings, Configurations) else Configurations.of(settings)
+    _check(v, w, problem, chosen)
+    lambda_f1, lambda_ce, lambda_div, lambda_reg, on_raw = (
+        like(column, v)
+        for column in (
+            chosen.lambda_f1,
+            chosen.lambda_ce,
+            chosen.lambda_div,
+            chosen.lambda_reg,
+            chosen.on_raw,
+        )
+    )
+    f1 = 1.0 - xp.matmul(v, problem.hit_rates)
+    ce, ce_gradient = _cross_entropy(v, problem, chosen.ce, noise, temperature)
+    to_others = xp.matmul(v, problem.distances)
+    div = xp.sum(v * to_others, axis=1)
+    raw = xp.zeros_like(v) if w is None else w
+    on_effective = 1.0 - on_raw
+    reg = on_effective * xp.sum(v * v, axis=1) + on_raw * xp.sum(raw * raw, axis=1)
+    gradient = (
+        lambda_ce[:, None] * ce_gradient
+        - lambda_f1[:, None] * problem.hit_rates
+        + 2.0 * lambda_div[:, None] * to_others
+        + 2.0 * (lambda_reg * on_effective)[:, None] * v
+    )
+    gradient_w = 2.0 * (lambda_reg * on_raw)[:, None] * raw
+    total = lambda_f1 * f1 + lambda_ce * ce + lambda_div * div + lambda_reg * reg
+    parts = (total, f1, ce, div, reg, gradient, gradient_w)
+    return Loss(*(part if many else part[0, ...] for part in parts))
+
+
+def _cross_entropy(
+    v: Array,
+    problem: Problem,
+    variants: tuple[CE, ...],
+    noise: Array | None,
+    temperature: Array | float,
+) -> tuple[Array, Array]:
+    """Each row of v under its own variant: values [T], gradients [T, K]."""
+    xp = namespace(v, problem.rows)
+    if len(set(variants)) == 1:
+        return _variant(variants[0], v, problem, noise, temperature)
+    values, gradients, order = [], [], []
+    for variant in dict.fromkeys(variants):
+        rows = [t for t, own in enumerate(variants) if own is variant]
+        value, gradient = _variant(
+            variant,
+            v[rows, :],
+            problem,
+            noise if noise is None or noise.ndim == 2 else noise[rows, ...],
+            temperature if isinstance(temperature, int | float) else temperature[rows],
+        )
+        values.append(value)
+        gradients.append(gradient)
+        order.extend(rows)
+    back = np.argsort(order).tolist()
+    return xp.concat(values, axis=0)[back], xp.concat(gradients, axis=0)[back, :]
+
+
+def _variant(
+    variant: CE, v: Array, problem: Problem, noise: Array | None, temperature: Array | float
+) -> tuple[Array, Array]:
+    if variant is CE.MEAN:
+        return ce_mean(v, problem)
+    if variant is CE.ALL:
+        return ce_all(v, problem)
+    return ce_random(v, problem, noise, temperature)
+
+
+def _check(v: Array, w: Array | None, problem: Problem, chosen: Configurations) -> None:
+    count = len(chosen.ce)
+    if v.shape[1] != problem.members or count not in (1, v.shape[0]):
+        raise InputError(
+            f"{count} configurations of {problem.members} members need weights of shape "
+            f"({count}, {problem.members}), but got {tuple(v.shape)}",
+            "give one row of weights per configuration",
+        )
+    if chosen.class_weights != {problem.class_weights} or chosen.pools != {problem.pool}:
+        raise InputError(
+            "settings and problem must agree on class_weights and pool, but the problem has "
+            f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
+            "build one Problem per choice of class weights and pool",
+        )
+    if w is None and chosen.on_raw.any():
+        raise InputError(
+            "regularize='w' needs the raw weights, but got none",
+            "pass w, or choose regularize='v'",
+        )

@@ -1,0 +1,101 @@
+"""From members to one probability per class: linear and logarithmic pools, and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from edokit.errors import InputError, one_of
+from edokit.objective.arrays import EPSILON, Array, device_of, like, namespace, slices
+
+# Numbers of P that a pool looks at in one go; keeps the memory beside P small.
+_BLOCK = 2**22
+
+
+def log_probabilities(P: Array) -> Array:
+    """ln(P + ε), in the shape of P."""
+    return namespace(P).log(P + EPSILON)
+
+
+def pool(P: Array, v: Array, kind: str = "linear") -> Array:
+    """[N, C] pooled probabilities φ of P [N, K, C] under weights v [K] on the simplex.
+
+    ``"linear"``: Σ_k v_k p_k. ``"log"``: proportional to Π_k (p_k + ε)^v_k, so that a single
+    zero does not veto a class.
+    """
+    one_of("pool", kind, ("linear", "log"))
+    items, members, classes = P.shape
+    if tuple(v.shape) != (members,):
+        raise InputError(
+            f"a pool needs one weight per member, {members}, but got shape {tuple(v.shape)}",
+            "give the weights in the order of the members",
+        )
+    xp = namespace(P, v)
+    v = xp.astype(v, P.dtype, copy=False)
+    parts = [
+        _linear(P[s, ...], v) if kind == "linear" else _logarithmic(P[s, ...], v)
+        for s in slices(items, max(1, _BLOCK // (members * classes)))
+    ]
+    return xp.concat(parts, axis=0) if parts else P[:, 0, :]
+
+
+def average_groups(P: Array, groups: Sequence[str]) -> Array:
+    """[N, G, C] mean of the members of each group, groups in order of first appearance."""
+    xp = namespace(P)
+    if len(groups) != P.shape[1]:
+        raise InputError(
+            f"every member needs a group, but got {len(groups)} groups for {P.shape[1]} members",
+            "give one group name per member, in their order",
+        )
+    means = []
+    for name in group_names(groups):
+        inside = [k for k, group in enumerate(groups) if group == name]
+        total = P[:, inside[0], :]
+        for k in inside[1:]:
+            total = total + P[:, k, :]
+        means.append(total / len(inside))
+    return xp.stack(means, axis=1)
+
+
+def group_names(groups: Sequence[str]) -> list[str]:
+    """The distinct groups, in order of first appearance."""
+    return list(dict.fromkeys(groups))
+
+
+def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
+    """[K] member weights that give the same linear pool as group weights [G]: equal shares.
+
+    A log pool of groups has no such member weights: average the groups first.
+    """
+    xp = namespace(weights)
+    names = group_names(groups)
+    if weights.shape[-1] != len(names):
+        raise InputError(
+            f"every group needs a weight, but got {weights.shape[-1]} weights for "
+            f"{len(names)} groups",
+            "give the weights in the order in which the groups first appear",
+        )
+    shares = np.zeros((len(names), len(groups)))
+    for k, group in enumerate(groups):
+        shares[names.index(group), k] = 1.0 / groups.count(group)
+    return xp.matmul(weights, xp.astype(like(shares, weights), weights.dtype))
+
+
+def _linear(P: Array, v: Array) -> Array:
+    xp = namespace(P)
+    items, members, classes = P.shape
+    if classes > 8:
+        return xp.matmul(v[None, None, :], P)[:, 0, :]
+    # Few classes: N tiny products are slow, one long product with v ⊗ I is not.
+    blocks = v[:, None, None] * xp.eye(classes, dtype=P.dtype, device=device_of(P))
+    return xp.matmul(
+        xp.reshape(P, (items, members * classes)), xp.reshape(blocks, (members * classes, classes))
+    )
+
+
+def _logarithmic(P: Array, v: Array) -> Array:
+    xp = namespace(P)
+    scores = _linear(log_probabilities(P), v)
+    powers = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+    return powers / xp.sum(powers, axis=1, keepdims=True)

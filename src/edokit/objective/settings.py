@@ -1,0 +1,110 @@
+"""The choices that make up an objective, and the named sets of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from edokit.errors import InputError, one_of
+
+
+class _Mode(str, Enum):
+    """A choice by name; ``Diversity("preserve")`` and ``"preserve"`` are equal."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        one_of(cls.__name__.lower(), value, [mode.value for mode in cls])
+
+
+class CE(_Mode):
+    """What the cross-entropy looks at."""
+
+    MEAN = "mean"
+    """the pool"""
+    ALL = "all"
+    """every member, weighted"""
+    RANDOM = "random"
+    """one member per item, drawn by weight"""
+
+
+class Diversity(_Mode):
+    """What to do with disagreement between members."""
+
+    PRESERVE = "preserve"
+    SUPPRESS = "suppress"
+
+    @property
+    def sign(self) -> float:
+        """−1 rewards disagreement, +1 penalises it."""
+        return -1.0 if self is Diversity.PRESERVE else 1.0  # s
+
+
+class Regularize(_Mode):
+    """Which weights the squared norm is taken of."""
+
+    EFFECTIVE = "v"
+    """the effective weights, after averaging over sizes; keeps ``preserve`` convex"""
+    RAW = "w"
+    """the weights before sizes, as the paper writes it; gumbel solver only"""
+
+
+class Pool(_Mode):
+    """How members become one distribution."""
+
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg. Modes may be strings."""
+
+    lambda_f1: float = 0.0
+    """Weight of 1 − soft micro-F1 (for a log pool: of the members' weighted mean soft micro-F1)."""
+    lambda_ce: float = 1.0
+    """Weight of the cross-entropy."""
+    lambda_div: float = 0.1
+    """Weight of the mean pairwise disagreement between members."""
+    lambda_reg: float = 1e-3
+    """Weight of the squared norm of the weights."""
+    diversity: Diversity = Diversity.PRESERVE
+    ce: CE = CE.MEAN
+    class_weights: bool = False
+    """Weigh the cross-entropy of each class by its inverse frequency."""
+    regularize: Regularize = Regularize.EFFECTIVE
+    pool: Pool = Pool.LINEAR
+    """A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.startswith("lambda_") and not (math.isfinite(value) and value >= 0):
+                raise InputError(
+                    f"{field.name} must be a number of at least 0, but got {value!r}",
+                    "the direction of the diversity term is set by diversity, not by a sign",
+                )
+        object.__setattr__(self, "diversity", Diversity(self.diversity))
+        object.__setattr__(self, "ce", CE(self.ce))
+        object.__setattr__(self, "regularize", Regularize(self.regularize))
+        object.__setattr__(self, "pool", Pool(self.pool))
+
+
+# λ and class weights of the paper's ablations.
+_PAPER = Settings(lambda_f1=1.0, lambda_ce=1.0, lambda_div=1.0, lambda_reg=1e-3, class_weights=True)
+
+PRESETS: dict[str, Settings] = {
+    "default": Settings(),
+    "paper-fixed": _PAPER,
+    # The paper searches over λ and s; these are the values the search starts from.
+    "paper": _PAPER,
+}
+
+
+def preset(name: str) -> Settings:
+    """The settings of this name: ``default``, ``paper-fixed`` or ``paper``."""
+    one_of("preset", name, PRESETS)
+    return PRESETS[name]

@@ -1,0 +1,46 @@
+"""What every solver returns: weights, the terms of the objective there, and how it got there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edokit.solvers.trajectory import Trajectory
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a solution can be from the best one."""
+
+    gap: float
+    """∇f(v)·v − min_k ∇f(v)_k; no weights are better by more than this, if ``convex``."""
+    convex: bool
+    """Whether the objective is convex, so that the gap is a bound."""
+    global_optimum: bool
+    """Whether the solution is known to be the best there is (to within the gap)."""
+    reason: str
+    """In words, why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Member weights, and what they are worth on the fit data."""
+
+    weights: Floats
+    """[K] on the simplex, in the order in which the members were given."""
+    size: int
+    """K*, the number of members that are kept."""
+    terms: dict[str, float]
+    """``f1``, ``ce``, ``div``, ``reg`` before weighting, and the ``total``, at these weights."""
+    order: Ints
+    """[K] positions of the members, best first; the members that are kept come first."""
+    trajectory: Trajectory | None = None
+    """How the fit went, epoch by epoch; None where there are no epochs."""
+    certificate: Certificate | None = None
+    """A bound on what is left to gain; None where the solver has none."""

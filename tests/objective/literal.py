@@ -1,0 +1,148 @@
+"""The paper's formulas as they stand there: plain loops over items, members and classes.
+
+Weights may be complex, so that ``slope`` can differentiate by the complex step, which has no
+rounding to speak of.
+"""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable
+
+import numpy as np
+
+EPS = 1e-12
+
+
+def pool(P, v):
+    """φ_ic = Σ_k w_k ŷ_ic^(k)."""
+    items, members, classes = P.shape
+    return [
+        [sum(v[k] * P[i, k, c] for k in range(members)) for c in range(classes)]
+        for i in range(items)
+    ]
+
+
+def log_pool(P, v):
+    """φ_ic ∝ Π_k (ŷ_ic^(k) + ε)^w_k."""
+    items, members, classes = P.shape
+    rows = []
+    for i in range(items):
+        powers = []
+        for c in range(classes):
+            power = 1.0
+            for k in range(members):
+                power = power * cmath.exp(v[k] * np.log(P[i, k, c] + EPS))
+            powers.append(power)
+        rows.append([power / sum(powers) for power in powers])
+    return rows
+
+
+def alpha(y, classes):
+    """α_c = N / (C · N_c); 1 for a class that no item has (it must not be needed)."""
+    counts = [sum(1 for label in y if label == c) for c in range(classes)]
+    return [len(y) / (classes * count) if count else 0.0 for count in counts]
+
+
+def f1_loss(P, y, v):
+    """1 − 2TP / (2TP + FP + FN + ε) with soft counts over all classes."""
+    phi = pool(P, v)
+    tp = fp = fn = 0.0
+    for i, label in enumerate(y):
+        for c in range(P.shape[2]):
+            if c == label:
+                tp = tp + phi[i][c]
+                fn = fn + 1.0 - phi[i][c]
+            else:
+                fp = fp + phi[i][c]
+    return 1.0 - 2.0 * tp / (2.0 * tp + fp + fn + EPS)
+
+
+def ce_mean(P, q, weights, v, kind="linear"):
+    """−1/N Σ_ic α_c y_ic ln(φ_ic + ε); the log pool is positive by itself."""
+    phi = pool(P, v) if kind == "linear" else log_pool(P, v)
+    small = EPS if kind == "linear" else 0.0
+    total = 0.0
+    for i in range(P.shape[0]):
+        for c in range(P.shape[2]):
+            if q[i, c] > 0:
+                total = total - weights[c] * q[i, c] * cmath.log(phi[i][c] + small)
+    return total / P.shape[0]
+
+
+def ce_all(P, q, weights, v):
+    """−1/N Σ_ic α_c y_ic Σ_k w_k ln(ŷ_ic^(k) + ε)."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        for c in range(P.shape[2]):
+            for k in range(P.shape[1]):
+                total = total - weights[c] * q[i, c] * v[k] * np.log(P[i, k, c] + EPS)
+    return total / P.shape[0]
+
+
+def ce_drawn(P, q, weights, drawn):
+    """−1/N Σ_ic α_c y_ic ln(ŷ_ic^(k) + ε) with the member k drawn for item i."""
+    total = 0.0
+    for i, k in enumerate(drawn):
+        for c in range(P.shape[2]):
+            total = total - weights[c] * q[i, c] * np.log(P[i, k, c] + EPS)
+    return total / P.shape[0]
+
+
+def ce_relaxed(P, q, weights, v, noise, temperature):
+    """The same with the draw relaxed to a softmax at this temperature."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        powers = [
+            cmath.exp((cmath.log(v[k] + EPS) + noise[i, k]) / temperature)
+            for k in range(P.shape[1])
+        ]
+        for k in range(P.shape[1]):
+            share = powers[k] / sum(powers)
+            for c in range(P.shape[2]):
+                total = total - share * weights[c] * q[i, c] * np.log(P[i, k, c] + EPS)
+    return total / P.shape[0]
+
+
+def diversity(P, v):
+    """1/N Σ_i Σ_kl w_k w_l ‖ŷ_i^(k) − ŷ_i^(l)‖₁."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        for k in range(P.shape[1]):
+            for other in range(P.shape[1]):
+                distance = sum(abs(P[i, k, c] - P[i, other, c]) for c in range(P.shape[2]))
+                total = total + v[k] * v[other] * distance
+    return total / P.shape[0]
+
+
+def norm(w):
+    """‖w‖₂²."""
+    return sum(x * x for x in w)
+
+
+def effective_weights(theta, sizes, min_members):
+    """v_k = Σ_j k̃_j w_k 1[k ≤ j] / Σ_{l ≤ j} w_l."""
+    members = len(theta)
+    top = max(complex(x).real for x in theta)
+    w = [cmath.exp(x - top) for x in theta]
+    v = [0.0] * members
+    for step, share in enumerate(sizes):
+        size = min_members + step
+        for k in range(size):
+            v[k] = v[k] + share * w[k] / sum(w[:size])
+    return v
+
+
+def slope(function: Callable, point) -> np.ndarray:
+    """The gradient of a real function, by the complex step."""
+    found = []
+    for k in range(len(point)):
+        moved = [complex(x) for x in point]
+        moved[k] += 1e-30j
+        found.append(complex(function(moved)).imag / 1e-30)
+    return np.asarray(found)
+
+
+def value(number) -> float:
+    """The real number behind a result of the loops."""
+    return float(complex(number).real)

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import literal
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from objective_cases import Case, cases, make_case
+
+from edokit.errors import InputError
+from edokit.objective import (
+    Configurations,
+    Problem,
+    Settings,
+    Summaries,
+    ce_all,
+    ce_mean,
+    ce_random,
+    joint_loss,
+)
+
+VARIANTS = ("mean", "all", "random")
+POOLS = ("linear", "log")
+
+
+@st.composite
+def settings(draw: st.DrawFn, **fixed: object) -> Settings:
+    """Settings with every term in play."""
+    names = ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")
+    return Settings(
+        **{name: draw(st.floats(0.1, 2.0)) for name in names},
+        **{
+            "diversity": draw(st.sampled_from(["preserve", "suppress"])),
+            "regularize": draw(st.sampled_from(["v", "w"])),
+            **fixed,
+        },
+    )
+
+
+def with_hard_labels_only(case: Case) -> Case:
+    """The case without soft-label mass on classes that are no item's hard label."""
+    q = case.q * (np.bincount(case.y, minlength=case.q.shape[1]) > 0)
+    return case._replace(q=q / q.sum(axis=1, keepdims=True))
+
+
+def problem_of(case: Case, chosen: Settings) -> Problem:
+    return Problem.from_arrays(
+        case.P, case.q, case.y, class_weights=chosen.class_weights, pool=chosen.pool
+    )
+
+
+def literal_terms(case: Case, chosen: Settings, noise: np.ndarray, temperature: float):
+    """Each term as a function of v (and of w for the norm), straight from the paper."""
+    P, q, y, _, _ = case
+    weights = literal.alpha(y, P.shape[2]) if chosen.class_weights else [1.0] * P.shape[2]
+
+    def cross_entropy(v, relaxed: bool = False):
+        if chosen.ce == "mean":
+            return literal.ce_mean(P, q, weights, v, chosen.pool)
+        if chosen.ce == "all":
+            return literal.ce_all(P, q, weights, v)
+        if relaxed:
+            return literal.ce_relaxed(P, q, weights, v, noise, temperature)
+        drawn = (np.log(np.asarray(v) + literal.EPS) + noise).argmax(axis=1)
+        return literal.ce_drawn(P, q, weights, drawn)
+
+    return (
+        lambda v: literal.f1_loss(P, y, v),
+        cross_entropy,
+        lambda v: literal.diversity(P, v),
+        literal.norm,
+    )
+
+
+@pytest.mark.parametrize("ce", VARIANTS)
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("class_weights", [False, True])
+@given(case=cases(), data=st.data(), temperature=st.sampled_from([0.3, 1.0]))
+def test_values_and_gradients_are_those_of_the_paper(
+    ce: str, pool: str, class_weights: bool, case: Case, data: st.DataObject, temperature: float
+) -> None:
+    chosen = data.draw(settings(ce=ce, pool=pool, class_weights=class_weights))
+    case = with_hard_labels_only(case) if class_weights else case
+    noise = case.rng.gumbel(size=case.P.shape[:2])
+    v, w = case.v, case.rng.dirichlet(np.ones(len(case.v)))
+    found = joint_loss(
+        v, problem_of(case, chosen), chosen, w=w, noise=noise, temperature=temperature
+    )
+    f1, cross_entropy, div, reg = literal_terms(case, chosen, noise, temperature)
+    sign = -1.0 if chosen.diversity == "preserve" else 1.0
+    on_raw = chosen.regularize == "w"
+
+    def total(x, relaxed: bool = False):
+        smooth = chosen.lambda_f1 * f1(x) + sign * chosen.lambda_div * div(x)
+        norm = 0.0 if on_raw else chosen.lambda_reg * reg(x)
+        cross = cross_entropy(x, relaxed)
+        return smooth + norm + chosen.lambda_ce * cross
+
+    close = {"rel": 1e-9, "abs": 1e-9}
+    assert found.f1 == pytest.approx(literal.value(f1(v)), **close)
+    assert found.ce == pytest.approx(literal.value(cross_entropy(v)), **close)
+    assert found.div == pytest.approx(literal.value(div(v)), **close)
+    assert found.reg == pytest.approx(literal.value(reg(w if on_raw else v)), **close)
+    extra = chosen.lambda_reg * reg(w) if on_raw else 0.0
+    assert found.total == pytest.approx(literal.value(total(v)) + extra, **close)
+    slope = literal.slope(lambda x: total(x, relaxed=True), v)
+    # Off the simplex the literal F1's denominator moves too, by the same for every member.
+    slope = slope - chosen.lambda_f1 * (1.0 - found.f1) / 2.0
+    np.testing.assert_allclose(found.gradient, slope, rtol=1e-9, atol=1e-9)
+    slope_w = 2.0 * chosen.lambda_reg * w if on_raw else np.zeros_like(w)
+    np.testing.assert_allclose(found.gradient_w, slope_w, rtol=1e-12)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_batch_gives_what_its_configurations_give_one_by_one(pool: str) -> None:
+    case = make_case(20, 4, 3, seed=1)
+    rng = case.rng
+    variants = ["mean", "random", "all", "random", "mean"]
+    chosen = [
+        Settings(*rng.random(4), diversity=d, ce=ce, regularize=r, pool=pool)
+        for ce, d, r in zip(
+            variants, ["preserve", "suppress"] * 2 + ["preserve"], "vwwvv", strict=True
+        )
+    ]
+    v, w = rng.dirichlet(np.ones(4), size=(2, 5))
+    noise, temperature = rng.gumbel(size=(5, 20, 4)), rng.uniform(0.1, 1.0, 5)
+    problem = problem_of(case, chosen[0])
+    batch = joint_loss(v, problem, chosen, w=w, noise=noise, temperature=temperature)
+    for t, own in enumerate(chosen):
+        one = joint_loss(
+            v[t], problem, own, w=w[t], noise=noise[t], temperature=float(temperature[t])
+        )
+        for name in ("total", "f1", "ce", "div", "reg", "gradient", "gradient_w"):
+            np.testing.assert_allclose(getattr(batch, name)[t], getattr(one, name), rtol=1e-12)
+
+
+def test_one_setting_serves_every_row_of_weights() -> None:
+    case = make_case(20, 4, 2, seed=1)
+    problem = problem_of(case, Settings())
+    v = case.rng.dirichlet(np.ones(4), size=3)
+    prepared = joint_loss(v, problem, Configurations.of(Settings())).total
+    alone = [joint_loss(row, problem, Settings()).total for row in v]
+    np.testing.assert_allclose(prepared, alone, rtol=1e-13)
+
+
+@given(cases(zeros=False))
+def test_diversity_lies_between_the_spread_and_twice_the_spread(case: Case) -> None:
+    """Appendix A, for every item."""
+    P, _, _, v, _ = case
+    for p in P:
+        spread = (v * np.abs(p - v @ p).sum(axis=1)).sum()
+        sums = Summaries.from_arrays(p[None], p[None, 0], np.array([0]))
+        dispersion = v @ sums.mean_distances @ v
+        assert spread - 1e-12 <= dispersion <= 2.0 * spread + 1e-12
+
+
+@given(cases())
+def test_diversity_is_concave_on_the_simplex(case: Case) -> None:
+    P, q, y, v, rng = case
+    D = Summaries.from_arrays(P, q, y).mean_distances
+    other = rng.dirichlet(np.ones(len(v)))
+    middle = (v + other) / 2.0
+    assert middle @ D @ middle >= (v @ D @ v + other @ D @ other) / 2.0 - 1e-12
+    direction = rng.normal(size=len(v))
+    direction -= direction.mean()
+    assert direction @ D @ direction <= 1e-12
+
+
+@pytest.mark.parametrize("ce", ["mean", "all"])
+@pytest.mark.parametrize("pool", POOLS)
+@given(case=cases(), data=st.data(), share=st.floats(0.0, 1.0))
+def test_preserve_is_convex_on_the_simplex(
+    ce: str, pool: str, case: Case, data: st.DataObject, share: float
+) -> None:
+    chosen = data.draw(settings(ce=ce, pool=pool, diversity="preserve", regularize="v"))
+    problem = problem_of(case, chosen)
+    other = case.rng.dirichlet(np.ones(len(case.v)))
+    ends = joint_loss(np.stack([case.v, other]), problem, chosen).total
+    inside = joint_loss(share * case.v + (1.0 - share) * other, problem, chosen).total
+    chord = share * ends[0] + (1.0 - share) * ends[1]
+    assert inside <= chord + 1e-9 * max(1.0, abs(chord))
+
+
+def test_random_ce_is_all_ce_in_expectation() -> None:
+    case = make_case(5, 3, 2, seed=2)
+    problem = problem_of(case, Settings())
+    draws = 40_000
+    v = np.broadcast_to(case.v, (draws, 3))
+    values, _ = ce_random(v, problem, case.rng.gumbel(size=(draws, 5, 3)))
+    expected = ce_all(case.v[None], problem)[0][0]
+    assert len(np.unique(values.round(12))) > 10
+    error = values.std() / np.sqrt(draws)
+    assert abs(values.mean() - expected) < 5.0 * error
+
+
+def test_members_are_drawn_as_often_as_they_weigh() -> None:
+    weights = np.array([0.6, 0.3, 0.1, 0.0])
+    q = np.tile([1.0, 0.0], (30_000, 1))
+    row = np.exp(-np.array([1.0, 2.0, 3.0, 4.0]))
+    P = np.tile(np.stack([row, 1.0 - row], axis=-1), (30_000, 1, 1))
+    problem = Problem.from_arrays(P, q, np.zeros(30_000, dtype=int))
+    noise = np.random.default_rng(0).gumbel(size=P.shape[:2])
+    value, _ = ce_random(weights[None], problem, noise)
+    assert value[0] == pytest.approx(0.6 * 1 + 0.3 * 2 + 0.1 * 3, abs=0.02)
+
+
+@given(cases())
+def test_pooling_never_costs_more_than_its_members(case: Case) -> None:
+    """−ln is convex, so the pool's CE is at most the members' mean CE; a log pool's too."""
+    for kind in ("linear", "log"):
+        problem = Problem.from_arrays(case.P, case.q, case.y, pool=kind)
+        pooled, members = ce_mean(case.v[None], problem)[0], ce_all(case.v[None], problem)[0]
+        assert pooled[0] <= members[0] + 1e-9
+
+
+def test_one_member_is_its_own_pool() -> None:
+    case = make_case(9, 1, 3, seed=5)
+    for kind in ("linear", "log"):
+        problem = Problem.from_arrays(case.P, case.q, case.y, pool=kind)
+        loss = joint_loss(np.ones(1), problem, Settings(lambda_f1=1.0, pool=kind))
+        assert loss.ce == pytest.approx(problem.member_ce[0], rel=1e-9)
+        assert loss.div == 0.0
+        assert loss.reg == 1.0
+
+
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_a_pool_without_mass_on_the_label_costs_a_finite_loss(kind: str) -> None:
+    P = np.array([[[1.0, 0.0], [0.5, 0.5]]])
+    problem = Problem.from_arrays(P, np.array([[0.0, 1.0]]), np.array([1]), pool=kind)
+    loss = joint_loss(np.array([1.0, 0.0]), problem, Settings(pool=kind))
+    assert loss.ce == pytest.approx(-np.log(1e-12))
+    assert np.isfinite(loss.gradient).all()
+    assert loss.gradient[1] < loss.gradient[0]
+
+
+def test_a_mini_batch_keeps_the_terms_of_all_items_but_the_cross_entropy() -> None:
+    case = make_case(30, 3, 2, seed=7)
+    whole = Problem.from_arrays(case.P, case.q, case.y, class_weights=True)
+    items = np.array([3, 29, 3, 0])
+    noise = case.rng.gumbel(size=(4, 3))
+    for ask_before in (False, True):
+        if ask_before:
+            assert whole.item_losses.shape == (30, 3)
+        part = whole.take(items)
+        alone = Problem.from_arrays(
+            case.P[items],
+            case.q[items],
+            case.y[items],
+            class_weights=True,
+            summaries=Summaries.from_arrays(case.P, case.q, case.y),
+        )
+        for ce in ("mean", "all", "random"):
+            chosen = Settings(1.0, 1.0, 1.0, 1.0, ce=ce, class_weights=True)
+            a = joint_loss(case.v, part, chosen, noise=noise)
+            b = joint_loss(case.v, alone, chosen, noise=noise)
+            assert a.total == pytest.approx(b.total, rel=1e-12)
+            np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-12)
+    assert ce_all(case.v[None], part)[0] == pytest.approx(ce_all(case.v[None], whole)[0])
+
+
+def test_reordered_members_are_the_problem_of_reordered_predictions() -> None:
+    case = make_case(12, 4, 3, seed=8)
+    order = [2, 0, 3]
+    a = Problem.from_arrays(case.P, case.q, case.y).select(order)
+    b = Problem.from_arrays(case.P[:, order], case.q, case.y)
+    v = case.rng.dirichlet(np.ones(3))
+    chosen = Settings(1.0, 1.0, 1.0, 1.0)
+    np.testing.assert_allclose(
+        joint_loss(v, a, chosen).gradient, joint_loss(v, b, chosen).gradient, rtol=1e-12
+    )
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    case = make_case(6, 3, 2)
+    problem = Problem.from_arrays(case.P, case.q, case.y)
+    with pytest.raises(InputError, match=r"need weights of shape \(1, 3\), but got \(1, 2\)"):
+        joint_loss(np.ones(2) / 2, problem, Settings())
+    with pytest.raises(InputError, match="one row of weights per configuration"):
+        joint_loss(np.ones((3, 3)) / 3, problem, [Settings()] * 2)
+    with pytest.raises(InputError, match=r"agree on class_weights and pool.*pool='linear'"):
+        joint_loss(case.v, problem, Settings(pool="log"))
+    with pytest.raises(InputError, match="agree on class_weights"):
+        joint_loss(case.v, problem, Settings(class_weights=True))
+    with pytest.raises(InputError, match="regularize='w' needs the raw weights"):
+        joint_loss(case.v, problem, Settings(regularize="w"))
+    with pytest.raises(InputError, match=r"Gumbel noise of shape \(6, 3\), but got none"):
+        joint_loss(case.v, problem, Settings(ce="random"))
+    with pytest.raises(InputError, match="pool must be one of 'linear', 'log'"):
+        Problem.from_arrays(case.P, case.q, case.y, pool="median")

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from edokit.errors import InputError
+from edokit.objective import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
+
+
+def test_modes_may_be_strings_and_become_enums() -> None:
+    chosen = Settings(diversity="suppress", ce="all", regularize="w", pool="log")
+    assert chosen.diversity is Diversity.SUPPRESS
+    assert chosen.ce is CE.ALL
+    assert chosen.regularize is Regularize.RAW
+    assert chosen.pool is Pool.LOG
+    assert str(chosen.ce) == chosen.ce == "all"
+    assert replace(chosen, ce=CE.MEAN).ce is CE.MEAN
+
+
+def test_preserve_is_minus_one_and_suppress_plus_one() -> None:
+    assert (Diversity.PRESERVE.sign, Diversity.SUPPRESS.sign) == (-1.0, 1.0)
+
+
+def test_settings_go_to_json_and_back() -> None:
+    chosen = Settings(lambda_div=0.3, diversity="suppress", class_weights=True)
+    assert Settings(**json.loads(json.dumps(asdict(chosen)))) == chosen
+
+
+@pytest.mark.parametrize("name", ["paper-fixed", "paper"])
+def test_the_papers_presets_have_the_papers_numbers(name: str) -> None:
+    chosen = preset(name)
+    assert (chosen.lambda_f1, chosen.lambda_ce, chosen.lambda_div) == (1.0, 1.0, 1.0)
+    assert chosen.lambda_reg == 1e-3
+    assert chosen.class_weights
+
+
+def test_presets_go_by_name() -> None:
+    assert set(PRESETS) == {"default", "paper-fixed", "paper"}
+    assert preset("default") == Settings()
+    assert not preset("default").class_weights
+    with pytest.raises(InputError, match="preset must be one of 'default'"):
+        preset("best")
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
+def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None:
+    with pytest.raises(InputError, match="lambda_div must be a number of at least 0"):
+        Settings(lambda_div=value)
+
+
+def test_an_unknown_mode_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="ce must be one of 'mean', 'all', 'random'"):
+        Settings(ce="median")

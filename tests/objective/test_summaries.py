@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import literal
+import numpy as np
+import pytest
+from hypothesis import given
+from objective_cases import Case, cases, make_case
+
+from edokit.errors import InputError
+from edokit.objective import Summaries, one_pass, pool, rank_members
+from edokit.objective.summaries import tensor_block
+
+FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
+
+
+def assert_same(a: Summaries, b: Summaries, rtol: float = 1e-12) -> None:
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=rtol)
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few items, so that a small problem has many blocks and chunks."""
+    monkeypatch.setattr(one_pass, "_ROW_BYTES", 13 * 8)
+    monkeypatch.setattr(one_pass, "_BLOCKS_PER_CHUNK", 3)
+
+
+@given(cases())
+def test_every_sum_is_the_sum_over_items(case: Case) -> None:
+    P, q, y, _, _ = case
+    sums = Summaries.from_arrays(P, q, y)
+    hits = P[np.arange(len(y)), :, y].sum(axis=0)
+    distances = np.abs(P[:, :, None] - P[:, None]).sum(axis=(0, 3))
+    logs = -np.einsum("nc,nkc->kc", q, np.log(P + 1e-12))
+    assert sums.items == len(y)
+    np.testing.assert_array_equal(sums.class_counts, np.bincount(y, minlength=P.shape[2]))
+    np.testing.assert_allclose(sums.soft_counts, q.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sums.hits, hits, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.distances, distances, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.log_losses, logs, rtol=1e-12, atol=1e-12)
+
+
+@given(cases())
+def test_soft_micro_f1_equals_t_v(case: Case) -> None:
+    P, q, y, v, _ = case
+    sums = Summaries.from_arrays(P, q, y)
+    soft_f1 = 1.0 - literal.value(literal.f1_loss(P, y, v))
+    assert sums.hit_rates @ v == pytest.approx(soft_f1, abs=1e-9)
+    assert pool(P, v)[np.arange(len(y)), y].mean() == pytest.approx(soft_f1, abs=1e-9)
+
+
+@given(cases())
+def test_any_array_library_gives_the_same_sums(case: Case) -> None:
+    P, q, y, _, _ = case
+    counts, soft_counts, hits, distances, logs = tensor_block(P, q, y)
+    assert_same(
+        Summaries(len(y), counts, soft_counts, hits, distances, logs),
+        Summaries.from_arrays(P, q, y),
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_seven_uneven_shards_add_up_to_the_whole(classes: int) -> None:
+    P, q, y, _, _ = make_case(500, 5, classes, seed=3, zeros=0.1)
+    cuts = [0, 1, 1, 40, 44, 200, 499, 500]
+    shards = [Summaries.from_arrays(P[a:b], q[a:b], y[a:b]) for a, b in pairwise(cuts)]
+    whole = Summaries.from_arrays(P, q, y)
+    assert len(shards) == 7
+    assert_same(sum(shards), whole)
+    assert_same(shards[0] + sum(shards[1:]), whole)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 11])
+def test_blocks_and_threads_do_not_change_the_sums(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    P, q, y, _, _ = make_case(301, 4, classes, seed=5)
+    at_once = Summaries.from_arrays(P, q, y, threads=1)
+    small_blocks(monkeypatch)
+    one = Summaries.from_arrays(P, q, y, threads=1)
+    assert_same(one, at_once)
+    three = Summaries.from_arrays(P, q, y, threads=3)
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(three, field), getattr(one, field))
+
+
+def test_many_classes_and_members_take_the_other_way_to_the_same_sums() -> None:
+    rng = np.random.default_rng(0)
+    for members, classes in ((3, 2), (60, 11)):
+        values, labels = rng.random((50, members, classes)), rng.random((50, classes))
+        expected = np.einsum("nkc,nc->kc", values, labels)
+        np.testing.assert_allclose(one_pass._class_sums(values, labels), expected, rtol=1e-12)
+
+
+def test_float32_sums_are_right_to_float32_rounding() -> None:
+    P, q, y, _, _ = make_case(2000, 6, 2, seed=1)
+    exact = Summaries.from_arrays(P, q, y)
+    single = Summaries.from_arrays(P.astype(np.float32), q.astype(np.float32), y)
+    assert single.hits.dtype == np.float64
+    assert_same(single, exact, rtol=2e-6)
+
+
+def test_strides_do_not_matter() -> None:
+    P, q, y, _, _ = make_case(60, 4, 3, seed=1)
+    strided = np.asfortranarray(P)[::2, ::-1]
+    assert_same(
+        Summaries.from_arrays(strided, np.asfortranarray(q)[::2], y[::2]),
+        Summaries.from_arrays(np.ascontiguousarray(P[::2, ::-1]), q[::2], y[::2]),
+    )
+
+
+def test_identical_members_are_at_distance_zero_exactly() -> None:
+    P, q, y, _, _ = make_case(40, 1, 3)
+    sums = Summaries.from_arrays(np.repeat(P, 4, axis=1), q, y)
+    np.testing.assert_array_equal(sums.distances, np.zeros((4, 4)))
+
+
+def test_a_zero_where_the_label_has_mass_costs_a_finite_log() -> None:
+    P = np.array([[[1.0, 0.0]]])
+    sums = Summaries.from_arrays(P, np.array([[0.0, 1.0]]), np.array([1]))
+    assert sums.member_ce()[0] == pytest.approx(-np.log(1e-12))
+
+
+@given(cases())
+def test_selected_members_have_the_summaries_of_their_predictions(case: Case) -> None:
+    P, q, y, _, rng = case
+    chosen = rng.permutation(P.shape[1])[: max(1, P.shape[1] - 1)]
+    assert_same(
+        Summaries.from_arrays(P, q, y).select(chosen), Summaries.from_arrays(P[:, chosen], q, y)
+    )
+
+
+def test_means_and_class_weights_follow_their_formulas() -> None:
+    P, q, y, _, _ = make_case(200, 3, 3, seed=2)
+    sums = Summaries.from_arrays(P, q, y)
+    weights = 200 / (3 * np.bincount(y))
+    np.testing.assert_allclose(sums.class_weights(), weights)
+    losses = -np.einsum("nc,nkc->kc", q, np.log(P + 1e-12)) / 200
+    np.testing.assert_allclose(sums.member_ce(), losses.sum(axis=1))
+    np.testing.assert_allclose(sums.member_ce(class_weights=True), losses @ weights)
+    np.testing.assert_allclose(sums.mean_distances * 200, sums.distances)
+
+
+def test_class_weights_are_global_not_those_of_a_shard() -> None:
+    P, q, y, _, _ = make_case(90, 3, 3, seed=4)
+    order = np.argsort(y, kind="stable")
+    P, q, y = P[order], q[order], y[order]
+    parts = [Summaries.from_arrays(P[s], q[s], y[s]) for s in (slice(0, 30), slice(30, 90))]
+    whole = Summaries.from_arrays(P, q, y)
+    np.testing.assert_allclose(sum(parts).member_ce(True), whole.member_ce(True))
+
+
+def test_class_weights_refuse_a_class_that_is_no_hard_label_but_has_mass() -> None:
+    P = np.full((2, 1, 3), 1 / 3)
+    q = np.array([[0.8, 0.0, 0.2], [0.2, 0.8, 0.0]])
+    sums = Summaries.from_arrays(P, q, np.array([0, 1]))
+    with pytest.raises(InputError, match=r"no item of the fit data has class 'maybe'.*weights off"):
+        sums.class_weights(["no", "yes", "maybe"])
+    with pytest.raises(InputError, match="has class 2 though"):
+        sums.member_ce(class_weights=True)
+    assert np.isfinite(sums.member_ce(class_weights=False)).all()
+
+
+def test_a_class_without_any_mass_gets_weight_zero() -> None:
+    P = np.full((2, 1, 3), 1 / 3)
+    q = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0]])
+    sums = Summaries.from_arrays(P, q, np.array([0, 1]))
+    np.testing.assert_allclose(sums.class_weights(), [2 / 3, 2 / 3, 0.0])
+    assert np.isfinite(sums.member_ce(class_weights=True)).all()
+
+
+def test_members_are_ranked_by_their_own_unweighted_ce() -> None:
+    P, q, y, _, _ = make_case(50, 5, 2, seed=6)
+    sums = Summaries.from_arrays(P, q, y)
+    assert list(rank_members(sums)) == list(np.argsort(sums.member_ce()))
+    assert list(rank_members(sums, "given")) == [0, 1, 2, 3, 4]
+    twins = Summaries.from_arrays(np.repeat(P[:, :1], 3, axis=1), q, y)
+    assert list(rank_members(twins)) == [0, 1, 2]
+    with pytest.raises(InputError, match="order must be one of 'ce', 'given'"):
+        rank_members(sums, "f1")
+
+
+def test_wrong_input_is_refused_with_the_rule() -> None:
+    P, q, y, _, _ = make_case(10, 2, 2)
+    with pytest.raises(InputError, match=r"\[items, members, classes\], but got \(10, 2\)"):
+        Summaries.from_arrays(P[:, 0], q, y)
+    with pytest.raises(InputError, match=r"need soft labels of shape \(10, 2\)"):
+        Summaries.from_arrays(P, q[:-1], y)
+    with pytest.raises(InputError, match="between 0 and 1, but 10 of 10 do not"):
+        Summaries.from_arrays(P, q, y + 2)
+    with pytest.raises(InputError, match=r"must sum to one.*softmax, for logits"):
+        Summaries.from_arrays(np.log(P), q, y)
+    hole = P.copy()
+    hole[3, 1, :] = np.nan
+    with pytest.raises(InputError, match="finite"):
+        Summaries.from_arrays(hole, q, y)
+    with pytest.raises(InputError, match="share members and classes"):
+        _ = Summaries.from_arrays(P, q, y) + Summaries.from_arrays(P[:, :1], q, y)
+    with pytest.raises(InputError, match="needs items"):
+        _ = Summaries.from_arrays(P[:0], q[:0], y[:0]).hit_rates
+
+
+def test_the_room_opens_without_torch() -> None:
+    code = "import sys, edokit.objective; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,94 @@
+"""Pools for the tests of the Gumbel solver, and the algorithm step by step as one would write it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from edokit.datasets.simulate import simulate
+from edokit.objective import (
+    CE,
+    Problem,
+    Regularize,
+    Settings,
+    Summaries,
+    effective_weights,
+    effective_weights_vjp,
+    joint_loss,
+    softmax,
+    softmax_vjp,
+)
+from edokit.solvers import GumbelSettings
+from edokit.solvers.draws import Draws
+
+
+class Data(NamedTuple):
+    P: np.ndarray  # [N, K, C]
+    q: np.ndarray  # [N, C]
+    y: np.ndarray  # [N]
+
+
+def random_pool(items: int = 60, members: int = 5, classes: int = 3, seed: int = 0) -> Data:
+    """Members that know something of the labels, some more than others."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(classes), size=items)
+    q = rng.multinomial(5, truth) / 5
+    errors = rng.uniform(0.2, 1.5, members)[:, None] * rng.normal(size=(items, members, classes))
+    return Data(softmax(np.log(truth + 1e-3)[:, None] + errors), q, q.argmax(axis=1))
+
+
+def three_of_ten(seed: int = 0) -> Data:
+    """Simulated people; three members close to the truth, seven that know nothing, shuffled."""
+    simulation = simulate("partial-panel", seed=seed)
+    rng = np.random.default_rng(seed)
+    dev = simulation.annotations.split("dev")
+    truth = simulation.truth[simulation.rows("dev")]
+    good = np.log(truth + 1e-3)[:, None] + 0.7 * rng.normal(size=(len(truth), 3, 2))
+    noise = np.log(truth.mean(axis=0)) + rng.normal(size=(len(truth), 7, 2))
+    P = softmax(np.concatenate([good, noise], axis=1))
+    return Data(P, dev.soft_labels, dev.hard_labels())
+
+
+def step_by_step(data: Data, settings: Settings, options: GumbelSettings, seed: int) -> np.ndarray:
+    """[K] final weights: one configuration, mini-batch by mini-batch. Members stand in order."""
+    items, members, _ = data.P.shape
+    whole = Summaries.from_arrays(*data)
+    draws = Draws(seed)
+    sizes = min(options.max_members, members) - options.min_members + 1
+    theta, pi = np.zeros(members), np.zeros(sizes)
+    averages = [np.zeros(members + sizes), np.zeros(members + sizes)]
+    steps = 0
+    for epoch in range(options.epochs):
+        cooled = options.temperature * np.exp(-options.temperature_decay * epoch)
+        temperature = max(options.min_temperature, cooled)
+        order = draws.shuffle(items)
+        for start in range(0, items, options.batch_size):
+            batch = order[start : start + options.batch_size]
+            problem = Problem.from_arrays(*(part[batch] for part in data), pool=settings.pool)
+            if settings.class_weights:
+                weighted = problem.targets * whole.class_weights()
+                problem = replace(problem, targets=weighted, class_weights=True)
+                problem = replace(problem, member_ce=problem.item_losses.mean(axis=0))
+            soft = softmax((pi + draws.size_noise(1, sizes)[0]) / temperature)
+            v, w = effective_weights(theta, soft, options.min_members), softmax(theta)
+            noise = None
+            if settings.ce is CE.RANDOM:
+                width = min(options.batch_size, items)
+                noise = draws.member_noise(1, width, members)[0, : len(batch)]
+            loss = joint_loss(v, problem, settings, w=w, noise=noise, temperature=temperature)
+            in_theta, in_sizes = effective_weights_vjp(
+                theta, soft, loss.gradient, options.min_members
+            )
+            if settings.regularize is Regularize.RAW:
+                in_theta = in_theta + softmax_vjp(w, loss.gradient_w)
+            gradient = np.concatenate([in_theta, softmax_vjp(soft, in_sizes) / temperature])
+            steps += 1
+            averages[0] = 0.9 * averages[0] + 0.1 * gradient
+            averages[1] = 0.999 * averages[1] + 0.001 * gradient**2
+            mean, square = averages[0] / (1 - 0.9**steps), averages[1] / (1 - 0.999**steps)
+            move = options.learning_rate * mean / (np.sqrt(square) + 1e-8)
+            theta, pi = theta - move[:members], pi - move[members:]
+    size = options.min_members + int(pi.argmax())
+    return np.concatenate([softmax(theta[:size]), np.zeros(members - size)])

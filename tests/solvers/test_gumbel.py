@@ -1,0 +1,327 @@
+"""Claims about the paper's algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gumbel_cases import Data, random_pool, step_by_step, three_of_ten
+from scipy.optimize import minimize
+
+from edokit.errors import InputError
+from edokit.objective import (
+    Problem,
+    Settings,
+    Summaries,
+    effective_weights,
+    joint_loss,
+    rank_members,
+    softmax,
+)
+from edokit.solvers import GumbelSettings, Solution, batches, solve_gumbel
+
+EVERYTHING = Settings(lambda_f1=0.7, lambda_ce=1.0, lambda_div=0.5, lambda_reg=0.1)
+QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
+# Enough steps to arrive: every step sees all items, and the size is fixed.
+FIXED_SIZE = GumbelSettings(
+    epochs=1500, batch_size=10**6, learning_rate=0.05, min_members=5, max_members=5
+)
+
+
+def one(data: Data, settings: Settings, options: GumbelSettings, seed: int = 0) -> Solution:
+    return solve_gumbel(*data, settings, options, seeds=seed)[0]
+
+
+def optimum(problem: Problem, settings: Settings) -> float:
+    """The lowest joint loss on the simplex that a general solver finds."""
+    members = problem.members
+
+    def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
+        at = joint_loss(v, problem, settings)
+        return float(at.total), np.asarray(at.gradient)
+
+    result = minimize(
+        loss,
+        np.full(members, 1 / members),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0, 1)] * members,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1},
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    assert result.success
+    return float(result.fun)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        EVERYTHING,
+        replace(EVERYTHING, class_weights=True),
+        replace(EVERYTHING, ce="all"),
+        replace(EVERYTHING, ce="random"),
+        replace(EVERYTHING, regularize="w", lambda_reg=3.0),
+        replace(EVERYTHING, pool="log", diversity="suppress"),
+        replace(EVERYTHING, ce="random", class_weights=True),
+        replace(EVERYTHING, ce="all", class_weights=True),
+    ],
+    ids=lambda s: f"{s.ce} {s.pool} {s.regularize} {s.class_weights}",
+)
+@pytest.mark.parametrize("sizes", [(1, 5), (2, 4), (3, 3)])
+def test_a_batch_of_configurations_takes_the_steps_of_the_formulas(settings, sizes):
+    # 60 items in batches of 16: the last one is short.
+    data = random_pool()
+    ranked = rank_members(Summaries.from_arrays(*data))
+    data = data._replace(P=data.P[:, ranked])
+    options = replace(QUICK, min_members=sizes[0], max_members=sizes[1])
+    found = one(data, settings, options, seed=3).weights
+    # Members that cannot be kept are out from the start.
+    kept = data._replace(P=data.P[:, : sizes[1]])
+    expected = step_by_step(kept, settings, options, seed=3)
+    np.testing.assert_allclose(found[: sizes[1]], expected, rtol=0, atol=1e-11)
+    assert not found[sizes[1] :].any()
+
+
+@pytest.mark.parametrize("ce", ["mean", "all"])
+@pytest.mark.parametrize("pool", ["linear", "log"])
+@pytest.mark.parametrize("seed", range(4))
+def test_given_enough_steps_it_reaches_the_optimum(ce, pool, seed):
+    data = random_pool(seed=seed)
+    settings = replace(EVERYTHING, ce=ce, pool=pool)
+    best = optimum(Problem.from_arrays(*data, pool=pool), settings)
+    found = one(data, settings, FIXED_SIZE).terms["total"]
+    assert best - 1e-9 <= found <= best + 1e-3
+
+
+def test_mini_batches_reach_the_optimum_too():
+    data = random_pool(items=200)
+    options = GumbelSettings(epochs=300, learning_rate=0.01, min_members=5, max_members=5)
+    found = one(data, EVERYTHING, options).terms["total"]
+    assert found <= optimum(Problem.from_arrays(*data), EVERYTHING) + 1e-3
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_seed_another():
+    data = random_pool()
+    for ce in ("mean", "all", "random"):
+        settings = replace(EVERYTHING, ce=ce)
+        first, again, other = (one(data, settings, QUICK, seed) for seed in (5, 5, 6))
+        np.testing.assert_array_equal(first.trajectory.theta, again.trajectory.theta)
+        np.testing.assert_array_equal(first.weights, again.weights)
+        assert np.abs(first.trajectory.theta - other.trajectory.theta).max() > 1e-4
+
+
+def test_a_configuration_does_not_depend_on_its_companions():
+    data = random_pool()
+    rng = np.random.default_rng(0)
+    settings, options, seeds = [], [], []
+    for t in range(24):
+        settings.append(
+            Settings(
+                *rng.random(4),
+                diversity=rng.choice(["preserve", "suppress"]),
+                ce=["mean", "all", "random"][t % 3],
+                class_weights=bool(rng.integers(2)),
+                regularize=rng.choice(["v", "w"]),
+                pool=rng.choice(["linear", "log"]),
+            )
+        )
+        options.append(
+            GumbelSettings(
+                epochs=int(rng.integers(1, 4)),
+                batch_size=int(rng.choice([16, 32])),
+                learning_rate=rng.uniform(0.001, 0.1),
+                temperature=rng.uniform(0.1, 1.0),
+                temperature_decay=rng.uniform(0.01, 0.5),
+                min_members=int(rng.integers(1, 3)),
+            )
+        )
+        seeds.append(int(rng.integers(3)))
+    together = solve_gumbel(*data, settings, options, seeds=seeds)
+    for t, companion in enumerate(together):
+        alone = solve_gumbel(*data, settings[t], options[t], seeds=seeds[t])[0]
+        np.testing.assert_allclose(companion.weights, alone.weights, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            companion.trajectory.total, alone.trajectory.total, rtol=0, atol=1e-12
+        )
+        assert companion.size == alone.size
+
+
+def test_many_settings_of_one_shape_and_several_seeds_equal_each_alone():
+    data = random_pool()
+    settings = [replace(EVERYTHING, lambda_div=x) for x in (0.0, 0.3, 0.9)] * 2
+    seeds = [0, 0, 0, 1, 1, 1]
+    for t, found in enumerate(solve_gumbel(*data, settings, QUICK, seeds=seeds)):
+        alone = one(data, settings[t], QUICK, seeds[t])
+        np.testing.assert_allclose(found.weights, alone.weights, rtol=0, atol=1e-12)
+
+
+def test_memory_blocks_do_not_change_the_answer(monkeypatch):
+    data = random_pool()
+    settings = [replace(EVERYTHING, ce=ce) for ce in ("mean", "all", "random")]
+    whole = solve_gumbel(*data, settings, QUICK)
+    monkeypatch.setattr(batches, "_BLOCK", 1)
+    for ours, theirs in zip(whole, solve_gumbel(*data, settings, QUICK), strict=True):
+        np.testing.assert_allclose(ours.weights, theirs.weights, rtol=0, atol=1e-12)
+
+
+def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
+    data = three_of_ten()
+    options = GumbelSettings(epochs=30, learning_rate=0.1)
+    found = solve_gumbel(*data, Settings(), options, seeds=range(20))
+    weights = np.array([solution.weights for solution in found])
+    assert np.mean([3 <= solution.size <= 4 for solution in found]) >= 0.9
+    assert np.mean((weights > 0.02).sum(axis=1) == 3) >= 0.9
+    assert weights[:, :3].sum(axis=1).mean() > 0.98
+
+
+def test_suppress_ends_in_one_member():
+    data = random_pool()
+    settings = Settings(lambda_div=20.0, diversity="suppress")
+    options = GumbelSettings(epochs=300, batch_size=10**6, learning_rate=0.05)
+    for solution in solve_gumbel(*data, settings, options, seeds=range(5)):
+        assert solution.weights.max() > 0.99
+
+
+def test_preserve_does_not_lose_diversity():
+    data = random_pool()
+    settings = Settings(lambda_ce=0.0, lambda_div=1.0, lambda_reg=0.0)
+    problem = Problem.from_arrays(*data)
+    uniform = float(joint_loss(np.full(5, 0.2), problem, settings).div)
+    options = replace(FIXED_SIZE, min_members=1)
+    div = np.array([s.terms["div"] for s in solve_gumbel(*data, settings, options, seeds=range(5))])
+    assert (div > uniform - 1e-3).all()
+    assert div.max() > uniform
+
+
+def test_random_is_all_on_average():
+    data = random_pool(items=200)
+    options = GumbelSettings(
+        epochs=20, learning_rate=0.02, temperature=1.0, temperature_decay=0.0, min_members=5
+    )
+    settings = [replace(EVERYTHING, ce=ce) for ce in ("all", "random")]
+    seeds = list(range(10))
+    weights = [
+        np.mean([s.weights for s in solve_gumbel(*data, own, options, seeds=seeds)], axis=0)
+        for own in settings
+    ]
+    np.testing.assert_allclose(weights[0], weights[1], atol=0.04)
+    assert np.abs(weights[0] - 0.2).max() > 0.1  # there was something to learn
+
+
+def test_weights_are_on_the_simplex_and_reach_no_further_than_the_size():
+    data = random_pool(members=8)
+    options = replace(QUICK, min_members=2, max_members=4)
+    for solution in solve_gumbel(*data, EVERYTHING, options, seeds=range(6)):
+        assert 2 <= solution.size <= 4
+        assert solution.weights.sum() == pytest.approx(1.0)
+        kept = solution.order[: solution.size]
+        assert (solution.weights[kept] > 0).all()
+        assert np.flatnonzero(solution.weights).tolist() == sorted(kept)
+        np.testing.assert_array_equal(solution.order, rank_members(Summaries.from_arrays(*data)))
+
+
+def test_only_given_order_follows_the_order_of_the_members():
+    data = random_pool(members=6)
+    worst_first = rank_members(Summaries.from_arrays(*data))[::-1]
+    data = data._replace(P=data.P[:, worst_first])
+    options = replace(QUICK, max_members=1)
+    assert solve_gumbel(*data, EVERYTHING, options, order="given")[0].weights[0] == 1.0
+    assert solve_gumbel(*data, EVERYTHING, options)[0].weights[-1] == 1.0
+
+
+def test_terms_and_trajectory_are_those_of_the_joint_loss():
+    data = random_pool()
+    settings = replace(EVERYTHING, ce="random", class_weights=True)
+    solution = one(data, settings, QUICK)
+    problem = Problem.from_arrays(*data, class_weights=True)
+    expected = replace(settings, ce="all")
+    course = solution.trajectory
+    assert len(course) == QUICK.epochs
+    np.testing.assert_allclose(
+        course.temperature, [0.5 * np.exp(-0.05 * epoch) for epoch in range(3)]
+    )
+    for weights, terms in (
+        (solution.weights, solution.terms),
+        *((course.weights[e], {"total": course.total[e], "div": course.div[e]}) for e in range(3)),
+    ):
+        loss = joint_loss(weights, problem, expected)
+        for name, value in terms.items():
+            assert value == pytest.approx(float(getattr(loss, name)), abs=1e-12)
+    np.testing.assert_allclose(course.sizes, softmax(course.pi))
+    ranked = course.weights[:, solution.order]
+    np.testing.assert_allclose(ranked, effective_weights(course.theta, course.sizes))
+
+
+def test_the_temperature_stops_at_its_minimum():
+    options = replace(QUICK, temperature=0.3, temperature_decay=0.9, min_temperature=0.2)
+    course = one(random_pool(), EVERYTHING, options).trajectory
+    np.testing.assert_allclose(course.temperature, [0.3, 0.2, 0.2])
+
+
+@pytest.mark.parametrize("ce", ["mean", "all", "random"])
+@pytest.mark.parametrize(
+    ("items", "members", "classes"), [(1, 5, 3), (30, 1, 2), (1, 1, 2), (40, 4, 11)]
+)
+def test_small_and_wide_problems(ce, items, members, classes):
+    data = random_pool(items, members, classes)
+    solution = one(data, replace(EVERYTHING, ce=ce), QUICK)
+    assert solution.weights.sum() == pytest.approx(1.0)
+    assert all(np.isfinite(value) for value in solution.terms.values())
+    if members == 1:
+        assert solution.size == 1
+
+
+@pytest.mark.parametrize("ce", ["mean", "all", "random"])
+def test_identical_members_share_the_weight(ce):
+    data = random_pool(members=1)
+    data = data._replace(P=np.repeat(data.P, 4, axis=1))
+    solution = one(data, replace(EVERYTHING, ce=ce, lambda_reg=0.0), QUICK)
+    kept = solution.order[: solution.size]
+    np.testing.assert_allclose(solution.weights[kept], 1 / solution.size, atol=1e-9)
+    assert solution.size == 1  # nothing to choose by: the smallest
+
+
+@pytest.mark.parametrize("pool", ["linear", "log"])
+@pytest.mark.parametrize("ce", ["mean", "all", "random"])
+def test_a_member_without_probability_where_the_label_has_mass_loses_its_weight(ce, pool):
+    data = random_pool(members=3)
+    data.P[:, 2] = 0.0
+    data.P[np.arange(len(data.y)), 2, (data.y + 1) % 3] = 1.0
+    options = GumbelSettings(epochs=100, learning_rate=0.1)
+    solution = one(data, Settings(ce=ce, pool=pool), options)
+    assert np.isfinite(solution.trajectory.total).all()
+    assert solution.weights[2] < 0.02
+
+
+def test_float32_and_integer_labels_of_any_width_are_welcome():
+    data = random_pool()
+    narrow = Data(data.P.astype(np.float32), data.q.astype(np.float32), data.y.astype(np.int8))
+    ours, theirs = (one(some, EVERYTHING, QUICK) for some in (data, narrow))
+    np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, but got 0"),
+        ({"batch_size": 1.5}, "batch_size must be a whole number"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0"),
+        ({"temperature": float("nan")}, "temperature must be a number above 0"),
+        ({"temperature_decay": -0.1}, "temperature_decay must be a number of at least 0"),
+        ({"min_members": 3, "max_members": 2}, "min_members <= max_members must hold"),
+    ],
+)
+def test_impossible_options_are_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        GumbelSettings(**values)
+
+
+def test_calls_that_do_not_fit_together_are_refused():
+    data = random_pool()
+    with pytest.raises(InputError, match="2 settings, 1 options and 3 seeds"):
+        solve_gumbel(*data, [EVERYTHING] * 2, seeds=[1, 2, 3])
+    with pytest.raises(InputError, match="at most the number of members, 5, but got 6"):
+        solve_gumbel(*data, EVERYTHING, GumbelSettings(min_members=6))
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        solve_gumbel(*data, EVERYTHING, seeds=-1)
