@@ -10,7 +10,9 @@ from edokit.annotations import Annotations
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.errors import InputError
 from edokit.files import write_json, write_table
-from edokit.members import LinearMember, TextFeatures, random_select
+from edokit.members.linear import LinearMember
+from edokit.members.recipe import Lesson
+from edokit.members.supervision import random_select
 from edokit.metrics import bootstrap, ce, entropy, evaluate
 from edokit.predictions import Predictions, write_predictions
 
@@ -33,7 +35,7 @@ def run_demo(
     if members < 1:
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
     simulation = simulate(regime, seed=seed)
-    predictions = _train(simulation.annotations, members, seed, step)
+    predictions = train_members(simulation.annotations, members, seed, step)
     methods = [_constant(simulation), *_judged(simulation, predictions["test"])]
     test = simulation.annotations.split("test")
     result = {
@@ -57,18 +59,27 @@ def run_demo(
     return result
 
 
-def _train(people: Annotations, members: int, seed: int, step: Step) -> dict[str, Predictions]:
+def train_members(
+    people: Annotations,
+    members: int,
+    seed: int,
+    step: Step = lambda done, total, what: None,
+) -> dict[str, Predictions]:
+    """What quick members, each trained on one randomly selected answer per item, say of dev and
+    test."""
     train = people.split("train")
-    assert train.texts is not None
-    features = TextFeatures().fit(train.texts.tolist())
-    learn_from = features.transform(train.texts.tolist())
     unseen = {name: people.split(name) for name in ("dev", "test")}
-    texts = {name: features.transform(_texts(part)) for name, part in unseen.items()}
+    texts = {name: _texts(part) for name, part in (("train", train), *unseen.items())}
+    shared = LinearMember.prepare([text for part in texts.values() for text in part], {})
     answers: dict[str, list[Any]] = {name: [] for name in unseen}
     for k in range(members):
         step(k, members, "training members")
+
+        def targets(epoch: int, k: int = k) -> Any:
+            return random_select(train, seed + k, epoch)
+
         member = LinearMember(len(people.classes))
-        member.fit(learn_from, random_select(train, seed=seed + k))
+        member.fit(Lesson(texts["train"], targets, shared=shared), seed=seed + k)
         for name in unseen:
             answers[name].append(member.predict_proba(texts[name]))
     step(members, members, "training members")

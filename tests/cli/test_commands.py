@@ -282,3 +282,97 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     assert json.loads((out / "results.json").read_text()) == result
     assert answer("predictions", "info", out / "predictions" / "dev.npz")["items"] == 168
     assert answer("data", "info", out / "annotations.parquet")["splits"]["test"]["items"] == 168
+
+
+@pytest.fixture
+def three_models(tmp_path: Path) -> Path:
+    """Predictions of three models for the items of `people`."""
+    rows = {"good": (0.35, 0.9, 0.35), "shy": (0.5, 0.6, 0.5), "wrong": (0.8, 0.2, 0.7)}
+    files = []
+    for name, chances in rows.items():
+        lines = [f"{item},{1 - p:.2f},{p}" for item, p in zip("abc", chances, strict=True)]
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["item,p_no,p_yes", *lines]), encoding="utf-8")
+        files.append(path)
+    out = tmp_path / "three.npz"
+    answer("predictions", "join", *files, "--out", out)
+    return out
+
+
+def test_fit_predict_and_evaluate_go_from_files_to_metrics(
+    people: Path, three_models: Path, tmp_path: Path
+) -> None:
+    ensemble, out = tmp_path / "ensemble", tmp_path / "pooled.parquet"
+    fitted = answer(
+        "fit", "--predictions", three_models, "--annotations", people, "--out", ensemble
+    )
+    assert set(fitted) >= {"weights", "size", "objective", "certificate"}
+    assert fitted["weights"]["good"] == max(fitted["weights"].values())
+    assert sum(fitted["weights"].values()) == pytest.approx(1)
+    assert fitted["certificate"]["gap"] < 1e-8
+    assert answer("predict", ensemble, "--predictions", three_models, "--out", out)["items"] == 3
+    result = answer("evaluate", "--probabilities", out, "--annotations", people)
+    assert result["ce"] == pytest.approx(fitted["metrics"]["ce"])
+
+
+def test_every_choice_of_fit_reaches_the_ensemble(
+    people: Path, three_models: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "ensemble"
+    answer(
+        *("fit", "--predictions", three_models, "--annotations", people, "--out", out),
+        *("--preset", "paper-fixed", "--solver", "gumbel", "--ce", "all"),
+        *("--diversity", "suppress", "--lambda-f1", 0.5, "--lambda-ce", 0.6),
+        *("--lambda-div", 0.7, "--lambda-reg", 0.01, "--no-class-weights"),
+        *("--min-members", 2, "--max-members", 3, "--seed", 7, "--epochs", 4),
+        *("--pool", "linear", "--no-groups", "--recalibrate", "temperature"),
+    )
+    settings = json.loads((out / "ensemble.json").read_text())["settings"]
+    wanted = {
+        "solver": "gumbel",
+        "ce": "all",
+        "diversity": "suppress",
+        "lambda_f1": 0.5,
+        "lambda_ce": 0.6,
+        "lambda_div": 0.7,
+        "lambda_reg": 0.01,
+        "class_weights": False,
+        "min_members": 2,
+        "max_members": 3,
+        "random_state": 7,
+        "epochs": 4,
+        "recalibrate": "temperature",
+    }
+    assert {key: settings[key] for key in wanted} == wanted
+
+
+def test_fit_explains_itself_in_the_terminal(
+    people: Path, three_models: Path, tmp_path: Path
+) -> None:
+    done = edo(
+        "fit", "--predictions", three_models, "--annotations", people, "--out", tmp_path / "e"
+    )
+    assert done.returncode == 0
+    assert "good: weight" in done.stdout
+    assert "Certificate" in done.stdout
+
+
+def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
+    people: Path, three_models: Path, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "ensemble"
+    base = ("fit", "--predictions", three_models, "--annotations", people, "--out", out)
+    assert_one_line(edo(*base, "--ce", "median"), "ce must be one of")
+    assert_one_line(edo(*base, "--lambda-div", -1), "lambda_div")
+    assert_one_line(edo(*base, "--groups"), "groups")
+    assert not out.exists()
+    assert answer(*base)["size"] >= 1
+    other = tmp_path / "other.npz"
+    answer("predictions", "join", model, "--out", other)
+    done = edo("predict", out, "--predictions", other, "--out", tmp_path / "p.csv")
+    assert_one_line(done, "members that carry weight", "'good'")
+    assert not (tmp_path / "p.csv").exists()
+    assert_one_line(
+        edo("predict", tmp_path / "no", "--predictions", other, "--out", tmp_path / "p.csv"),
+        "ensemble.json",
+    )

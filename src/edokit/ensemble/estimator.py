@@ -30,8 +30,14 @@ from edokit.objective import (
     spread_weights,
 )
 from edokit.predictions import Predictions
-from edokit.solvers import Certificate, GumbelSettings, Solution, Trajectory, solve_gumbel
-from edokit.solvers.exact import solve_exact
+from edokit.solvers import (
+    Certificate,
+    GumbelSettings,
+    Solution,
+    Trajectory,
+    solve_exact,
+    solve_gumbel,
+)
 
 Floats = npt.NDArray[np.float64]
 OBJECTIVE = tuple(Settings.__dataclass_fields__)

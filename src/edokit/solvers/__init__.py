@@ -1,8 +1,9 @@
 """Solvers of the joint objective."""
 
+from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from edokit.solvers.gumbel_settings import GumbelSettings
 from edokit.solvers.solution import Certificate, Solution
 from edokit.solvers.trajectory import Trajectory
 
-__all__ = ["Certificate", "GumbelSettings", "Solution", "Trajectory", "solve_gumbel"]
+__all__ = ["Certificate", "GumbelSettings", "Solution", "Trajectory", "solve_exact", "solve_gumbel"]

@@ -35,8 +35,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 TERMS = ("f1", "ce", "div", "reg", "total")
-# Size logits closer than this are a tie, which the smaller size wins: rounding decides nothing.
-_TIE = 1e-9
+# Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
+# must not decide.
+_TIE = 1e-3
 # Multiplications of one evaluation on all items: so few that a product stays on one thread, since
 # on a busy machine threads that wait for each other cost more than they save.
 _BLOCK = 2**18
@@ -114,7 +115,8 @@ def _solutions(path: Path, runs: Sequence[Run], problem: Problem, ranks: Ints) -
     averaged = effective_weights(theta, sizes, least)
     raw = softmax(theta)
     course = [_losses(v, w, problem, settings) for v, w in zip(averaged, raw, strict=True)]
-    best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - _TIE, axis=-1)  # K*
+    tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
+    best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
     final = np.where(np.arange(problem.members) < best[:, None], raw[-1], 0.0)
     final /= final.sum(axis=-1, keepdims=True)
     ends = _losses(final, final, problem, settings)

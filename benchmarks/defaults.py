@@ -1,0 +1,124 @@
+"""Which choices bring the pool closest to the truth? Measured on the simulator, where it is known.
+
+    python benchmarks/defaults.py            # 20 seeds, some minutes
+    python benchmarks/defaults.py --seeds 3  # a quick look
+
+Weights are learned on the dev split; what counts is the cross-entropy of the test split's *true*
+distribution. Pools: `alike` (ten linear members), `noise` (three of them, and seven that answer
+at random: their answers belong to other items), `mixed` (four linear members, three that saw a
+tenth of the items, three that answer at random).
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edokit import EDOEnsemble, Predictions, simulate
+from edokit.annotations import Annotations
+from edokit.demo import train_members
+from edokit.metrics import ce
+
+REGIMES = {"three-voices": None, "two-camps": None, "partial-panel": 0.5}
+METHODS: dict[str, Callable[[], EDOEnsemble]] = {
+    "default": EDOEnsemble,
+    "exact, no terms but CE": lambda: EDOEnsemble(lambda_div=0, lambda_reg=0),
+    "exact, L2 0.001": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-3),
+    "exact, L2 0.01": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2),
+    "exact, L2 0.1": lambda: EDOEnsemble(lambda_div=0, lambda_reg=0.1),
+    "exact, preserve 0.03": lambda: EDOEnsemble(lambda_div=0.03, lambda_reg=1e-2),
+    "exact, preserve 0.1": lambda: EDOEnsemble(lambda_div=0.1, lambda_reg=1e-2),
+    "exact, preserve 1": lambda: EDOEnsemble(lambda_div=1.0, lambda_reg=1e-2),
+    "exact, suppress 0.1": lambda: EDOEnsemble(
+        lambda_div=0.1, lambda_reg=1e-2, diversity="suppress"
+    ),
+    "exact, class weights": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2, class_weights=True),
+    "exact, F1 1": lambda: EDOEnsemble(lambda_f1=1.0, lambda_div=0, lambda_reg=1e-2),
+    "exact, F1 0.3": lambda: EDOEnsemble(lambda_f1=0.3, lambda_div=0, lambda_reg=1e-2),
+    "exact, F1 0.3, L2 0.03": lambda: EDOEnsemble(lambda_f1=0.3, lambda_div=0, lambda_reg=3e-2),
+    "exact, F1 0.3, preserve 0.03": lambda: EDOEnsemble(
+        lambda_f1=0.3, lambda_div=0.03, lambda_reg=1e-2
+    ),
+    "exact, CE all": lambda: EDOEnsemble(ce="all", lambda_div=0, lambda_reg=1e-2),
+    "log pool": lambda: EDOEnsemble(pool="log", lambda_div=0, lambda_reg=1e-2),
+    "temperature": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2, recalibrate="temperature"),
+    "paper-fixed": lambda: EDOEnsemble("paper-fixed"),
+    "paper-fixed, exact": lambda: EDOEnsemble("paper-fixed", solver="exact"),
+}
+
+
+def pools(people: Annotations, seed: int) -> dict[str, dict[str, Predictions]]:
+    """The three pools, each with its predictions of dev and test."""
+    rng = np.random.default_rng(seed)
+    good = train_members(people, 10, seed)
+    train = np.flatnonzero(people.splits == "train")
+    few = rng.permutation(train)[: len(train) // 10]
+    rest = np.flatnonzero(people.splits != "train")
+    weak = train_members(people.take(np.sort(np.concatenate([few, rest]))), 3, seed + 100)
+    built: dict[str, dict[str, Predictions]] = {"alike": good, "noise": {}, "mixed": {}}
+    for split, answers in good.items():
+        P = answers.probabilities
+        random = np.stack([P[rng.permutation(len(P)), k] for k in range(7)], axis=1)
+        parts = {
+            "noise": [P[:, :3], random],
+            "mixed": [P[:, :4], weak[split].probabilities, random[:, :3]],
+        }
+        for name, arrays in parts.items():
+            built[name][split] = Predictions.from_arrays(
+                np.concatenate(arrays, axis=1),
+                items=answers.items,
+                classes=answers.classes,
+                layout="NKC",
+            )
+    return built
+
+
+def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
+    """For each pool: cross-entropy to the truth less that of the uniform pool, by method."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for regime, items in REGIMES.items():
+        for seed in range(seeds):
+            simulation = simulate(regime, seed=seed, items=items)
+            dev = simulation.annotations.split("dev")
+            truth = simulation.truth[simulation.rows("test")]
+            for name, pool in pools(simulation.annotations, seed).items():
+                P = pool["test"].probabilities
+                base = ce(pool["test"].uniform, truth)
+                rows = found.setdefault(f"{regime}, {name}", {})
+                single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
+                rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
+                for method, make in METHODS.items():
+                    fitted = make().fit(pool["dev"], dev)
+                    gain = ce(fitted.predict_proba(pool["test"]), truth) - base
+                    rows.setdefault(method, []).append((gain, fitted.size_))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    seeds = parser.parse_args().seeds
+    warnings.simplefilter("ignore")
+    found = measure(seeds)
+    names = list(found)
+    print(
+        f"Cross-entropy to the truth less that of the uniform pool, in thousandths, mean over"
+        f" {seeds} seeds ± 1.96 standard errors; in brackets the mean size.\n"
+    )
+    print("| method | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for method in ["best single", *METHODS]:
+        cells = []
+        for name in names:
+            gains, sizes = np.array(found[name][method]).T * np.array([[1000.0], [1.0]])
+            error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
+            cells.append(f"{gains.mean():+.1f} ± {error:.1f} ({sizes.mean():.1f})")
+        print(f"| {method} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""EDOEnsemble: what people import."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from ensemble_cases import MEMBERS, people_and_pool
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from edokit import Annotations, EDOEnsemble, Predictions
+from edokit.errors import EDOWarning, InputError
+from edokit.metrics import ce
+from edokit.objective import average_groups, pool
+
+PEOPLE, POOL = people_and_pool()
+
+
+def test_the_good_member_gets_most_of_the_weight_and_noise_little() -> None:
+    ensemble = EDOEnsemble(lambda_div=0).fit(POOL, PEOPLE)
+    weights = dict(zip(ensemble.members_, ensemble.weights_, strict=True))
+    assert weights["good"] > 0.7
+    assert weights["noise-1"] + weights["noise-2"] < 0.15
+    assert ensemble.members_ == MEMBERS
+    assert ensemble.weights_.sum() == pytest.approx(1)
+    assert ensemble.size_ == (ensemble.weights_ > 1e-6).sum()
+    assert ensemble.certificate_ is not None
+    assert ensemble.certificate_.gap < 1e-8
+    assert set(ensemble.objective_) == {"f1", "ce", "div", "reg", "total"}
+
+
+def test_the_pool_is_the_weighted_mean_of_the_members() -> None:
+    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    expected = np.einsum("nkc,k->nc", POOL.probabilities, ensemble.weights_)
+    np.testing.assert_allclose(ensemble.predict_proba(POOL), expected, atol=1e-12)
+    assert set(ensemble.predict(POOL)) <= {"no", "yes"}
+    assert ensemble.score(POOL, PEOPLE) == pytest.approx(-ce(expected, PEOPLE.soft_labels))
+
+
+def test_items_and_classes_are_matched_by_name() -> None:
+    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    order = np.random.default_rng(0).permutation(len(POOL))
+    shuffled = POOL.take(order).order_classes(("yes", "no"))
+    again = EDOEnsemble().fit(shuffled, PEOPLE)
+    np.testing.assert_allclose(again.weights_, ensemble.weights_, atol=1e-9)
+    np.testing.assert_allclose(
+        again.predict_proba(shuffled), ensemble.predict_proba(POOL)[order], atol=1e-9
+    )
+    assert list(again.classes_) == ["no", "yes"]
+
+
+def test_bare_arrays_give_the_same_weights() -> None:
+    named = EDOEnsemble().fit(POOL, PEOPLE)
+    shares = EDOEnsemble().fit(POOL.probabilities, PEOPLE.soft_labels)
+    np.testing.assert_allclose(shares.weights_, named.weights_, atol=1e-9)
+    assert PEOPLE.label_codes is not None
+    matrix = PEOPLE.label_codes.reshape(len(POOL), 5)
+    labels = EDOEnsemble().fit(POOL.probabilities, matrix)
+    np.testing.assert_allclose(labels.weights_, named.weights_, atol=1e-9)
+    assert shares.predict_proba(POOL.probabilities).shape == (len(POOL), 2)
+
+
+def test_a_matrix_that_could_be_labels_or_shares_is_not_guessed() -> None:
+    with pytest.raises(InputError, match="can be"):
+        EDOEnsemble().fit(POOL.probabilities[:3], np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]))
+
+
+def test_only_members_with_weight_are_needed_to_predict() -> None:
+    ensemble = EDOEnsemble(max_members=2).fit(POOL, PEOPLE)
+    assert set(np.flatnonzero(ensemble.weights_)) <= {0, 1}
+    kept = POOL.select(["fair", "good"])
+    np.testing.assert_allclose(
+        ensemble.predict_proba(kept), ensemble.predict_proba(POOL), atol=1e-12
+    )
+    with pytest.raises(InputError, match="'good'"):
+        ensemble.predict_proba(POOL.select(["fair", "noise-1"]))
+
+
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_groups_are_averaged_first(kind: str) -> None:
+    ensemble = EDOEnsemble(groups=True, pool=kind).fit(POOL, PEOPLE)
+    assert ensemble.group_weights_ is not None
+    assert len(ensemble.group_weights_) == 2
+    assert ensemble.weights_[0] == pytest.approx(ensemble.weights_[1])
+    means = average_groups(POOL.probabilities, POOL.groups or ())
+    expected = pool(means, ensemble.group_weights_, kind)
+    np.testing.assert_allclose(ensemble.predict_proba(POOL), expected, atol=1e-12)
+
+
+def test_groups_without_names_are_an_error() -> None:
+    with pytest.raises(InputError, match="groups=True"):
+        EDOEnsemble(groups=True).fit(replace(POOL, groups=None), PEOPLE)
+
+
+def test_a_temperature_never_worsens_the_fit() -> None:
+    soft = replace(POOL, probabilities=0.4 * POOL.probabilities + 0.3)
+    plain = EDOEnsemble().fit(soft, PEOPLE)
+    sharp = EDOEnsemble(recalibrate="temperature").fit(soft, PEOPLE)
+    # Members that are too timid are sharpened.
+    assert sharp.temperature_ < 1
+    assert plain.temperature_ == 1
+    assert sharp.score(soft, PEOPLE) > plain.score(soft, PEOPLE)
+    np.testing.assert_array_equal(plain.predict(soft), sharp.predict(soft))
+
+
+def test_entropy_and_spread_come_with_the_probabilities() -> None:
+    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    pooled = ensemble.describe(POOL)
+    p = pooled.probabilities
+    np.testing.assert_allclose(pooled.entropy, -(p * np.log(p)).sum(axis=1))
+    around = np.abs(POOL.probabilities - p[:, None]).sum(axis=2)
+    np.testing.assert_allclose(pooled.spread, around @ ensemble.weights_, atol=1e-12)
+    # Appendix A: the disagreement lies between the spread and twice the spread.
+    assert pooled.spread.mean() <= ensemble.objective_["div"] <= 2 * pooled.spread.mean()
+    table = pooled.to_table()
+    assert table.column_names == ["item", "p_no", "p_yes", "entropy", "spread", "label"]
+
+
+def test_the_paper_preset_searches_with_gumbel_and_keeps_its_path() -> None:
+    ensemble = EDOEnsemble("paper-fixed").fit(POOL, PEOPLE)
+    assert ensemble.certificate_ is None
+    assert ensemble.trajectory_ is not None
+    assert len(ensemble.trajectory_) == 10
+    assert ensemble.trajectory_.sizes.shape == (10, 4)
+    assert ensemble.settings_["lambda_div"] == 1.0
+    assert ensemble.settings_["class_weights"] is True
+    again = EDOEnsemble("paper-fixed").fit(POOL, PEOPLE)
+    np.testing.assert_array_equal(again.weights_, ensemble.weights_)
+
+
+def test_a_given_parameter_wins_over_the_preset() -> None:
+    ensemble = EDOEnsemble("paper-fixed", solver="exact", lambda_div=0.25).fit(POOL, PEOPLE)
+    assert ensemble.settings_["solver"] == "exact"
+    assert ensemble.settings_["lambda_div"] == 0.25
+    assert ensemble.settings_["lambda_f1"] == 1.0
+
+
+def test_explain_gives_a_sentence_per_member_with_its_reason() -> None:
+    sentences = EDOEnsemble(lambda_div=0, lambda_reg=0).fit(POOL, PEOPLE).explain()
+    assert len(sentences) == 4
+    assert sentences[0].startswith("good")
+    assert "most of the weight" in sentences[0]
+    zero = [line for line in sentences if "weight 0.000" in line]
+    assert zero
+    assert all("cross-entropy" in line for line in zero)
+    bounded = EDOEnsemble(max_members=2).fit(POOL, PEOPLE).explain()
+    assert sum("max_members=2" in line for line in bounded) == 2
+
+
+def test_it_is_a_scikit_learn_estimator() -> None:
+    ensemble = EDOEnsemble(ce="all", lambda_div=0.2)
+    assert clone(ensemble).get_params() == ensemble.get_params()
+    assert ensemble.set_params(ce="mean").ce == "mean"
+    ensemble.fit(POOL, PEOPLE)
+    again = pickle.loads(pickle.dumps(ensemble))
+    np.testing.assert_array_equal(again.predict_proba(POOL), ensemble.predict_proba(POOL))
+    with pytest.raises(NotFittedError, match="fit"):
+        EDOEnsemble().predict_proba(POOL)
+
+
+def test_a_class_nobody_chose_is_defined_without_class_weights_and_refused_with_them() -> None:
+    # Annotators chose "yes" now and then, but it is nobody's hard label.
+    rows = np.array([["no", "no", "yes"]] * 10 + [["no", "no", "no"]] * 10, dtype=object)
+    people = Annotations.from_matrix(rows, items=POOL.items[:20], classes=("no", "yes"))
+    part = POOL.take(np.arange(20))
+    assert EDOEnsemble().fit(part, people).size_ >= 1
+    with pytest.raises(InputError, match="class weights need every class"):
+        EDOEnsemble(class_weights=True).fit(part, people)
+
+
+def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
+    rng = np.random.default_rng(0)
+    three = Predictions.from_arrays(
+        rng.dirichlet(np.ones(3), size=(20, 2)),
+        items=POOL.items[:20],
+        classes=("maybe", "no", "yes"),
+        layout="NKC",
+    )
+    ensemble = EDOEnsemble().fit(three, PEOPLE.take(np.arange(20)))
+    assert list(ensemble.classes_) == ["maybe", "no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"preset": "best"}, "preset must be one of"),
+        ({"solver": "magic"}, "solver must be one of"),
+        ({"ce": "median"}, "ce must be one of"),
+        ({"diversity": "more"}, "diversity must be one of"),
+        ({"pool": "cubic"}, "pool must be one of"),
+        ({"lambda_ce": -1.0}, "lambda_ce must be"),
+        ({"recalibrate": "isotonic"}, "recalibrate must be"),
+        ({"solver": "gumbel", "min_members": 3, "max_members": 2}, "min_members"),
+    ],
+)
+def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        EDOEnsemble(**change).fit(POOL, PEOPLE)
+
+
+def test_predictions_and_annotations_must_hold_the_same_items() -> None:
+    with pytest.raises(InputError, match="same items"):
+        EDOEnsemble().fit(POOL, PEOPLE.take(np.arange(100)))
+    with pytest.raises(InputError, match="classes"):
+        EDOEnsemble().fit(replace(POOL, classes=("0", "1")), PEOPLE)
+
+
+def test_ties_follow_their_policy() -> None:
+    people = Annotations.from_matrix(
+        np.array([["no", "yes"]] * 10, dtype=object), items=POOL.items[:10]
+    )
+    part = POOL.take(np.arange(10))
+    with pytest.warns(EDOWarning, match="10 of 10 items are tied"):
+        EDOEnsemble().fit(part, people)
+    with pytest.raises(InputError, match="tied"):
+        EDOEnsemble(ties="error").fit(part, people)

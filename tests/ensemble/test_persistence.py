@@ -1,0 +1,108 @@
+"""Saved ensembles: whole, readable, harmless, and readable by later versions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ensemble_cases import people_and_pool
+
+from edokit import EDOEnsemble
+from edokit.errors import InputError
+
+PEOPLE, POOL = people_and_pool()
+KEPT = Path(__file__).parent / "saved"
+"""Ensembles written by released formats; every later version must load them."""
+
+
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        EDOEnsemble(),
+        EDOEnsemble("paper-fixed"),
+        EDOEnsemble(pool="log", groups=True, recalibrate="temperature"),
+    ],
+    ids=["default", "paper", "log of groups"],
+)
+def test_a_saved_ensemble_predicts_the_same(ensemble: EDOEnsemble, tmp_path: Path) -> None:
+    ensemble.fit(POOL, PEOPLE).save(tmp_path / "e")
+    loaded = EDOEnsemble.load(tmp_path / "e")
+    np.testing.assert_array_equal(loaded.predict_proba(POOL), ensemble.predict_proba(POOL))
+    assert loaded.explain() == ensemble.explain()
+    assert loaded.certificate_ == ensemble.certificate_
+    assert loaded.summary() == ensemble.summary()
+    assert loaded.get_params() == ensemble.get_params()
+    if ensemble.trajectory_ is not None:
+        assert loaded.trajectory_ is not None
+        np.testing.assert_array_equal(loaded.trajectory_.sizes, ensemble.trajectory_.sizes)
+
+
+def test_the_same_fit_writes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        EDOEnsemble("paper-fixed").fit(POOL, PEOPLE).save(tmp_path / name)
+    for file in ("ensemble.json", "README.md"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_the_folder_holds_text_alone(tmp_path: Path) -> None:
+    EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "ensemble.json"]
+    content = json.loads((tmp_path / "ensemble.json").read_text())
+    assert content["format"] == 1
+    assert set(content["versions"]) >= {"edokit", "numpy"}
+
+
+def test_the_card_names_members_metrics_use_and_limits(tmp_path: Path) -> None:
+    EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for words in ("good", "CE", "Intended use", "Limits", "human oversight", "120 items"):
+        assert words in card
+
+
+@pytest.mark.parametrize("folder", sorted(KEPT.iterdir()), ids=lambda path: path.name)
+def test_ensembles_of_older_versions_load(folder: Path) -> None:
+    loaded = EDOEnsemble.load(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    np.testing.assert_allclose(
+        loaded.predict_proba(POOL)[:5], expected["probabilities"], atol=1e-12
+    )
+
+
+def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
+    path = tmp_path / "ensemble.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "format": 2}))
+    with pytest.raises(InputError, match=r"format 1 or older, but has 2.*upgrade"):
+        EDOEnsemble.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"weights": [1.0]}, "one per member"),
+        ({"weights": [0.5, 0.5, 0.5, 0.5]}, "sum to 1"),
+        ({"members": [1, 2, 3, 4]}, "must be text"),
+        ({"temperature": 0}, "temperature"),
+        ({"kind": "cake"}, "must describe an EDO ensemble"),
+        ({"certificate": {"gap": 1}}, "damaged"),
+    ],
+)
+def test_a_damaged_ensemble_is_refused(
+    change: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
+    path = tmp_path / "ensemble.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=words):
+        EDOEnsemble.load(tmp_path)
+
+
+def test_a_folder_without_an_ensemble_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ensemble\.json"):
+        EDOEnsemble.load(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path / "file")

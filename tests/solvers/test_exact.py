@@ -1,0 +1,242 @@
+"""The exact solver: optimal where the objective is convex, honest where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from edokit.errors import InputError
+from edokit.objective import Problem, Settings, joint_loss, pool
+from edokit.solvers import solve_exact
+from edokit.solvers.simplex_qp import minimize_on_simplex
+
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+def make(items: int, members: int, classes: int, seed: int) -> Arrays:
+    """Members that see the same leaning of each item through more or less noise."""
+    rng = np.random.default_rng(seed)
+    leaning = rng.normal(size=(items, classes)) * 1.5
+    q = _softmax(leaning)
+    q = np.stack([rng.multinomial(5, row) for row in q]) / 5.0
+    noise = rng.normal(size=(items, members, classes)) * rng.uniform(0.3, 2, size=(1, members, 1))
+    return _softmax(leaning[:, None] + noise), q, q.argmax(axis=1)
+
+
+def _softmax(values: NDArray[Any]) -> NDArray[Any]:
+    powers = np.exp(values - values.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def problem_of(data: Arrays, settings: Settings) -> Problem:
+    return Problem.from_arrays(*data, class_weights=settings.class_weights, pool=settings.pool)
+
+
+convex_settings = st.builds(
+    Settings,
+    lambda_f1=st.sampled_from([0.0, 0.5, 1.0]),
+    lambda_ce=st.sampled_from([0.3, 1.0]),
+    lambda_div=st.sampled_from([0.0, 0.1, 1.0]),
+    lambda_reg=st.sampled_from([0.0, 1e-3, 1e-2]),
+    ce=st.sampled_from(["mean", "all"]),
+    class_weights=st.booleans(),
+    pool=st.sampled_from(["linear", "log"]),
+)
+shapes = st.tuples(
+    st.integers(12, 120), st.integers(1, 12), st.sampled_from([2, 3, 11]), st.integers(0, 999)
+)
+
+
+def every_class_present(data: Arrays) -> bool:
+    return len(np.unique(data[2])) == data[1].shape[1]
+
+
+@given(convex_settings, shapes)
+def test_preserve_is_certified_below_1e_8(settings: Settings, shape: Any) -> None:
+    data = make(*shape)
+    if not every_class_present(data):
+        settings = replace(settings, class_weights=False)
+    solution = solve_exact(problem_of(data, settings), settings)
+    assert solution.certificate is not None
+    assert solution.certificate.convex
+    assert solution.certificate.global_optimum
+    assert solution.certificate.gap < 1e-8
+    assert solution.weights.min() >= 0
+    assert solution.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+@given(convex_settings, shapes, st.integers(0, 99))
+def test_no_other_weights_are_better_by_more_than_the_gap(
+    settings: Settings, shape: Any, seed: int
+) -> None:
+    settings = replace(settings, class_weights=False)
+    problem = problem_of(make(*shape), settings)
+    solution = solve_exact(problem, settings)
+    rng = np.random.default_rng(seed)
+    others = rng.dirichlet(np.full(problem.members, 0.3), size=50)
+    # Near ones, too: a little of every other corner.
+    near = 0.99 * solution.weights + 0.01 * np.eye(problem.members)
+    lowest = joint_loss(np.concatenate([others, near]), problem, settings).total.min()
+    assert solution.certificate is not None
+    assert solution.terms["total"] <= lowest + solution.certificate.gap + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
+    settings = Settings(lambda_f1=0.5, lambda_div=0.3)
+    problem = problem_of(make(200, 8, 3, seed), settings)
+    solution = solve_exact(problem, settings)
+    found = minimize(
+        lambda v: float(joint_loss(v, problem, settings).total),
+        np.full(8, 1 / 8),
+        jac=lambda v: joint_loss(v, problem, settings).gradient,
+        bounds=[(0, 1)] * 8,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1},
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert solution.terms["total"] <= found.fun + 1e-9
+    assert solution.terms["total"] == pytest.approx(found.fun, abs=1e-6)
+
+
+def test_preserve_has_one_optimal_value_and_pool() -> None:
+    settings = Settings(lambda_div=0.5, lambda_reg=0.0)
+    P, q, y = make(300, 6, 2, 0)
+    # Interchangeable members may share weight differently; the pool may not differ.
+    P = np.concatenate([P, P[:, [0, 3]]], axis=1)
+    rng = np.random.default_rng(1)
+    pools, values = [], []
+    for _ in range(5):
+        order = rng.permutation(8)
+        problem = problem_of((P[:, order], q, y), settings)
+        solution = solve_exact(problem, settings)
+        values.append(solution.terms["total"])
+        pools.append(pool(P[:, order], solution.weights))
+    assert np.ptp(values) < 1e-9
+    assert np.ptp(pools, axis=0).max() < 1e-6
+
+
+def test_with_preserve_disagreement_never_falls_as_its_weight_grows() -> None:
+    data = make(400, 10, 2, 3)
+    kept = []
+    for strength in (0.0, 0.05, 0.2, 0.5, 1.0, 3.0):
+        settings = Settings(lambda_div=strength)
+        kept.append(solve_exact(problem_of(data, settings), settings).terms["div"])
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(kept))
+
+
+def test_growing_suppress_ends_in_one_member() -> None:
+    data = make(400, 10, 2, 3)
+    sizes = []
+    for strength in (0.0, 0.1, 1.0, 10.0):
+        settings = Settings(lambda_div=strength, diversity="suppress")
+        sizes.append(solve_exact(problem_of(data, settings), settings).size)
+    assert sizes[0] > 1
+    assert sizes[-1] == 1
+
+
+@pytest.mark.parametrize("ce", ["mean", "all"])
+def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str) -> None:
+    for seed in range(5):
+        settings = Settings(ce=ce, lambda_div=0.3, lambda_reg=0.05, diversity="suppress")
+        problem = problem_of(make(150, 7, 3, seed), settings)
+        solution = solve_exact(problem, settings)
+        corners = joint_loss(np.eye(7), problem, settings).total
+        assert solution.terms["total"] <= corners.min() + 1e-12
+        assert solution.certificate is not None
+        assert solution.certificate.gap < 1e-8
+        if ce == "mean":
+            assert not solution.certificate.global_optimum
+            assert "local" in solution.certificate.reason
+
+
+def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
+    settings = Settings(ce="all", lambda_div=0.2, lambda_reg=0.0, diversity="suppress")
+    problem = problem_of(make(150, 6, 2, 0), settings)
+    solution = solve_exact(problem, settings)
+    assert solution.size == 1
+    assert solution.certificate is not None
+    assert solution.certificate.global_optimum
+    rng = np.random.default_rng(0)
+    others = joint_loss(rng.dirichlet(np.ones(6), size=2000), problem, settings).total
+    assert solution.terms["total"] <= others.min()
+
+
+def test_a_strong_penalty_makes_even_suppress_convex() -> None:
+    settings = Settings(ce="all", lambda_div=0.01, lambda_reg=5.0, diversity="suppress")
+    solution = solve_exact(problem_of(make(100, 5, 2, 0), settings), settings)
+    assert solution.certificate is not None
+    assert solution.certificate.convex
+    assert solution.size == 5
+
+
+def test_random_is_solved_in_expectation() -> None:
+    data = make(100, 5, 2, 0)
+    for ce in ("random", "all"):
+        settings = Settings(ce=ce)
+        solution = solve_exact(problem_of(data, settings), settings)
+        if ce == "random":
+            first = solution
+    np.testing.assert_allclose(first.weights, solution.weights, atol=1e-9)
+
+
+def test_only_the_best_ranked_members_can_be_kept() -> None:
+    settings = Settings()
+    problem = problem_of(make(100, 8, 2, 0), settings)
+    solution = solve_exact(problem, settings, order=[5, 2, 7, 0, 1, 3, 4, 6], max_members=3)
+    assert set(np.flatnonzero(solution.weights)) <= {5, 2, 7}
+
+
+def test_the_literal_penalty_is_left_to_gumbel() -> None:
+    settings = Settings(regularize="w")
+    with pytest.raises(InputError, match="gumbel"):
+        solve_exact(problem_of(make(20, 3, 2, 0), settings), settings)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        make(1, 3, 2, 0),
+        make(30, 1, 2, 0),
+        (np.repeat(make(30, 1, 2, 0)[0], 4, axis=1), *make(30, 1, 2, 0)[1:]),
+        (np.eye(2)[np.array([[0, 1], [1, 0], [0, 0]])], np.eye(2)[[1, 1, 0]], np.array([1, 1, 0])),
+    ],
+    ids=["one item", "one member", "identical members", "zeros where the label has mass"],
+)
+def test_edges_have_an_optimum_too(data: Arrays) -> None:
+    settings = Settings()
+    solution = solve_exact(problem_of(data, settings), settings)
+    assert np.isfinite(list(solution.terms.values())).all()
+    assert solution.certificate is not None
+    assert solution.certificate.gap < 1e-8
+
+
+def test_many_items_give_the_same_optimum_from_a_sample_start() -> None:
+    settings = Settings(lambda_div=0.2)
+    problem = problem_of(make(5000, 12, 2, 0), settings)
+    solution = solve_exact(problem, settings)
+    assert solution.certificate is not None
+    assert solution.certificate.gap < 1e-8
+
+
+@given(st.integers(1, 15), st.integers(1, 15), st.integers(0, 9999))
+def test_the_quadratic_program_is_solved_to_its_optimality_conditions(
+    size: int, rank: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(size, rank))
+    hessian, linear = factor @ factor.T, rng.normal(size=size) * rng.choice([0.01, 1.0, 100.0])
+    x = minimize_on_simplex(hessian, linear)
+    slope = hessian @ x + linear
+    scale = max(1.0, np.abs(hessian).max(), np.abs(linear).max())
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1, abs=1e-12)
+    assert slope @ x - slope.min() < 1e-9 * scale
