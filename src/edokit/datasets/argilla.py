@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edokit.annotations import Annotations
-from edokit.datasets.label_studio import (
+from edokit.datasets.exports import (
     Anonymous,
     Gathered,
     MultiChoice,
