@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,30 +23,31 @@ from edokit.demo import train_members
 from edokit.metrics import ce
 
 REGIMES = {"three-voices": None, "two-camps": None, "partial-panel": 0.5}
-METHODS: dict[str, Callable[[], EDOEnsemble]] = {
-    "default": EDOEnsemble,
-    "exact, no terms but CE": lambda: EDOEnsemble(lambda_div=0, lambda_reg=0),
-    "exact, L2 0.001": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-3),
-    "exact, L2 0.01": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2),
-    "exact, L2 0.1": lambda: EDOEnsemble(lambda_div=0, lambda_reg=0.1),
-    "exact, preserve 0.03": lambda: EDOEnsemble(lambda_div=0.03, lambda_reg=1e-2),
-    "exact, preserve 0.1": lambda: EDOEnsemble(lambda_div=0.1, lambda_reg=1e-2),
-    "exact, preserve 1": lambda: EDOEnsemble(lambda_div=1.0, lambda_reg=1e-2),
-    "exact, suppress 0.1": lambda: EDOEnsemble(
-        lambda_div=0.1, lambda_reg=1e-2, diversity="suppress"
-    ),
-    "exact, class weights": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2, class_weights=True),
-    "exact, F1 1": lambda: EDOEnsemble(lambda_f1=1.0, lambda_div=0, lambda_reg=1e-2),
-    "exact, F1 0.3": lambda: EDOEnsemble(lambda_f1=0.3, lambda_div=0, lambda_reg=1e-2),
-    "exact, F1 0.3, L2 0.03": lambda: EDOEnsemble(lambda_f1=0.3, lambda_div=0, lambda_reg=3e-2),
-    "exact, F1 0.3, preserve 0.03": lambda: EDOEnsemble(
-        lambda_f1=0.3, lambda_div=0.03, lambda_reg=1e-2
-    ),
-    "exact, CE all": lambda: EDOEnsemble(ce="all", lambda_div=0, lambda_reg=1e-2),
-    "log pool": lambda: EDOEnsemble(pool="log", lambda_div=0, lambda_reg=1e-2),
-    "temperature": lambda: EDOEnsemble(lambda_div=0, lambda_reg=1e-2, recalibrate="temperature"),
-    "paper-fixed": lambda: EDOEnsemble("paper-fixed"),
-    "paper-fixed, exact": lambda: EDOEnsemble("paper-fixed", solver="exact"),
+# Each method by what it changes in: the pool's cross-entropy alone, exactly solved.
+CHANGES: dict[str, dict[str, Any]] = {
+    "CE alone": {},
+    "L2 0.001": {"lambda_reg": 1e-3},
+    "L2 0.01": {"lambda_reg": 1e-2},
+    "L2 0.03": {"lambda_reg": 3e-2},
+    "L2 0.1": {"lambda_reg": 0.1},
+    "F1 0.3, L2 0.01": {"lambda_f1": 0.3, "lambda_reg": 1e-2},
+    "F1 0.3, L2 0.03": {"lambda_f1": 0.3, "lambda_reg": 3e-2},
+    "F1 1, L2 0.01": {"lambda_f1": 1.0, "lambda_reg": 1e-2},
+    "preserve 0.03, L2 0.01": {"lambda_div": 0.03, "lambda_reg": 1e-2},
+    "preserve 0.1, L2 0.01": {"lambda_div": 0.1, "lambda_reg": 1e-2},
+    "preserve 1, L2 0.01": {"lambda_div": 1.0, "lambda_reg": 1e-2},
+    "suppress 0.1, L2 0.01": {"lambda_div": 0.1, "lambda_reg": 1e-2, "diversity": "suppress"},
+    "class weights, L2 0.01": {"class_weights": True, "lambda_reg": 1e-2},
+    "CE all, L2 0.01": {"ce": "all", "lambda_reg": 1e-2},
+    "log pool, L2 0.01": {"pool": "log", "lambda_reg": 1e-2},
+    "temperature, L2 0.01": {"recalibrate": "temperature", "lambda_reg": 1e-2},
+}
+PLAIN = {"lambda_f1": 0.0, "lambda_div": 0.0, "lambda_reg": 0.0}
+METHODS: dict[str, dict[str, Any]] = {
+    "EDO, default": {},
+    **{name: {**PLAIN, **change} for name, change in CHANGES.items()},
+    "paper-fixed (gumbel)": {"preset": "paper-fixed"},
+    "paper-fixed, exact": {"preset": "paper-fixed", "solver": "exact"},
 }
 
 
@@ -91,8 +91,8 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
                 rows = found.setdefault(f"{regime}, {name}", {})
                 single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
                 rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
-                for method, make in METHODS.items():
-                    fitted = make().fit(pool["dev"], dev)
+                for method, parameters in METHODS.items():
+                    fitted = EDOEnsemble(**parameters).fit(pool["dev"], dev)
                     gain = ce(fitted.predict_proba(pool["test"]), truth) - base
                     rows.setdefault(method, []).append((gain, fitted.size_))
     return found

@@ -1,23 +1,30 @@
-"""The whole story on simulated people: members, a pool, and how close it comes to the answers."""
+"""The whole story on simulated people: members, an ensemble, and how close it comes to answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from edokit.annotations import Annotations
 from edokit.datasets.simulate import Simulation, simulate
+from edokit.ensemble import EDOEnsemble
 from edokit.errors import InputError
 from edokit.files import write_json, write_table
 from edokit.members.linear import LinearMember
 from edokit.members.recipe import Lesson
 from edokit.members.supervision import random_select
-from edokit.metrics import bootstrap, ce, entropy, evaluate
+from edokit.metrics import bootstrap, ce, ce_items, entropy, evaluate, paired_test
 from edokit.predictions import Predictions, write_predictions
 
 Step = Callable[[int, int, str], None]
 SHOWN = ("f1", "ce", "md", "bs")
+SEEN = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
+"""The share of the training items that each of ten members sees: pools are rarely all alike."""
 
 
 def run_demo(
@@ -28,33 +35,40 @@ def run_demo(
     out: Path | None = None,
     step: Step = lambda done, total, what: None,
 ) -> dict[str, Any]:
-    """Simulate people, train members on randomly selected answers, pool them, judge the pool.
+    """Simulate people, train members, learn their weights on dev, judge everything on test.
 
-    With ``out`` the data, the predictions and the results are kept there.
+    With ``out`` the data, the predictions, the ensemble and the results are kept there.
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
     simulation = simulate(regime, seed=seed)
-    predictions = train_members(simulation.annotations, members, seed, step)
-    methods = [_constant(simulation), *_judged(simulation, predictions["test"])]
-    test = simulation.annotations.split("test")
+    people = simulation.annotations
+    dev, test = people.split("dev"), people.split("test")
+    seen = [SEEN[k % len(SEEN)] for k in range(members)]
+    predictions = train_members(people, members, seed, step, seen)
+    ensemble = EDOEnsemble(random_state=seed).fit(predictions["dev"], dev)
+    answers = _answers(simulation, ensemble, predictions["test"])
+    losses = {name: ce_items(p, test.soft_labels) for name, p in answers.items()}
     result = {
         "regime": regime,
         "seed": seed,
-        "items": {
-            name: len(simulation.annotations.split(name).items)
-            for name in simulation.annotations.split_names
-        },
-        "annotators": len(simulation.annotations.annotators),
+        "items": {name: len(people.split(name).items) for name in people.split_names},
+        "annotators": len(people.annotators),
         "members": members,
-        "methods": methods,
+        "methods": [_judged(name, p, simulation, test) for name, p in answers.items()],
         "ce_floor": entropy(test.soft_labels),
         "truth_ce_floor": entropy(simulation.truth[simulation.rows("test")]),
+        "ensemble": ensemble.summary(),
+        "explanation": ensemble.explain(),
+        "gain": asdict(paired_test(losses["edo"], losses["uniform"], seed=seed)),
     }
     if out is not None:
-        write_table(simulation.annotations.to_table(), out / "annotations.parquet")
+        write_table(people.to_table(), out / "annotations.parquet")
         for split, table in predictions.items():
             write_predictions(table, out / "predictions" / f"{split}.npz")
+        ensemble.save(out / "ensemble")
+        pooled = ensemble.describe(predictions["test"])
+        write_table(pooled.to_table(), out / "probabilities.csv")
         write_json(result, out / "results.json")
     return result
 
@@ -64,9 +78,10 @@ def train_members(
     members: int,
     seed: int,
     step: Step = lambda done, total, what: None,
+    seen: Sequence[float] | None = None,
 ) -> dict[str, Predictions]:
-    """What quick members, each trained on one randomly selected answer per item, say of dev and
-    test."""
+    """What quick members say of dev and test, each trained on one randomly selected answer per
+    item; ``seen`` is the share of the training items that each of them sees (all, unless told)."""
     train = people.split("train")
     unseen = {name: people.split(name) for name in ("dev", "test")}
     texts = {name: _texts(part) for name, part in (("train", train), *unseen.items())}
@@ -74,12 +89,13 @@ def train_members(
     answers: dict[str, list[Any]] = {name: [] for name in unseen}
     for k in range(members):
         step(k, members, "training members")
+        part = train if seen is None else _some(train, seen[k], seed + k)
 
-        def targets(epoch: int, k: int = k) -> Any:
-            return random_select(train, seed + k, epoch)
+        def targets(epoch: int, part: Annotations = part, k: int = k) -> Any:
+            return random_select(part, seed + k, epoch)
 
         member = LinearMember(len(people.classes))
-        member.fit(Lesson(texts["train"], targets, shared=shared), seed=seed + k)
+        member.fit(Lesson(_texts(part), targets, shared=shared), seed=seed + k)
         for name in unseen:
             answers[name].append(member.predict_proba(texts[name]))
     step(members, members, "training members")
@@ -89,29 +105,38 @@ def train_members(
             items=part.items,
             members=[f"linear-{k}" for k in range(members)],
             classes=people.classes,
-            groups=["linear"] * members,
         )
         for name, part in unseen.items()
     }
 
 
-def _judged(simulation: Simulation, predictions: Predictions) -> list[dict[str, Any]]:
-    """One member and the plain mean of all, on people's answers and on the known truth."""
-    return [
-        _row("one member", predictions.probabilities[:, 0], simulation),
-        _row(f"mean of {len(predictions.members)}", predictions.uniform, simulation),
-    ]
+def _some(train: Annotations, share: float, seed: int) -> Annotations:
+    """A share of the items, at least twenty."""
+    if share >= 1:
+        return train
+    count = min(len(train.items), max(20, round(share * len(train.items))))
+    chosen = np.random.default_rng([seed, 1]).permutation(len(train.items))[:count]
+    return train.take(np.sort(chosen))
 
 
-def _constant(simulation: Simulation) -> dict[str, Any]:
-    """The same answer for every item: how often people give each answer in train."""
+def _answers(
+    simulation: Simulation, ensemble: EDOEnsemble, predictions: Predictions
+) -> dict[str, npt.NDArray[Any]]:
+    """What each method says of the test items [N, C]."""
     shares = simulation.annotations.split("train").soft_labels.mean(axis=0)
-    rows = simulation.rows("test")
-    return _row("same answer for all", shares[None].repeat(len(rows), axis=0), simulation)
+    best = int(ensemble.member_ce_.argmin())
+    return {
+        "constant": np.tile(shares, (len(predictions), 1)),
+        "best-single": predictions.probabilities[:, best],
+        "uniform": predictions.uniform,
+        "edo": ensemble.predict_proba(predictions),
+    }
 
 
-def _row(name: str, p: Any, simulation: Simulation) -> dict[str, Any]:
-    test = simulation.annotations.split("test")
+def _judged(
+    name: str, p: npt.NDArray[Any], simulation: Simulation, test: Annotations
+) -> dict[str, Any]:
+    """Metrics against people's answers, and the cross-entropy to the truth that is known here."""
     q, y = test.soft_labels, test.hard_labels()
     intervals = bootstrap(p, q, y, metrics=SHOWN, seed=simulation.seed)
     return {

@@ -275,12 +275,21 @@ def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
 def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     out = tmp_path / "kept"
     result = answer("demo", "--regime", "two-camps", "--members", "3", "--out", out)
-    names = [method["name"] for method in result["methods"]]
-    assert names[0] == "same answer for all"
     by_name = {method["name"]: method for method in result["methods"]}
-    assert by_name["mean of 3"]["ce"] < by_name["same answer for all"]["ce"]
+    assert list(by_name) == ["constant", "best-single", "uniform", "edo"]
+    assert by_name["edo"]["ce"] < by_name["constant"]["ce"]
+    assert result["gain"]["difference"] == pytest.approx(
+        by_name["edo"]["ce"] - by_name["uniform"]["ce"]
+    )
     assert json.loads((out / "results.json").read_text()) == result
     assert answer("predictions", "info", out / "predictions" / "dev.npz")["items"] == 168
+    again = answer(
+        *("evaluate", "--probabilities", out / "probabilities.csv"),
+        *("--annotations", out / "annotations.parquet", "--split", "test"),
+    )
+    assert again["ce"] == pytest.approx(by_name["edo"]["ce"])
+    shown = edo("demo", "--regime", "two-camps", "--members", "3")
+    assert "plain mean" in shown.stdout
     assert answer("data", "info", out / "annotations.parquet")["splits"]["test"]["items"] == 168
 
 

@@ -108,7 +108,7 @@ def test_a_temperature_never_worsens_the_fit() -> None:
 
 
 def test_entropy_and_spread_come_with_the_probabilities() -> None:
-    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    ensemble = EDOEnsemble(lambda_div=0.5).fit(POOL, PEOPLE)
     pooled = ensemble.describe(POOL)
     p = pooled.probabilities
     np.testing.assert_allclose(pooled.entropy, -(p * np.log(p)).sum(axis=1))

@@ -9,6 +9,13 @@ import typer
 
 from edokit.cli import console, options
 
+NAMES = {
+    "constant": "same answer for all",
+    "best-single": "best single member",
+    "uniform": "plain mean",
+    "edo": "EDO",
+}
+
 
 def demo(
     out: Annotated[
@@ -21,7 +28,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of people, texts and members.")] = 0,
     json: options.Json = False,
 ) -> None:
-    """Simulate people who disagree, train ten quick members, pool them and see how close it is."""
+    """Simulate people who disagree, train ten quick members, and pool them with EDO."""
     with console.progress() as bars:
         task = bars.add_task("starting", total=None, detail="")
 
@@ -37,32 +44,28 @@ def demo(
     sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
     rows = [
         [
-            method["name"],
-            *(f"{method[key]:.4f}" for key in ("f1", "ce", "md", "bs")),
-            "{:.4f} … {:.4f}".format(*method["intervals"]["ce"]),
-            f"{method['truth_ce']:.4f}",
+            NAMES[method["name"]],
+            *(f"{method[key]:.4f}" for key in ("f1", "ce", "md", "bs", "truth_ce")),
         ]
         for method in result["methods"]
     ]
-    rows.append(
-        [
-            "best possible",
-            "",
-            f"{result['ce_floor']:.4f}",
-            "",
-            "",
-            "",
-            f"{result['truth_ce_floor']:.4f}",
-        ]
-    )
+    floor, true_floor = f"{result['ce_floor']:.4f}", f"{result['truth_ce_floor']:.4f}"
+    rows.append(["best possible", "", floor, "", "", true_floor])
+    gain, size = result["gain"], result["ensemble"]["size"]
     console.print_table(
-        f"{result['annotators']} simulated annotators ({regime}), {sizes} items; test split",
-        ["method", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "95% of CE", "CE to truth ↓"],
+        f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
+        ["test split", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "true CE ↓"],
         rows,
         [
-            "CE: how surprised the method is by people's answers; MD, BS: distances to their"
-            " shares.",
-            "CE to truth: the same against everyone's true leaning, which only a simulator knows.",
-            *([f"Kept in {out}: annotations.parquet, predictions/, results.json."] if out else []),
+            "CE: how surprised a method is by people's answers; MD, BS: distance to their shares;",
+            "true CE: the same against everyone's leaning, which only a simulator knows.",
+            f"EDO keeps {size} of {members} members; its CE differs from the plain mean's by"
+            f" {gain['difference']:+.4f}",
+            f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
+            *(
+                [f"Kept in {out}: annotations, predictions, ensemble, probabilities, results."]
+                if out
+                else []
+            ),
         ],
     )

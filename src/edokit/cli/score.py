@@ -1,0 +1,118 @@
+"""`edo score`: what trained or existing models say about texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+from edokit.errors import InputError
+
+
+def score(
+    texts: Annotated[
+        Path,
+        typer.Option(
+            help="A table with item and text columns, a .txt file with a text per line, or any"
+            " source of annotations.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The predictions: .npz or .parquet.")],
+    members: Annotated[
+        Path | None, typer.Option(help="A folder of members that `edo train` made.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only these members, separated by commas.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="[NAME=]MODEL",
+            help="A text-classification model: hub id or folder (repeatable).",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", metavar="LABEL=CLASS", help="The class of a model's label (repeatable)."
+        ),
+    ] = None,
+    classes: options.Classes = None,
+    device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
+    ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
+    ] = False,
+    split: options.Split = None,
+    column: options.Column = None,
+    dialogue: options.Dialogue = None,
+    json: options.Json = False,
+) -> None:
+    """Write what trained members, or models that you have, say about texts."""
+    from edokit.members import read_texts, score_members, score_models
+    from edokit.members.hub import LabelMap, model_names
+    from edokit.predictions import write_predictions
+
+    if (members is None) == (not model):
+        raise InputError(
+            "either --members or --model says who judges the texts, but"
+            f" {'none' if members is None else 'both'} is given",
+            "give one of them",
+        )
+    asked = read_texts(
+        texts,
+        columns=options.pairs(column, "--column", "ROLE=NAME"),
+        pairs=pairs,
+        split=split,
+        dialogue=dialogue,
+    )
+    maps: dict[str, LabelMap] = {}
+    with console.progress() as bars:
+        task = bars.add_task("scoring", total=None, detail="")
+
+        def step(done: int, total: int, name: str) -> None:
+            bars.update(task, completed=done, total=total, detail=name)
+
+        if members is not None:
+            table = score_members(
+                members,
+                asked,
+                options.names(only),
+                device=device,
+                trust=options.names(trust) or (),
+                step=step,
+            )
+        else:
+            table, maps = score_models(
+                model_names(model or []),
+                asked,
+                classes=options.names(classes),
+                labels=options.pairs(label, "--label", "LABEL=CLASS"),
+                device=device,
+                step=step,
+            )
+    write_predictions(table, out)
+    n, k, _ = table.shape
+    shown = "".join(
+        f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
+        for name, labels in maps.items()
+    )
+    console.done(
+        {
+            "out": str(out),
+            "items": n,
+            "members": list(table.members),
+            "classes": list(table.classes),
+            "labels": maps,
+        },
+        f"{out}: {n} items, {k} members, classes {', '.join(table.classes)}{shown}",
+        json,
+    )
