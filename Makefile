@@ -20,7 +20,8 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e ".[dev]"
+	$(PIP) torch==2.13.0
+	$(PIP) -e ".[dev,transformers,dask]"
 	@touch $@
 
 demo: $(VENV)/.core
@@ -39,7 +40,7 @@ rooms: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(BIN)/pytest -n $(JOBS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

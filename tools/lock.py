@@ -14,26 +14,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ["hatchling", "editables"]
+# The deep-learning extras are heavy; they are resolved once, on the newer Python.
+HEAVY = ["torch==2.13.0"]
 
 
-def resolve(python: str) -> dict[str, str]:
+def resolve(python: str, extras: str, *more: str) -> dict[str, str]:
     """Install everything into a throwaway environment and read back the versions."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([python, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "install", "-q", f"{ROOT}[dev,figures]", *BUILD], check=True)
+        subprocess.run([*pip, "install", "-q", f"{ROOT}[{extras}]", *BUILD, *more], check=True)
         frozen = subprocess.run(
             [*pip, "freeze", "--exclude", "edokit"], check=True, capture_output=True, text=True
         ).stdout
-    return dict(line.split("==") for line in frozen.splitlines() if "==" in line)
+    pairs = (line.split("==") for line in frozen.splitlines() if "==" in line)
+    # A build such as 2.13.0+cpu stands for its release.
+    return {name: version.partition("+")[0] for name, version in pairs}
 
 
 def main() -> None:
-    old = resolve(os.environ.get("PYTHON310", "python3.10"))
-    new = resolve(sys.executable)
+    old = resolve(os.environ.get("PYTHON310", "python3.10"), "dev,figures")
+    new = resolve(sys.executable, "dev,figures,transformers,dask", *HEAVY)
     lines = ["# Written by `make lock`; do not edit by hand."]
     for name in sorted({*old, *new}, key=str.lower):
-        if old.get(name) == new.get(name):
+        if old.get(name) == new.get(name) or name not in old:
             lines.append(f"{name}=={new[name]}")
             continue
         if name in old:
