@@ -61,7 +61,8 @@ def minimize_on_simplex(hessian: Floats, linear: Floats, tolerance: float = 1e-1
         along = _TO_THE_EDGE * min(along_x, along_z)
         x, z, level = x + along * x_step, z + along * z_step, level + along * level_step
     x = np.maximum(x, 0.0)
-    return x / x.sum()
+    minimum: Floats = x / x.sum()
+    return minimum
 
 
 def _longest(values: Floats, step: Floats) -> float:
