@@ -44,7 +44,7 @@ class OwnNoise:
 
 
 class SharedNoise:
-    """The very numbers that edokit's solver draws, so that the two can be compared digit by digit."""
+    """The very numbers that edokit's solver draws, to compare the two digit by digit."""
 
     def __init__(self, seed: int, batch_size: int) -> None:
         self._draws = Draws(seed)
@@ -85,10 +85,8 @@ class Ensemble(nn.Module):
         kept = kept / kept.sum(dim=1, keepdim=True)
         return (sizes[:, None] * kept).sum(dim=0)
 
-    def loss(
-        self, p: Tensor, q: Tensor, y: Tensor, noise: Noise, temperature: float
-    ) -> Tensor:
-        """Of a mini-batch: predictions [n, K, C], soft labels [n, C], one-hot hard labels [n, C]."""
+    def loss(self, p: Tensor, q: Tensor, y: Tensor, noise: Noise, temperature: float) -> Tensor:
+        """Of a mini-batch: predictions [n, K, C], soft and (one-hot) hard labels [n, C]."""
         s = self.settings
         v = self.weights(noise.of_sizes(len(self.pi)).to(p.dtype), temperature)
         pooled = (v[None, :, None] * p).sum(dim=1)

@@ -31,10 +31,15 @@ class EDOWarning(UserWarning):
 
 def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
-    listed = [str(value) for value in values]
-    shown = ", ".join(repr(_shorten(value)) for value in listed[:most])
+    listed = list(values)
+    shown = ", ".join(repr(_shorten(str(value))) for value in listed[:most])
     rest = len(listed) - most
     return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 such row``, ``3 such rows``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:

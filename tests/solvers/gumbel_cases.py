@@ -1,4 +1,4 @@
-"""Pools for the tests of the Gumbel solver, and the algorithm step by step as one would write it."""
+"""Pools to test the Gumbel solver on, and the algorithm step by step as one would write it."""
 
 from __future__ import annotations
 

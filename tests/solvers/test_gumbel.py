@@ -25,7 +25,7 @@ EVERYTHING = Settings(lambda_f1=0.7, lambda_ce=1.0, lambda_div=0.5, lambda_reg=0
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
 # Enough steps to arrive: every step sees all items, and the size is fixed.
 FIXED_SIZE = GumbelSettings(
-    epochs=1500, batch_size=10**6, learning_rate=0.05, min_members=5, max_members=5
+    epochs=250, batch_size=10**6, learning_rate=0.1, min_members=5, max_members=5
 )
 
 
@@ -96,9 +96,19 @@ def test_given_enough_steps_it_reaches_the_optimum(ce, pool, seed):
 
 def test_mini_batches_reach_the_optimum_too():
     data = random_pool(items=200)
-    options = GumbelSettings(epochs=300, learning_rate=0.01, min_members=5, max_members=5)
+    options = GumbelSettings(epochs=100, learning_rate=0.02, min_members=5, max_members=5)
     found = one(data, EVERYTHING, options).terms["total"]
     assert found <= optimum(Problem.from_arrays(*data), EVERYTHING) + 1e-3
+
+
+def test_thorough_settings_find_a_size_and_weights_near_the_optimum():
+    data = random_pool(items=120)
+    options = GumbelSettings.thorough(120)
+    assert options.epochs * 4 >= 2000
+    best = optimum(Problem.from_arrays(*data), EVERYTHING)
+    for solution in solve_gumbel(*data, EVERYTHING, options, seeds=range(5)):
+        assert solution.terms["total"] <= best + 1e-3
+        assert solution.trajectory.temperature[-1] == pytest.approx(0.1)
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_seed_another():
@@ -178,7 +188,7 @@ def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
 def test_suppress_ends_in_one_member():
     data = random_pool()
     settings = Settings(lambda_div=20.0, diversity="suppress")
-    options = GumbelSettings(epochs=300, batch_size=10**6, learning_rate=0.05)
+    options = GumbelSettings(epochs=150, batch_size=10**6, learning_rate=0.1)
     for solution in solve_gumbel(*data, settings, options, seeds=range(5)):
         assert solution.weights.max() > 0.99
 
@@ -194,19 +204,20 @@ def test_preserve_does_not_lose_diversity():
     assert div.max() > uniform
 
 
-def test_random_is_all_on_average():
+def test_random_is_all_on_average_and_shrinks_towards_uniform_when_hot():
     data = random_pool(items=200)
-    options = GumbelSettings(
-        epochs=20, learning_rate=0.02, temperature=1.0, temperature_decay=0.0, min_members=5
-    )
-    settings = [replace(EVERYTHING, ce=ce) for ce in ("all", "random")]
-    seeds = list(range(10))
-    weights = [
-        np.mean([s.weights for s in solve_gumbel(*data, own, options, seeds=seeds)], axis=0)
-        for own in settings
-    ]
-    np.testing.assert_allclose(weights[0], weights[1], atol=0.04)
-    assert np.abs(weights[0] - 0.2).max() > 0.1  # there was something to learn
+    cold = GumbelSettings(epochs=20, learning_rate=0.02, temperature=0.2, min_members=5)
+    hot = replace(cold, temperature=1.0, temperature_decay=0.0)
+
+    def weights(ce: str, options: GumbelSettings) -> np.ndarray:
+        found = solve_gumbel(*data, replace(EVERYTHING, ce=ce), options, seeds=range(10))
+        return np.mean([solution.weights for solution in found], axis=0)
+
+    of_all = weights("all", cold)
+    assert np.abs(of_all - 0.2).max() > 0.2  # there was something to learn
+    np.testing.assert_allclose(weights("random", cold), of_all, atol=0.04)
+    # The straight-through gradient is that of a softmax, not of the draw: exact only when cold.
+    assert np.abs(weights("random", hot) - of_all).max() > 0.08
 
 
 def test_weights_are_on_the_simplex_and_reach_no_further_than_the_size():
@@ -288,10 +299,17 @@ def test_a_member_without_probability_where_the_label_has_mass_loses_its_weight(
     data = random_pool(members=3)
     data.P[:, 2] = 0.0
     data.P[np.arange(len(data.y)), 2, (data.y + 1) % 3] = 1.0
-    options = GumbelSettings(epochs=100, learning_rate=0.1)
-    solution = one(data, Settings(ce=ce, pool=pool), options)
+    options = GumbelSettings(epochs=50, learning_rate=0.1)
+    solution = one(data, Settings(ce=ce, pool=pool, lambda_div=0.0), options)
     assert np.isfinite(solution.trajectory.total).all()
-    assert solution.weights[2] < 0.02
+    assert solution.weights[2] < 0.1
+
+
+def test_absurd_steps_still_end_on_the_simplex():
+    options = GumbelSettings(epochs=20, learning_rate=500.0)
+    for solution in solve_gumbel(*random_pool(), EVERYTHING, options, seeds=range(10)):
+        assert solution.weights.sum() == pytest.approx(1.0)
+        assert np.isfinite(solution.trajectory.total).all()
 
 
 def test_float32_and_integer_labels_of_any_width_are_welcome():

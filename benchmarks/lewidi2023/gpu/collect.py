@@ -1,64 +1,74 @@
-"""Results of jobs into benchmarks/lewidi2023/<dataset>/<pool>/: predictions and a manifest.
+"""From trained members to benchmarks/lewidi2023/<dataset>/<pool>/{dev,test}.npz and manifest.json.
 
-    python benchmarks/lewidi2023/gpu/collect.py JOBS/out [--to benchmarks/lewidi2023]
+    python benchmarks/lewidi2023/gpu/collect.py LEWIDI_FOLDER RUNS [--to FOLDER]
 
-prints the uniform pool's scores on dev, by which pools are chosen.
+RUNS is what prepare.py wrote, with the folders ``members`` that were trained. Pools whose members
+are not all there are left out. Prints the scores of each pool's plain mean; choose by dev.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
+import warnings
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from pools import DATASETS, SEED, groups_of, read
 
-from edokit.files import write_json
-from edokit.predictions import Predictions, write_predictions
-
-CLASSES = ("0", "1")
+from edokit.errors import EDOWarning
+from edokit.members import Course, Trained, make_plan, train_members
+from edokit.members.collect import unfinished
+from edokit.members.dev_scores import dev_scores
+from edokit.members.pool import Group, check_pool
 
 
 def main() -> None:
-    """Collect every pool of every dataset."""
+    """Collect every pool that is complete."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path, help="the jobs' out folder")
+    parser.add_argument("lewidi", type=Path)
+    parser.add_argument("runs", type=Path)
     parser.add_argument("--to", type=Path, default=Path(__file__).resolve().parent.parent)
     given = parser.parse_args()
-    for pool in sorted(path for path in given.out.glob("*/*") if path.is_dir()):
-        reports = [json.loads(p.read_text("utf-8")) for p in sorted(pool.glob("*.json"))]
-        if reports:
-            collect(pool, reports, given.to / pool.parent.name / pool.name)
+    warnings.simplefilter("ignore", EDOWarning)
+    for dataset in DATASETS:
+        run = given.runs / dataset
+        if not (run / "members").is_dir():
+            continue
+        annotations, pairs = read(given.lewidi, dataset)
+        course = Course.of(annotations, pairs=pairs)
+        pools: dict[str, list[Group]] = {}
+        for group in check_pool(groups_of(dataset)):
+            if unfinished(make_plan(course, [group], seed=SEED), run):
+                print(f"{dataset} {group.name}: not complete, left out")
+            else:
+                pools.setdefault(group.name.partition(".")[0], []).append(group)
+        for pool, groups in pools.items():
+            # Everything is there, so this trains nothing: it gathers and describes.
+            trained = train_members(
+                annotations, groups, out=run, seed=SEED, pairs=pairs, source=f"{dataset}"
+            )
+            target = given.to / dataset / pool
+            target.mkdir(parents=True, exist_ok=True)
+            for split in ("dev", "test"):
+                shutil.copy(run / "predictions" / f"{split}.npz", target / f"{split}.npz")
+            shutil.copy(run / "manifest.json", target / "manifest.json")
+            print(f"{dataset} {pool}: {members_of(trained)} members  {scores_of(trained, course)}")
 
 
-def collect(pool: Path, reports: list[dict[str, Any]], target: Path) -> None:
-    """One pool: dev.npz, test.npz and manifest.json."""
-    names = [report["name"] for report in reports]
-    arrays = [dict(np.load(pool / f"{name}.npz", allow_pickle=False)) for name in names]
+def members_of(trained: Trained) -> int:
+    """How many members there are."""
+    return len(trained.predictions["dev"].members)
+
+
+def scores_of(trained: Trained, course: Course) -> str:
+    """Scores of the plain mean on dev and test, for people."""
+    shown = []
     for split in ("dev", "test"):
-        items = arrays[0][f"{split}_items"]
-        for name, one in zip(names, arrays, strict=True):
-            if (one[f"{split}_items"] != items).any():
-                raise SystemExit(f"{pool}: the {split} items of {name} differ from the others'")
-        predictions = Predictions(
-            np.stack([one[split] for one in arrays], axis=1),
-            items.astype(object),
-            tuple(names),
-            CLASSES,
-            (pool.name,) * len(names),
-        )
-        write_predictions(predictions, target / f"{split}.npz")
-    write_json(
-        {"dataset": pool.parent.name, "pool": pool.name, "members": reports},
-        target / "manifest.json",
-    )
-    dev = np.mean([report["scores"]["dev"]["ce"] for report in reports])
-    seconds = sum(report["seconds"] for report in reports)
-    print(
-        f"{pool.parent.name} {pool.name}: {len(names)} members, mean single dev CE {dev:.4f},"
-        f" {seconds:.0f} s -> {target}"
-    )
+        labels = course.take(course.where(split))
+        mean = trained.predictions[split].probabilities.mean(axis=1, dtype=float)
+        s = dev_scores(mean, labels.soft_labels, labels.hard_labels())
+        shown.append(f"{split} F1 {s['f1']:.4f} CE {s['ce']:.4f} MD {s['md']:.4f} BS {s['bs']:.4f}")
+    return "  ".join(shown)
 
 
 if __name__ == "__main__":

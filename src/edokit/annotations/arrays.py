@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit.annotations.core import Annotations, Floats
-from edokit.errors import InputError, examples
+from edokit.errors import InputError, counted, examples
 from edokit.ids import (
     Strings,
     as_names,
@@ -23,6 +23,8 @@ from edokit.ids import (
 
 TOLERANCE = 1e-3
 """How far the probabilities of one annotation may be from summing to one."""
+EXACT = 1e-12
+"""How far they may be and stay as they are."""
 
 
 def from_wide_matrix(
@@ -36,16 +38,7 @@ def from_wide_matrix(
     if isinstance(matrix, pd.DataFrame):
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
-        matrix = matrix.to_numpy(dtype=object)
-    if isinstance(matrix, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(matrix)
-        matrix = np.asarray(matrix, dtype=object)
-        matrix[masked] = None
-    values = _two_dimensions(matrix)
-    gaps = np.asarray(pd.isna(values))
-    if missing is not None:
-        gaps |= np.asarray(values == missing)
-    rows, people = np.nonzero(~gaps)
+    values, gaps = _labels_and_gaps(matrix, missing)
     n, a = values.shape
     item_names = _ids(items, n, "item ids", "row")
     person_names = _ids(annotators, a, "annotator ids", "column")
@@ -56,7 +49,13 @@ def from_wide_matrix(
             f" {examples(silent)}",
             "drop these rows",
         )
-    encoded = encode(column_of(values[rows, people]), "label")
+    rows, people = np.nonzero(~gaps)
+
+    def where(entry: int) -> str:
+        item, person = item_names[rows[entry]], person_names[people[entry]]
+        return f"item {item!r} of annotator {person!r}"
+
+    encoded = encode(column_of(values[rows, people], "label", where), "label")
     order = ordered_classes(classes, encoded.names)
     return Annotations(
         items=item_names,
@@ -64,69 +63,107 @@ def from_wide_matrix(
         classes=order,
         item_codes=rows.astype(np.int32),
         annotator_codes=people.astype(np.int32),
-        label_codes=recode(encoded, order, "label", "classes"),
+        label_codes=recode(encoded, order, "label", "classes", where),
     )
 
 
 def from_shares(
-    soft_labels: npt.ArrayLike,
+    soft_labels: Any,
     items: Iterable[object] | None,
     classes: Sequence[object] | None,
     annotator: str,
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
-    shares = np.asarray(soft_labels, dtype=np.float64)
+    if isinstance(soft_labels, pd.DataFrame):
+        items = soft_labels.index.tolist() if items is None else items
+        classes = soft_labels.columns.tolist() if classes is None else classes
+    try:
+        shares = np.asarray(soft_labels, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"soft labels must be numbers of shape [items, classes], but: {error}",
+            "give one row of shares per item, all of one length",
+        ) from error
     if shares.ndim != 2 or 0 in shares.shape:
         raise InputError(
             f"soft labels must have shape [items, classes], but got {shares.shape}",
             "give one row of shares per item",
         )
+    if isinstance(soft_labels, np.ma.MaskedArray):
+        shares = np.where(np.ma.getmaskarray(soft_labels), np.nan, shares)
     n, c = shares.shape
+    item_names = _ids(items, n, "item ids", "row")
     return Annotations(
-        items=_ids(items, n, "item ids", "row"),
+        items=item_names,
         annotators=as_names([annotator]),
         classes=tuple(_ids(classes, c, "class names", "column")),
         item_codes=np.arange(n, dtype=np.int32),
         annotator_codes=np.zeros(n, dtype=np.int32),
         label_codes=None,
-        label_probabilities=on_simplex(shares),
+        label_probabilities=on_simplex(shares, lambda row: f"item {item_names[row]!r}"),
     )
 
 
-def ordered_classes(declared: Sequence[object] | None, found: Strings) -> tuple[str, ...]:
+def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
     """The declared classes as they stand, else the found ones in class order."""
     if declared is None:
-        return class_order(found.tolist())
-    names = as_names(declared)
-    check_unique(names, "classes", "name each class once")
-    return tuple(names)
+        return class_order(found)
+    names = tuple(as_names(declared))
+    if not names:
+        raise InputError("at least one class must be declared, but got none", "name the classes")
+    return tuple(_ids(names, len(names), "classes", "class"))
 
 
-def on_simplex(probabilities: Floats) -> Floats:
-    """Rows [M, C] that sum to one exactly; rows that are no distribution are refused."""
-    bad = ~np.isfinite(probabilities).all(axis=1) | (probabilities < 0).any(axis=1)
-    total = probabilities.sum(axis=1)
-    bad |= np.abs(total - 1) > TOLERANCE
+def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
+    """Rows [M, C] that sum to one, rounded ones set right; rows that are none are refused.
+
+    ``where`` says in words where a row stands.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = probabilities.sum(axis=1)
+        bad = ~(np.abs(total - 1) <= TOLERANCE)
+    bad |= (probabilities < 0).any(axis=1)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        shown = ", ".join(f"{value:g}" for value in probabilities[row])
+        shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
         raise InputError(
             "the probabilities of an annotation must be finite, not negative and sum to 1,"
-            f" but row {row + 1} has ({shown}) ({int(bad.sum())} such rows)",
+            f" but {where(row)} has ({shown}) ({counted(int(bad.sum()), 'such row')})",
             "correct or drop these rows",
         )
+    # Rows that are right stay as they are, so that a table can be read twice.
+    total[np.abs(total - 1) <= EXACT] = 1
     simplex: Floats = probabilities / total[:, None]
     return simplex
 
 
+def _labels_and_gaps(
+    matrix: Any, missing: object
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The matrix [N, A] as an array, and where it is empty."""
+    values = _two_dimensions(matrix)
+    gaps: npt.NDArray[np.bool_] = np.asarray(pd.isna(values))
+    if isinstance(matrix, np.ma.MaskedArray):
+        gaps = gaps | np.ma.getmaskarray(matrix)
+    for gap in ("", missing):
+        if gap is None or (isinstance(gap, str) and values.dtype.kind != "O"):
+            continue
+        # Compared only where there is something: whether pandas' NA equals anything is NA.
+        gaps[~gaps] = np.asarray(values[~gaps] == gap, dtype=bool)
+    return values, gaps
+
+
 def _two_dimensions(matrix: Any) -> npt.NDArray[Any]:
     try:
-        values = np.asarray(matrix)
-    except ValueError:
-        values = np.empty(0)
-    if values.dtype.kind not in "biufO":
-        # numpy turns [1, "a", None] into text; as objects the types stay apart.
-        values = np.asarray(matrix, dtype=object)
+        values = matrix.to_numpy(object) if isinstance(matrix, pd.DataFrame) else np.asarray(matrix)
+        if values.dtype.kind not in "biufO":
+            # numpy turns [1, "a", None] into text; as objects the types stay apart.
+            values = np.asarray(matrix, dtype=object)
+    except ValueError as error:
+        raise InputError(
+            "a matrix of labels must have shape [items, annotators], but its rows differ in length",
+            "give one row per item and one column per annotator, all rows of one length",
+        ) from error
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(
             f"a matrix of labels must have shape [items, annotators], but got {values.shape}",
@@ -142,4 +179,6 @@ def _ids(names: Iterable[object] | None, length: int, what: str, per: str) -> St
             f"{what} must be one per {per} ({length}), but got {len(ids)}", f"give {length} {what}"
         )
     check_unique(ids, what, f"give each {per} its own")
+    if "" in ids:
+        raise InputError(f"{what} must not be empty text, but one is", f"name every {per}")
     return ids

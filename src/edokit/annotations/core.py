@@ -14,8 +14,17 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from edokit.annotations.pairs import cells, repeated
 from edokit.errors import EDOWarning, InputError, examples, one_of
-from edokit.ids import Codes, Strings, as_names, match
+from edokit.ids import (
+    Codes,
+    Strings,
+    as_name,
+    as_names,
+    check_positions,
+    check_unique,
+    match,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,13 +88,14 @@ class Annotations:
         ``p_<class>`` columns may stand in place of ``label``. ``text``, ``split`` and
         ``hard_label`` belong to the item; any other column with one value per annotator (or those
         named in ``attributes``) describes the annotators. ``columns`` maps our names to the
-        table's, as in ``{"item": "id"}``; ``split`` keeps one split.
+        table's, as in ``{"item": "id"}``; ``split`` keeps one split and the classes of all.
         """
         from edokit.annotations.long_table import from_long_table
 
         one_of("duplicates", duplicates, [policy.value for policy in Duplicates])
-        built = from_long_table(table, columns or {}, classes, split, attributes)
-        return built._without_duplicates(Duplicates(duplicates))
+        return from_long_table(
+            table, columns or {}, classes, Duplicates(duplicates), split, attributes
+        )
 
     @classmethod
     def from_matrix(
@@ -99,8 +109,8 @@ class Annotations:
     ) -> Annotations:
         """From a wide matrix [N, A]: a row per item, a column per annotator, gaps where none.
 
-        Gaps are ``None``, NaN, masked entries and the value ``missing``. A DataFrame brings its
-        index as items and its columns as annotators.
+        Gaps are ``None``, NaN, empty text, masked entries and the value ``missing``. A DataFrame
+        brings its index as items and its columns as annotators.
         """
         from edokit.annotations.arrays import from_wide_matrix
 
@@ -115,7 +125,10 @@ class Annotations:
         classes: Sequence[object] | None = None,
         annotator: str = "soft",
     ) -> Annotations:
-        """From shares [N, C] alone, as one annotator who answers in probabilities."""
+        """From shares [N, C] alone, as one annotator who answers in probabilities.
+
+        A DataFrame brings its index as items and its columns as classes.
+        """
         from edokit.annotations.arrays import from_shares
 
         return from_shares(soft_labels, items, classes, annotator)
@@ -136,8 +149,8 @@ class Annotations:
         """Annotations per item and class [N, C]; probabilities add up."""
         n, c = len(self.items), len(self.classes)
         if self.label_codes is not None:
-            cells = self.item_codes.astype(np.int64) * c + self.label_codes
-            return np.bincount(cells, minlength=n * c).reshape(n, c).astype(np.float64)
+            counted = np.bincount(cells(self.item_codes, self.label_codes, c), minlength=n * c)
+            return counted.reshape(n, c).astype(np.float64)
         assert self.label_probabilities is not None
         return np.column_stack(
             [
@@ -165,16 +178,24 @@ class Annotations:
     @cached_property
     def coverage(self) -> Floats:
         """Share of the items that each annotator labelled [A]."""
-        pairs = self.item_codes.astype(np.int64) * len(self.annotators) + self.annotator_codes
-        people = pd.unique(pairs) % len(self.annotators)
-        covered: Floats = np.bincount(people, minlength=len(self.annotators)) / len(self.items)
+        again = np.bincount(self.annotator_codes[self.repeated], minlength=len(self.annotators))
+        covered: Floats = (self.annotations_per_annotator - again) / len(self.items)
         return covered
+
+    @cached_property
+    def repeated(self) -> npt.NDArray[np.bool_]:
+        """Whether the annotator labelled the item before, in an earlier annotation [M]."""
+        return repeated(self.item_codes, self.annotator_codes, len(self.annotators))
 
     @cached_property
     def entropy(self) -> Floats:
         """Entropy of each item's soft label in nats [N]."""
         q = self.soft_labels
-        nats: Floats = -np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1)
+        terms = np.where(q > 0, q, 1.0)
+        np.log(terms, out=terms)
+        terms *= q
+        # The zero turns -0 into 0.
+        nats: Floats = 0.0 - terms.sum(axis=1)
         return nats
 
     def hard_labels(self, ties: str = "first", seed: int = 0) -> Codes:
@@ -217,13 +238,17 @@ class Annotations:
         )
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
-        """The items at these positions, in this order, with the annotators who labelled them."""
-        chosen = np.asarray(positions)
-        if chosen.dtype == np.bool_:
-            chosen = np.flatnonzero(chosen)
+        """The items at these positions (or where a mask is true), in this order.
+
+        Annotations and annotators come along.
+        """
+        chosen = check_positions(positions, len(self.items))
         where = np.full(len(self.items), -1, dtype=np.int32)
         where[chosen] = np.arange(len(chosen), dtype=np.int32)
-        kept = where[self.item_codes] >= 0
+        kept = np.flatnonzero(where[self.item_codes] >= 0)
+        if (chosen[1:] < chosen[:-1]).any():
+            # Annotations stand in the order of their items, so that a table keeps it.
+            kept = kept[np.argsort(where[self.item_codes[kept]], kind="stable")]
         people = np.unique(self.annotator_codes[kept])
         renumber = np.full(len(self.annotators), -1, dtype=np.int32)
         renumber[people] = np.arange(len(people), dtype=np.int32)
@@ -252,6 +277,34 @@ class Annotations:
         """The same annotations with items in the given order; both must hold the same ids."""
         return self.take(match(as_names(items), self.items, "annotations", against))
 
+    def with_classes(self, classes: Sequence[object]) -> Annotations:
+        """The same annotations among these classes, which must hold all that it has."""
+        names = tuple(as_names(classes))
+        check_unique(as_names(names), "classes", "name each class once")
+        missing = [name for name in self.classes if name not in names]
+        if missing:
+            raise InputError(
+                f"the classes must hold all that were chosen, but {examples(missing)}"
+                f" {'is' if len(missing) == 1 else 'are'} not among {examples(names, 20)}",
+                "add them",
+            )
+        where = np.array([names.index(name) for name in self.classes], dtype=np.int32)
+
+        def moved(codes: Codes | None) -> Codes | None:
+            return None if codes is None else np.append(where, np.int32(-1))[codes]
+
+        shares = self.label_probabilities
+        if shares is not None:
+            shares = np.zeros((len(self), len(names)))
+            shares[:, where] = self.label_probabilities
+        return replace(
+            self,
+            classes=names,
+            label_codes=moved(self.label_codes),
+            label_probabilities=shares,
+            published=moved(self.published),
+        )
+
     @property
     def split_names(self) -> tuple[str, ...]:
         """The splits, in order of first appearance."""
@@ -259,6 +312,7 @@ class Annotations:
 
     def split(self, name: str) -> Annotations:
         """The items of one split."""
+        name = as_name(name)
         if self.splits is None or name not in self.split_names:
             known = ", ".join(map(repr, self.split_names)) or "no splits"
             raise InputError(
@@ -269,54 +323,6 @@ class Annotations:
 
     def to_table(self) -> pa.Table:
         """The long table that ``from_table`` reads."""
+        from edokit.annotations.as_table import to_long_table
 
-        def column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:
-            indices = pa.array(codes, mask=codes < 0)
-            return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
-
-        data: dict[str, Any] = {
-            "item": column(self.item_codes, self.items),
-            "annotator": column(self.annotator_codes, self.annotators),
-        }
-        if self.label_codes is not None:
-            data["label"] = column(self.label_codes, self.classes)
-        else:
-            assert self.label_probabilities is not None
-            for k, name in enumerate(self.classes):
-                data[f"p_{name}"] = self.label_probabilities[:, k]
-        if self.published is not None:
-            data["hard_label"] = column(self.published[self.item_codes], self.classes)
-        for name, values in (("split", self.splits), ("text", self.texts)):
-            if values is not None:
-                data[name] = column(self.item_codes, values)
-        for name, values in self.attributes.items():
-            data[name] = column(self.annotator_codes, values)
-        return pa.table(data)
-
-    def _without_duplicates(self, policy: Duplicates) -> Annotations:
-        if policy is Duplicates.ALL:
-            return self
-        pairs = self.item_codes.astype(np.int64) * len(self.annotators) + self.annotator_codes
-        ordered = np.sort(pairs)
-        if not (ordered[1:] == ordered[:-1]).any():
-            return self
-        again = pd.Series(pairs).duplicated().to_numpy()
-        if policy is Duplicates.ERROR:
-            row = int(np.flatnonzero(again)[0])
-            raise InputError(
-                "an annotator labels an item once, but annotator"
-                f" {str(self.annotators[self.annotator_codes[row]])!r} labels item"
-                f" {str(self.items[self.item_codes[row]])!r} again in row {row + 1}"
-                f" ({int(again.sum())} such rows)",
-                "choose duplicates='first' to keep the first, 'all' to count each",
-            )
-        kept = ~again
-        return replace(
-            self,
-            item_codes=self.item_codes[kept],
-            annotator_codes=self.annotator_codes[kept],
-            label_codes=None if self.label_codes is None else self.label_codes[kept],
-            label_probabilities=(
-                None if self.label_probabilities is None else self.label_probabilities[kept]
-            ),
-        )
+        return to_long_table(self)

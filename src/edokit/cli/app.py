@@ -22,6 +22,8 @@ from edokit.cli import (
     predict,
     predictions_info,
     predictions_join,
+    score,
+    train,
 )
 from edokit.errors import EDOError, EDOWarning
 
@@ -43,6 +45,8 @@ data = typer.Typer(help="See, convert, split and obtain data.", no_args_is_help=
 predictions = typer.Typer(help="Join and inspect predictions.", no_args_is_help=True)
 
 app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("score")(score.score)
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)

@@ -24,6 +24,9 @@ def score(
     members: Annotated[
         Path | None, typer.Option(help="A folder of members that `edo train` made.")
     ] = None,
+    ensemble: Annotated[
+        Path | None, typer.Option(help="Only the members of this ensemble.")
+    ] = None,
     only: Annotated[
         str | None, typer.Option(help="Only these members, separated by commas.")
     ] = None,
@@ -57,6 +60,7 @@ def score(
     json: options.Json = False,
 ) -> None:
     """Write what trained members, or models that you have, say about texts."""
+    from edokit.ensemble import load_ensemble
     from edokit.members import read_texts, score_members, score_models
     from edokit.members.hub import LabelMap, model_names
     from edokit.predictions import write_predictions
@@ -64,7 +68,7 @@ def score(
     if (members is None) == (not model):
         raise InputError(
             "either --members or --model says who judges the texts, but"
-            f" {'none' if members is None else 'both'} is given",
+            f" {'neither is' if members is None else 'both are'} given",
             "give one of them",
         )
     asked = read_texts(
@@ -85,7 +89,7 @@ def score(
             table = score_members(
                 members,
                 asked,
-                options.names(only),
+                list(load_ensemble(ensemble).members_) if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
                 step=step,

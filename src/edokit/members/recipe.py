@@ -1,11 +1,16 @@
-"""The small protocol behind which every kind of member stands."""
+"""The small protocol behind which every kind of member stands.
+
+A recipe is a class with this protocol as its base, made with ``Recipe(n_classes, **options)``;
+every option is a keyword argument with a default of a plain type (str, int, float, bool or None).
+A recipe that computes with torch also takes ``device: str | None``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +37,30 @@ class Lesson:
     dev_hard_labels: npt.NDArray[np.int32] | None = None
     """Hard labels [N_dev] of the dev texts."""
     annotations: Any = None
-    """The annotations of the N texts, for recipes with a head per annotator."""
+    """The annotations of the N texts, for recipes with a head per annotator: an object with
+    ``annotators`` [A], ``item_codes`` [M], ``annotator_codes`` [M], ``label_codes`` [M] (or
+    ``label_probabilities`` [M, C]) as in `edokit.annotations.Annotations`."""
+    shared: Any = None
+    """What ``prepare`` returned, the same for all members of a group."""
 
 
 class Member(Protocol):
     """One classifier of the ensemble."""
+
+    resamples: ClassVar[bool] = False
+    """Whether ``fit`` asks for the targets of every epoch; else it asks for epoch 0 alone."""
+    stops_early: ClassVar[bool] = False
+    """Whether ``fit`` uses the dev texts."""
+    on_device: ClassVar[bool] = False
+    """Whether ``fit`` computes with torch: one member then trains per device at a time."""
+
+    @classmethod
+    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
+        """Work that all members of a group share, done once for all texts that they will see.
+
+        It reaches the members as ``lesson.shared``, by way of pickle.
+        """
+        return None
 
     def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
         """Learn; the same seed gives the same member on the same machine."""
@@ -45,8 +69,11 @@ class Member(Protocol):
         """Probabilities [N, C]."""
 
     def save(self, folder: Path) -> None:
-        """Write everything that ``load`` needs, nothing that executes on load."""
+        """Write everything that ``load`` needs, nothing that executes on load.
+
+        The folder exists and is empty; the name ``member.json`` is taken.
+        """
 
     @classmethod
     def load(cls, folder: Path) -> Any:
-        """Read what ``save`` wrote."""
+        """Read what ``save`` wrote; may also take ``device``, and ``trust`` (names of packages)."""

@@ -1,27 +1,132 @@
-"""What a member learns from: annotations, seed and epoch in, targets out."""
+"""What a member learns from: annotations, seed and epoch in, targets [N, C] out."""
 
 from __future__ import annotations
 
+import warnings
+from enum import Enum
+from typing import Any, Protocol
+
 import numpy as np
+import numpy.typing as npt
 
-from edokit.annotations import Annotations
-from edokit.errors import InputError
-from edokit.ids import Codes
+from edokit.errors import EDOWarning, InputError
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
 
 
-def random_select(annotations: Annotations, seed: int, epoch: int = 0) -> Codes:
-    """The class that one annotator gave each item [N], the annotator drawn uniformly.
+class Supervision(str, Enum):
+    """Whose answers a member learns from."""
 
-    Over seeds and epochs the targets of an item are distributed like its soft label.
+    RANDOM_SELECT = "random-select"
+    """One annotator's answer per item, drawn uniformly."""
+    PER_ANNOTATOR = "per-annotator"
+    """Each member learns from one annotator, the most active first."""
+    SOFT = "soft"
+    """The share of annotators per class."""
+    MAJORITY = "majority"
+    """The hard label."""
+
+
+class Draw(str, Enum):
+    """When random-select draws."""
+
+    EPOCH = "epoch"
+    """Anew at every epoch: over epochs the targets are distributed like the soft labels."""
+    ONCE = "once"
+    """Once per member."""
+
+
+class Answers(Protocol):
+    """What is needed of annotations (`edokit.annotations.Annotations`, or a `Course`)."""
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def annotators(self) -> Any: ...
+    @property
+    def item_codes(self) -> Any: ...
+    @property
+    def annotator_codes(self) -> Any: ...
+    @property
+    def label_codes(self) -> Any: ...
+    @property
+    def label_probabilities(self) -> Any: ...
+    @property
+    def soft_labels(self) -> Floats: ...
+    @property
+    def annotations_per_item(self) -> npt.NDArray[np.int64]: ...
+    def hard_labels(self) -> npt.NDArray[np.int32]: ...
+
+
+def random_select(answers: Answers, seed: int, epoch: int = 0) -> Floats:
+    """What one annotator answered about each item [N, C], the annotator drawn uniformly.
+
+    A row is one-hot where annotators chose a class, else the probabilities that the drawn one
+    gave. Over seeds and epochs its mean is the item's soft label.
     """
-    if annotations.label_codes is None:
-        raise InputError(
-            "random-select draws one annotator's class, but these annotations are probabilities",
-            "use soft targets instead",
-        )
-    order = np.argsort(annotations.item_codes, kind="stable")
-    counts = annotations.annotations_per_item
+    order = np.argsort(answers.item_codes, kind="stable")
+    counts = answers.annotations_per_item
     starts = np.cumsum(counts) - counts
     draw = np.random.default_rng([seed, epoch]).random(len(counts))
-    labels: Codes = annotations.label_codes[order[starts + (draw * counts).astype(np.int64)]]
-    return labels
+    return _rows(answers, order[starts + (draw * counts).astype(np.int64)])
+
+
+def soft(answers: Answers) -> Floats:
+    """The share of annotators per class [N, C]."""
+    return answers.soft_labels
+
+
+def majority(answers: Answers) -> Floats:
+    """The hard label of each item, one-hot [N, C]."""
+    targets: Floats = np.eye(len(answers.classes))[answers.hard_labels()]
+    return targets
+
+
+def per_annotator(answers: Answers, annotator: str) -> tuple[Positions, Floats]:
+    """The items that one annotator answered [n], and these answers [n, C].
+
+    Who answered an item twice counts half each time.
+    """
+    names = [str(name) for name in answers.annotators]
+    own = np.flatnonzero(answers.annotator_codes == names.index(annotator))
+    positions, place = np.unique(np.asarray(answers.item_codes)[own], return_inverse=True)
+    targets = np.zeros((len(positions), len(answers.classes)))
+    np.add.at(targets, place, _rows(answers, own))
+    return positions.astype(np.int64), targets / targets.sum(axis=1, keepdims=True)
+
+
+def most_active(answers: Answers, members: int) -> list[str]:
+    """The annotators that so many per-annotator members learn from, the most active first.
+
+    Equally active ones stand in the order of their first answer. More members than the annotators
+    of the least annotated item are warned about, more than annotators are refused.
+    """
+    available = len(answers.annotators)
+    if members > available:
+        raise InputError(
+            f"per-annotator members need an annotator each, but got {members} members for"
+            f" {available} annotators",
+            f"ask for {available} members at most",
+        )
+    fewest = int(answers.annotations_per_item.min())
+    if members > fewest:
+        warnings.warn(
+            f"{members} per-annotator members are more than the {fewest} annotator(s) of the least"
+            f" annotated item (the paper's K ≤ min A_i): no item was answered by all of them;"
+            f" {fewest} member(s) or random-select keep the rule",
+            EDOWarning,
+            stacklevel=2,
+        )
+    activity = np.bincount(answers.annotator_codes, minlength=available)
+    return [str(answers.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]
+
+
+def _rows(answers: Answers, which: npt.NDArray[np.intp]) -> Floats:
+    """These annotations as probabilities [n, C]."""
+    rows: Floats
+    if answers.label_codes is None:
+        rows = answers.label_probabilities[which]
+    else:
+        rows = np.eye(len(answers.classes))[answers.label_codes[which]]
+    return rows

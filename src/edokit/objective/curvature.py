@@ -21,7 +21,7 @@ from edokit.objective.problem import Problem
 from edokit.objective.settings import CE, Pool, Regularize, Settings
 
 # Numbers of P that are looked at in one go: enough for a fast product, little beside P.
-_BLOCK = 2**20
+_BLOCK = 2**19
 
 
 @dataclass(frozen=True, eq=False)

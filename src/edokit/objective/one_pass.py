@@ -20,38 +20,38 @@ Floats: TypeAlias = NDArray[Any]
 _ROW_BYTES = 2**16
 _GAPS_BYTES = 2**22
 # Blocks are added up in chunks of fixed size, so the sums do not depend on the threads.
-_BLOCKS_PER_CHUNK = 16
+_BLOCKS_PER_CHUNK = 8
 # OpenBLAS keeps a product of at most this many multiplications on the calling thread.
 _ONE_THREAD_PRODUCT = 2**18
 
 
 def block_sums(
     P: Floats, q: Floats | None, y: NDArray[Any] | None, threads: int | None = None
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Class counts [C], hits [K], distances [K, K] and log losses [K, C], in float64.
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Class counts [C], hits [K], distances [K, K], soft counts [C] and log losses [K, C].
 
-    P is [N, K, C] in float32 or float64, with rows that sum to one; q [N, C]; y [N]. Without y
-    the first three are zeros, without q the last is.
+    In float64. P is [N, K, C] in float32 or float64, with rows that sum to one; q [N, C]; y [N].
+    Without y the first three are zeros, without q the last two are.
     """
     items, members, classes = P.shape
     left, right = _pairs(members)
+    shapes = (classes,), (members,), (len(left),), (classes,), (members, classes)
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
-    block = max(1, row // P.itemsize // _columns(classes))
+    block = max(1, min(items, row // P.itemsize // _columns(classes)))
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
     def chunk(start: int, stop: int) -> list[Floats]:
-        sums = [np.zeros(shape) for shape in (classes, members, len(left), (members, classes))]
-        labels = None if y is None else _labels(y[start:stop], classes, P.dtype, sums[0], sums[1])
+        sums = [np.zeros(shape) for shape in shapes]
         work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
-            if part.stop - part.start < block:
-                work = _Workspace(P.dtype, part.stop - part.start, members, classes)
-            if labels is not None:
-                work.add_overlaps(P[s], labels[:, part], sums[1], sums[2])
+            rest = part.stop - part.start
+            fit = work if rest == block else _Workspace(P.dtype, rest, members, classes)
+            if y is not None:
+                fit.add_overlaps(P[s], y[s], *sums[:3])
             if q is not None:
-                work.add_log_losses(P[s], q[s], sums[3])
+                fit.add_log_losses(P[s], q[s], *sums[3:])
         spare.append(work)
         return sums
 
@@ -63,10 +63,12 @@ def block_sums(
     else:
         with ThreadPoolExecutor(workers) as pool:
             parts = list(pool.map(chunk, *bounds))
-    counts, hits, gaps, log_losses = (np.sum(each, axis=0) for each in zip(*parts, strict=True))
+    counts, hits, gaps, soft_counts, log_losses = (
+        np.sum(each, axis=0) for each in zip(*parts, strict=True)
+    )
     distances = np.zeros((members, members))
     distances[left, right] = distances[right, left] = gaps
-    return counts, hits, distances, log_losses
+    return counts, hits, distances, soft_counts, log_losses
 
 
 def available_cores() -> int:
@@ -95,22 +97,6 @@ def _columns(classes: int) -> int:
     return 1 if classes == 2 else classes
 
 
-def _labels(
-    y: NDArray[Any], classes: int, dtype: np.dtype[Any], counts: Floats, hits: Floats
-) -> Floats:
-    """What each class column of P must be weighed by to add up to the hits, [columns, N].
-
-    Counts the labels on the way, and adds to the hits what does not depend on P.
-    """
-    is_class = [y == c for c in range(classes)]
-    counts += [np.count_nonzero(mask) for mask in is_class]
-    if classes != 2:
-        return np.stack(is_class).astype(dtype)
-    # Label 1 adds p_1, label 0 adds p_0 = 1 − p_1.
-    hits += counts[0]
-    return (is_class[1].view(np.int8) - is_class[0].view(np.int8)).astype(dtype)[None, :]
-
-
 class _Workspace:
     """Adds the sums of blocks of one size, always in the same memory."""
 
@@ -119,16 +105,15 @@ class _Workspace:
 
         # BLAS adds up absolute values several times faster than np.abs and np.sum do.
         self.absolute_sum = sasum if dtype == np.float32 else dasum
-        self.columns = _columns(classes)
-        # Two classes: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
-        self.scale = 2.0 if classes == 2 else 1.0
-        self.compact = np.empty((items, members, self.columns), dtype)
+        columns = _columns(classes)
+        length = columns * items
+        self.compact = np.empty((items, members, columns), dtype)
         self.logs = np.empty((items, members, classes), dtype)
+        self.labels = np.empty((columns, items), dtype)
         # Members in rows, items last: a pair of members is two long rows. After the last member
-        # the first ones come again, so that "every member less the one a step before" is one
-        # subtraction, and so are several steps.
+        # the first ones come again, so that "every member less the one some steps before" is one
+        # subtraction for all members, and even for several steps.
         half = members // 2
-        length = self.columns * items
         ring = np.empty((members + half, length), dtype)
         self.rows, self.again = ring[:members], ring[members:]
         steps = max(1, _GAPS_BYTES // (members * length * dtype.itemsize))
@@ -140,23 +125,45 @@ class _Workspace:
         if members % 2 == 0:
             # Half-way round, every pair would come twice.
             self.steps.append((self.rows[half:], self.rows[:half], gaps[0, :half]))
+        self.gap_rows = [list(out.reshape(-1, length)) for _, _, out in self.steps]
 
-    def add_overlaps(self, P: Floats, labels: Floats, hits: Floats, gaps: Floats) -> None:
+    def add_overlaps(
+        self, P: Floats, y: NDArray[Any], counts: Floats, hits: Floats, gaps: Floats
+    ) -> None:
+        """Add a block's class counts [C], hits [K] and distances, pair by pair."""
+        classes, columns = len(counts), len(self.labels)
         # Two copies touch the large array once and in order; one would go through it K times.
-        np.copyto(self.compact, P[:, :, P.shape[2] - self.columns :])
-        np.copyto(self.rows.reshape(len(self.rows), *labels.shape), self.compact.transpose(1, 2, 0))
+        np.copyto(self.compact, P[:, :, classes - columns :])
+        by_member = self.rows.reshape(len(self.rows), columns, len(P))
+        np.copyto(by_member, self.compact.transpose(1, 2, 0))
         np.copyto(self.again, self.rows[: len(self.again)])
-        hits += self.rows @ labels.reshape(-1)
-        found: list[float] = []
-        for later, earlier, out in self.steps:
+        is_class = [y == c for c in range(classes)]
+        found = [np.count_nonzero(mask) for mask in is_class]
+        counts += found
+        if classes == 2:
+            # Label 1 adds p_1, label 0 adds p_0 = 1 − p_1.
+            hits += found[0]
+            np.copyto(self.labels[0], is_class[1])
+            self.labels *= 2
+            self.labels -= 1
+        else:
+            np.copyto(self.labels, is_class)
+        hits += self.rows @ self.labels.reshape(-1)
+        sums: list[float] = []
+        for (later, earlier, out), rows in zip(self.steps, self.gap_rows, strict=True):
             np.subtract(later, earlier, out=out)
-            found += [self.absolute_sum(gap) for gap in out.reshape(-1, out.shape[-1])]
-        gaps += self.scale * np.asarray(found)
+            sums += map(self.absolute_sum, rows)
+        # Two classes: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
+        gaps += np.asarray(sums) * (2.0 if classes == 2 else 1.0)
 
-    def add_log_losses(self, P: Floats, q: Floats, log_losses: Floats) -> None:
+    def add_log_losses(self, P: Floats, q: Floats, soft_counts: Floats, log_losses: Floats) -> None:
+        """Add a block's soft-label mass [C] and log losses [K, C]."""
+        q = q.astype(P.dtype, copy=False)
+        # A product with ones: np.sum is slow where the other axis is as short as the classes.
+        soft_counts += np.ones(len(q), q.dtype) @ q
         np.add(P, P.dtype.type(EPSILON), out=self.logs)
         np.log(self.logs, out=self.logs)
-        log_losses -= _class_sums(self.logs, q.astype(P.dtype, copy=False))
+        log_losses -= _class_sums(self.logs, q)
 
 
 def _class_sums(values: Floats, labels: Floats) -> Floats:

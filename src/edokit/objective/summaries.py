@@ -46,8 +46,7 @@ class Summaries:
         check_arrays(P, q, y)
         if is_numpy_array(P):
             P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
-            counts, hits, distances, log_losses = block_sums(P, q, y, threads)
-            soft_counts = q.sum(axis=0, dtype=np.float64)
+            counts, hits, distances, soft_counts, log_losses = block_sums(P, q, y, threads)
         else:
             counts, soft_counts, hits, distances, log_losses = _tensor_sums(P, q, y)
         sums = cls(P.shape[0], counts, soft_counts, hits, distances, log_losses)

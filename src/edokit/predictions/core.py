@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -12,19 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.errors import InputError, examples, one_of
-from edokit.ids import Strings, as_names, check_unique, match
-from edokit.predictions.shapes import Array, canonical
+from edokit.ids import Strings, as_names, check_positions, check_unique, match
+from edokit.predictions.check import Invalid, checked, policy_for
+from edokit.predictions.frames import names_of_frames
+from edokit.predictions.shapes import Array, Layout, canonical
 
-TOLERANCE = 1e-3
-"""How far probabilities may be from summing to one and still count as rounded."""
-_BLOCK = 65_536
-
-
-class Invalid(str, Enum):
-    """What happens to probabilities that do not sum to one."""
-
-    ERROR = "error"
-    NORMALIZE = "normalize"
+__all__ = ["Invalid", "Predictions", "checked"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +50,18 @@ class Predictions:
         """From an array or a list of arrays; names that are not given are 0, 1, 2, ….
 
         ``layout`` says what the axes are ("NKC", "KNC", "NC", "NK", "KN"); it may be left out
-        where the names given leave one possibility. ``invalid="normalize"`` divides probabilities
-        by their sum, ``logits=True`` turns logits into probabilities.
+        where the names given leave one possibility. A mapping names its members, a DataFrame what
+        its index and columns are. ``invalid="normalize"`` divides probabilities by their sum,
+        ``logits=True`` turns logits into probabilities.
         """
-        one_of("invalid", invalid, [policy.value for policy in Invalid])
+        policy = policy_for(invalid)
+        if layout is not None:
+            one_of("layout", layout, [choice.value for choice in Layout])
         if members is None and isinstance(values, Mapping):
             members = list(values)
+        known = names_of_frames(values, layout)
         names = {
-            axis: None if given is None else as_names(given)
+            axis: as_names(given) if given is not None else _known_names(known.get(axis))
             for axis, given in (("N", items), ("K", members), ("C", classes))
         }
         grouped = None if groups is None else tuple(as_names(groups))
@@ -81,7 +77,7 @@ class Predictions:
         n, k, c = array.shape
         item_names = as_names(range(n)) if names["N"] is None else names["N"]
         member_names = tuple(as_names(range(k)) if names["K"] is None else names["K"])
-        array = checked(array, item_names, member_names, Invalid(invalid))
+        array = checked(array, item_names, member_names, policy)
         return cls(
             array,
             item_names,
@@ -109,6 +105,10 @@ class Predictions:
                 )
             if what != "groups":
                 check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
+                if "" in names:
+                    raise InputError(
+                        f"names of {what} must not be empty text, but one is", "name every entry"
+                    )
         return self
 
     @property
@@ -122,7 +122,7 @@ class Predictions:
 
     def take(self, positions: npt.ArrayLike) -> Predictions:
         """The items at these positions (or where a mask is true), in this order."""
-        chosen = np.asarray(positions)
+        chosen = check_positions(positions, len(self.items))
         return replace(self, probabilities=self.probabilities[chosen], items=self.items[chosen])
 
     def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
@@ -132,22 +132,24 @@ class Predictions:
             return self
         return self.take(match(wanted, self.items, "predictions", against))
 
-    def order_classes(self, classes: Sequence[str]) -> Predictions:
+    def order_classes(self, classes: Iterable[object]) -> Predictions:
         """The same predictions with classes in the given order; both must hold the same names."""
-        if tuple(classes) == self.classes:
+        names = tuple(as_names(classes))
+        if names == self.classes:
             return self
-        if sorted(classes) != sorted(self.classes):
+        if sorted(names) != sorted(self.classes):
             raise InputError(
-                f"predictions must be about the classes {', '.join(map(repr, classes))}, but are"
-                f" about {', '.join(map(repr, self.classes))}",
+                f"predictions must be about the classes {examples(names, 20)}, but are about"
+                f" {examples(self.classes, 20)}",
                 "rename the classes, or declare them with --classes",
             )
-        order = [self.classes.index(name) for name in classes]
-        return replace(self, probabilities=self.probabilities[:, :, order], classes=tuple(classes))
+        order = [self.classes.index(name) for name in names]
+        return replace(self, probabilities=self.probabilities[:, :, order], classes=names)
 
-    def select(self, members: Iterable[str]) -> Predictions:
+    def select(self, members: Iterable[object]) -> Predictions:
         """The named members, in this order."""
-        names = list(members)
+        names = as_names(members)
+        check_unique(names, "selected members", "name each member once")
         unknown = [name for name in names if name not in self.members]
         if unknown:
             raise InputError(
@@ -177,53 +179,8 @@ class Predictions:
         return mean
 
 
-def checked(
-    array: Array, items: Strings, members: Sequence[str], policy: Invalid, where: str = ""
-) -> Array:
-    """[N, K, C] with rows that sum to one; anything that is no probability is refused."""
-    rounded = False
-    for start in range(0, len(array), _BLOCK):
-        block = array[start : start + _BLOCK]
-        total: Array = block.sum(axis=2)
-        finite: Array = np.isfinite(total)
-        if not finite.all():
-            raise _bad("finite", block, ~finite, start, items, members, where)
-        if block.min() < 0:
-            negative: Array = (block < 0).any(axis=2)
-            raise _bad("not negative", block, negative, start, items, members, where)
-        if (total == 0).any():
-            raise _bad("not all zero", block, total == 0, start, items, members, where)
-        off = np.abs(total - 1)
-        if policy is Invalid.ERROR and off.max() > TOLERANCE:
-            rule = f"summing to 1 (within {TOLERANCE:g})"
-            raise _bad(rule, block, off > TOLERANCE, start, items, members, where)
-        rounded = rounded or bool(off.max() > 1e-6)
-    if not rounded:
-        return array
-    normalized: Array = array / array.sum(axis=2, keepdims=True)
-    return normalized
-
-
-def _bad(
-    rule: str,
-    block: Array,
-    bad: npt.NDArray[np.bool_],
-    start: int,
-    items: Strings,
-    members: Sequence[str],
-    where: str,
-) -> InputError:
-    n, k = (int(i[0]) for i in np.nonzero(bad))
-    shown = ", ".join(f"{value:g}" for value in block[n, k].tolist())
-    hint = "correct the predictions"
-    if rule.startswith("summing"):
-        hint += ", or divide by the sum with invalid='normalize' (--normalize), or say that they"
-        hint += " are logits with logits=True (--logits)"
-    return InputError(
-        f"probabilities must be {rule}, but item {str(items[start + n])!r} of member"
-        f" {members[k]!r}{where} has ({shown})",
-        hint,
-    )
+def _known_names(names: Iterable[object] | None) -> Strings | None:
+    return None if names is None else as_names(names)
 
 
 def _length(names: Sequence[str] | Strings | None) -> int | None:

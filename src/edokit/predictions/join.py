@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit.errors import InputError, examples
 from edokit.files import number_column, parquet_columns, read_table
-from edokit.ids import as_names, check_unique, match
-from edokit.predictions.core import Invalid, Predictions, checked
+from edokit.ids import as_names, check_unique, class_order, match
+from edokit.predictions.check import checked, policy_for
+from edokit.predictions.core import Predictions
 from edokit.predictions.model_file import item_column, read_model_file
 from edokit.predictions.shapes import canonical
 from edokit.predictions.storage import read_predictions
@@ -33,10 +34,17 @@ def join_models(
     A table with ``item`` and ``p_<class>`` columns is one member, named like the file or by
     ``names``; an .npz, or a Parquet file with a ``member`` column, brings all its members.
     With ``positive`` (the class's name) each column of a table but ``item`` is a member, and its
-    numbers are probabilities of that class.
+    numbers are probabilities of that class. ``logits`` is about tables; stored predictions never
+    are logits.
     """
     if not files:
         raise InputError("at least one file must be joined, but got none", "name the files")
+    for what, given in (("names", names), ("groups", groups)):
+        if given and len(given) != len(files):
+            raise InputError(
+                f"{what} must be one per file ({len(files)}), but got {len(given)}",
+                "give None for a file that needs none",
+            )
     parts: list[Predictions] = []
     for position, file in enumerate(files):
         name = names[position] if names else None
@@ -45,6 +53,7 @@ def join_models(
             part = _read_part(Path(file), name, logits, invalid)
         else:
             part = _positive_columns(Path(file), negative, positive, logits, invalid)
+            part = _renamed(part, name, file)
         if group is not None:
             part = replace(part, groups=(group,) * len(part.members))
         parts.append(part)
@@ -52,25 +61,29 @@ def join_models(
 
 
 def _read_part(path: Path, name: str | None, logits: bool, invalid: str) -> Predictions:
-    if path.suffix == ".npz" or path.is_dir() or "member" in parquet_columns(path):
-        part = read_predictions(path, invalid=invalid)
-        if name is None:
-            return part
-        if len(part.members) > 1:
-            raise InputError(
-                f"a name is given to one member, but {path} holds {len(part.members)}",
-                "leave the name out",
-            )
-        return replace(part, members=(name,))
+    if path.suffix.lower() == ".npz" or path.is_dir() or "member" in parquet_columns(path):
+        return _renamed(read_predictions(path, invalid=invalid), name, path)
     model = read_model_file(path, logits=logits, invalid=invalid)
     return Predictions(
         model.probabilities[:, None, :], model.items, (name or path.stem,), model.classes
     )
 
 
+def _renamed(part: Predictions, name: str | None, path: str | Path) -> Predictions:
+    if name is None:
+        return part
+    if len(part.members) > 1:
+        raise InputError(
+            f"a name is given to one member, but {path} holds {len(part.members)}",
+            "leave the name out",
+        )
+    return replace(part, members=(name,))
+
+
 def _positive_columns(
     path: Path, negative: str | None, positive: str, logits: bool, invalid: str
 ) -> Predictions:
+    policy = policy_for(invalid)
     table = read_table(path, numbers=lambda column: column != "item")
     items = item_column(table, path)
     members = [column for column in table.column_names if column != "item"]
@@ -81,9 +94,10 @@ def _positive_columns(
         )
     values: Any = np.column_stack([number_column(table, column, str(path)) for column in members])
     array = canonical(values, "NK", logits=logits)
-    array = checked(array, items, members, Invalid(invalid), f" in {path}")
+    array = checked(array, items, members, policy, f" in {path}")
     other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-    return Predictions(array, items, tuple(members), (other, positive))
+    both = Predictions(array, items, tuple(members), (other, positive)).named()
+    return both.order_classes(class_order(both.classes))
 
 
 def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> Predictions:
@@ -96,8 +110,8 @@ def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> 
         except InputError as error:
             raise InputError(
                 f"all files must be about the classes of {files[0]}"
-                f" ({', '.join(map(repr, first.classes))}), but {file} is about"
-                f" {', '.join(map(repr, part.classes))}",
+                f" ({examples(first.classes, 20)}), but {file} is about"
+                f" {examples(part.classes, 20)}",
                 "rename its p_<class> columns",
             ) from error
     members = tuple(name for part in aligned for name in part.members)

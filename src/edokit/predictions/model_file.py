@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.errors import InputError
+from edokit.errors import InputError, counted, examples
 from edokit.files import number_column, read_table
-from edokit.ids import Strings, check_unique, class_order, encode
-from edokit.predictions.core import Invalid, checked
+from edokit.ids import Strings, check_unique, class_order, encode, row_number
+from edokit.predictions.check import checked, policy_for
 from edokit.predictions.shapes import canonical
 
 PREFIX = "p_"
@@ -30,20 +30,26 @@ class ModelFile:
 
 def read_model_file(path: str | Path, *, logits: bool = False, invalid: str = "error") -> ModelFile:
     """A CSV, TSV, Parquet or JSONL with ``item`` and one ``p_<class>`` column per class."""
+    policy = policy_for(invalid)
     table = read_table(path, numbers=lambda name: name.startswith(PREFIX))
     items = item_column(table, path)
     found = [name for name in table.column_names if name.startswith(PREFIX)]
     if len(found) < 2:
         raise InputError(
             f"{path} must have one p_<class> column per class, but its columns are"
-            f" {', '.join(map(repr, table.column_names))}",
+            f" {examples(table.column_names, 20)}",
             "name them p_0, p_1, …; for one column of positive-class probabilities per model use"
             " `edo predictions join --positive CLASS`",
         )
     classes = class_order(name.removeprefix(PREFIX) for name in found)
+    if "" in classes:
+        raise InputError(
+            f"every probability column of {path} must name its class, but one is called {PREFIX!r}",
+            "name them p_0, p_1, …",
+        )
     values = np.column_stack([number_column(table, PREFIX + name, str(path)) for name in classes])
     array = canonical(values, "NC", logits=logits)
-    array = checked(array, items, [Path(path).stem], Invalid(invalid), f" in {path}")
+    array = checked(array, items, [Path(path).stem], policy, f" in {path}")
     return ModelFile(array[:, 0], items, classes)
 
 
@@ -52,13 +58,17 @@ def item_column(table: pa.Table, path: str | Path) -> Strings:
     if "item" not in table.column_names:
         raise InputError(
             f"{path} must have a column 'item', but its columns are"
-            f" {', '.join(map(repr, table.column_names))}",
+            f" {examples(table.column_names, 20)}",
             "rename the column with the ids to item",
         )
     encoded = encode(table["item"], "item")
-    if (encoded.codes < 0).any():
-        row = int(np.flatnonzero(encoded.codes < 0)[0])
-        raise InputError(f"every row of {path} must name its item, but row {row + 1} does not")
+    gaps = np.flatnonzero(encoded.codes < 0)
+    if len(gaps):
+        raise InputError(
+            f"every row of {path} must name its item, but {row_number(int(gaps[0]))} does not"
+            f" ({counted(len(gaps), 'such row')})",
+            "fill in or drop these rows",
+        )
     items = encoded.names[encoded.codes]
     check_unique(items, f"items in {path}", "keep one row per item")
     return items

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edokit.errors import InputError, one_of
 
@@ -56,12 +57,12 @@ def canonical(
         layout = listed
     chosen = Layout(layout) if layout else _only_fit(array.shape, sizes)
     _check_fit(array.shape, chosen, sizes)
-    if array.dtype.kind != "f" or array.dtype.itemsize < 4:
-        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    array = as_floats(array)
     if chosen in (Layout.NK, Layout.KN):
         array = array.T if chosen is Layout.KN else array
-        second = 1 / (1 + np.exp(-array)) if logits else array
-        return np.stack([1 - second, second], axis=2)
+        # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
+        pair = [_sigmoid(-array), _sigmoid(array)] if logits else [1 - array, array]
+        return np.stack(pair, axis=2)
     if chosen is Layout.NC:
         array = array[:, None, :]
     elif chosen is Layout.KNC:
@@ -69,32 +70,57 @@ def canonical(
     return _softmax(array) if logits else array
 
 
+def as_floats(array: Array) -> Array:
+    """Numbers as float32 where that holds them, else as float64."""
+    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return array.astype(np.float32 if small else np.float64, copy=False)
+
+
 def _as_array(values: Any) -> tuple[Array, bool]:
     """The numbers, and whether the first axis is the members because a list was given."""
-    if isinstance(values, Mapping):
-        values = list(values.values())
-    if isinstance(values, list | tuple) and values and hasattr(values[0], "shape"):
-        parts = [np.asarray(part) for part in values]
-        shapes = sorted({part.shape for part in parts})
-        if len(shapes) > 1:
-            raise InputError(
-                "all members must have one shape [items, classes], but got"
-                f" {', '.join(map(str, shapes))}",
-                "predict the same items and classes with each member",
-            )
-        if parts[0].ndim not in (1, 2):
-            raise InputError(
-                f"each member of a list must have shape [items, classes], but got {shapes[0]}",
-                "give one array [items, classes] per member",
-            )
-        return np.stack(parts), True
-    array = np.asarray(values)
+    listed = isinstance(values, Mapping) or (
+        isinstance(values, list | tuple) and values and hasattr(values[0], "shape")
+    )
+    if not listed:
+        return _numbers(values), False
+    parts = [
+        _numbers(part) for part in (values.values() if isinstance(values, Mapping) else values)
+    ]
+    shapes = sorted({part.shape for part in parts})
+    if len(shapes) > 1:
+        raise InputError(
+            "all members must have one shape [items, classes], but got"
+            f" {', '.join(map(str, shapes))}",
+            "predict the same items and classes with each member",
+        )
+    if not parts or parts[0].ndim not in (1, 2):
+        raise InputError(
+            "each member of a list must have shape [items, classes], but got"
+            f" {shapes[0] if shapes else 'no members'}",
+            "give one array [items, classes] per member",
+        )
+    return np.stack(parts), True
+
+
+def _numbers(values: Any) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
+            # pandas' own number types come as objects, with NA for gaps.
+            array = values.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"predictions must be numbers, but: {error}",
+            "give an array of probabilities, all rows of one length",
+        ) from error
     if array.dtype.kind not in "fiub":
         raise InputError(
             f"predictions must be numbers, but got an array of type {array.dtype}",
             "give an array of probabilities, all rows of one length",
         )
-    return array, False
+    if isinstance(values, np.ma.MaskedArray):
+        array = np.where(np.ma.getmaskarray(values), np.nan, array)
+    return array
 
 
 def _only_fit(shape: tuple[int, ...], sizes: dict[str, int | None]) -> Layout:
@@ -139,7 +165,14 @@ def _check_fit(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | No
         )
 
 
+def _sigmoid(logits: Array) -> Array:
+    probabilities: Array = np.exp(-np.logaddexp(0, -logits))
+    return probabilities
+
+
 def _softmax(logits: Array) -> Array:
-    shifted = np.exp(logits - logits.max(axis=2, keepdims=True))
-    probabilities: Array = shifted / shifted.sum(axis=2, keepdims=True)
+    # An infinite logit becomes NaN, which is refused by name later.
+    with np.errstate(invalid="ignore"):
+        shifted = np.exp(logits - logits.max(axis=2, keepdims=True))
+        probabilities: Array = shifted / shifted.sum(axis=2, keepdims=True)
     return probabilities

@@ -117,8 +117,8 @@ def _solutions(path: Path, runs: Sequence[Run], problem: Problem, ranks: Ints) -
     course = [_losses(v, w, problem, settings) for v, w in zip(averaged, raw, strict=True)]
     tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
     best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
-    final = np.where(np.arange(problem.members) < best[:, None], raw[-1], 0.0)
-    final /= final.sum(axis=-1, keepdims=True)
+    kept = np.arange(problem.members) < best[:, None]
+    final = softmax(np.where(kept, theta[-1], -np.inf))
     ends = _losses(final, final, problem, settings)
     solutions = []
     for t in range(count):

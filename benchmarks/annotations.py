@@ -1,0 +1,149 @@
+"""How fast, and in how much memory, do annotations become labels?
+
+    python benchmarks/annotations.py                        # 10 million annotations
+    python benchmarks/annotations.py --annotations 1000000  # a quick look
+
+Writes one long table as CSV and as Parquet, and reads each in a process of its own: once with
+pyarrow alone, once with edokit up to soft labels, entropy, coverage and hard labels. Prints a
+Markdown table of ratios; ``benchmarks/README.md`` says how to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PER_ITEM, PEOPLE, CLASSES = 5, 100_000, 3
+MEGABYTE = 1 << 20
+
+
+def make(annotations: int, folder: Path) -> None:
+    """Five annotators per item, all different; ids and classes as text."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    items = np.repeat(np.arange(annotations // PER_ITEM), PER_ITEM)
+    place = np.tile(np.arange(PER_ITEM), annotations // PER_ITEM)
+    room = PEOPLE // PER_ITEM
+    table = pa.table(
+        {
+            "item": pa.array(items).cast(pa.string()),
+            "annotator": pa.array(place * room + rng.integers(0, room, len(items))).cast("string"),
+            "label": pa.array(rng.integers(0, CLASSES, len(items))).cast(pa.string()),
+        }
+    )
+    pyarrow.csv.write_csv(table, folder / "annotations.csv")
+    pyarrow.parquet.write_table(table, folder / "annotations.parquet")
+
+
+def read_plain(path: Path) -> dict[str, float]:
+    """pyarrow alone."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    before, start = peak(), time.perf_counter()
+    if path.suffix == ".csv":
+        table = pyarrow.csv.read_csv(path)
+    else:
+        table = pyarrow.parquet.read_table(path)
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "memory": peak() - before, "table": table.nbytes / MEGABYTE}
+
+
+def read_edokit(path: Path) -> dict[str, float]:
+    """The file, the annotations, and all that is derived from them."""
+    import warnings
+
+    from edokit.annotations import Annotations, long_table
+    from edokit.files import read_table
+
+    assert long_table
+    warnings.simplefilter("ignore")
+    before, start = peak(), time.perf_counter()
+    table = read_table(path)
+    read = time.perf_counter() - start
+    people = Annotations.from_table(table)
+    built = time.perf_counter() - start - read
+    _ = people.soft_labels, people.entropy, people.coverage, people.hard_labels()
+    seconds = time.perf_counter() - start
+    return {"read": read, "built": built, "seconds": seconds, "memory": peak() - before}
+
+
+def peak() -> float:
+    """The most memory that this process has held, in megabytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (MEGABYTE if sys.platform == "darwin" else 1024)
+
+
+def in_a_process(*words: object) -> dict[str, float]:
+    """What this file says when it is run with these words."""
+    command = [sys.executable, __file__, *map(str, words)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    result: dict[str, float] = json.loads(done.stdout or "{}")
+    return result
+
+
+def best(path: Path, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """The least of each number, plain and ours; interleaved, so that both meet one machine."""
+    runs: dict[str, list[dict[str, float]]] = {"plain": [], "edokit": []}
+    for _ in range(rounds):
+        for task, done in runs.items():
+            done.append(in_a_process("--task", task, "--path", path))
+    plain, ours = (
+        {name: min(run[name] for run in done) for name in done[0]} for done in runs.values()
+    )
+    return plain, ours
+
+
+def compare(annotations: int, rounds: int) -> None:
+    import pyarrow
+
+    print(
+        f"{annotations:,} annotations of {annotations // PER_ITEM:,} items by {PEOPLE:,} people in"
+        f" {CLASSES} classes; best of {rounds}; pyarrow {pyarrow.__version__}, Python"
+        f" {platform.python_version()}.\n"
+    )
+    print("| file | pyarrow reads | edokit reads | builds | to all labels | time | memory |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        in_a_process("--task", "make", "--path", folder, "--annotations", annotations)
+        for path in sorted(Path(folder).iterdir()):
+            plain, ours = best(path, rounds)
+            print(
+                f"| {path.suffix[1:]} | {plain['seconds']:.2f} s, {plain['table']:.0f} MB"
+                f" | {ours['read']:.2f} s | {ours['built']:.2f} s"
+                f" | {ours['seconds']:.2f} s, {ours['memory']:.0f} MB"
+                f" | ×{ours['seconds'] / plain['seconds']:.1f}"
+                f" | ×{ours['memory'] / plain['table']:.1f} |"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--annotations", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--task", choices=["make", "plain", "edokit"], help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    options: Any = parser.parse_args()
+    if options.task == "make":
+        make(options.annotations, options.path)
+    elif options.task:
+        task = read_plain if options.task == "plain" else read_edokit
+        print(json.dumps(task(options.path)))
+    else:
+        compare(options.annotations, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The transformer pools of the LeWiDi 2023 benchmark: which members, with which options.
+
+A group named ``pool.part`` belongs to the pool ``pool``, any other to the pool of its own name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from edokit.annotations import Annotations
+from edokit.datasets.lewidi import read_lewidi
+from edokit.members.pool import Group
+
+Options = dict[str, Any]
+
+MODEL = "sentence-transformers/all-mpnet-base-v2"
+SEED = 0
+# Every epoch is trained and the best one on dev (by CE) is kept.
+COMMON: Options = {
+    "model": MODEL,
+    "patience": 0,
+    "criterion": "ce",
+    "eval_batch_size": 128,
+    "max_length": 256,
+}
+HELPED: Options = {"adversarial": 1.0, "layer_decay": 0.9}
+PLAIN: Options = {"adversarial": 0.0, "layer_decay": 1.0}
+DATASETS: dict[str, Options] = {
+    "HS-Brexit": {"epochs": 14, "learning_rate": 4e-5, "batch_size": 16, **HELPED},
+    "ConvAbuse": {
+        "epochs": 6,
+        "learning_rate": 4e-5,
+        "batch_size": 16,
+        "pooling": "mean+target",
+        "speaker_tags": True,
+        **HELPED,
+    },
+    "MD-Agreement": {"epochs": 4, "learning_rate": 2.5e-5, "batch_size": 32, **HELPED},
+}
+"""What differs between the datasets; ArMIS needs an Arabic encoder."""
+
+# One annotator's items may be few: as many steps then need more epochs. At most ten annotators,
+# as many as the largest ensemble has members.
+PER_ANNOTATOR = {"HS-Brexit": (6, 14), "ConvAbuse": (8, 10), "MD-Agreement": (10, 14)}
+"""Members and epochs of the pool per-annotator."""
+
+
+def groups_of(dataset: str) -> list[Group]:
+    """All groups of a dataset."""
+    people, epochs = PER_ANNOTATOR[dataset]
+
+    def group(
+        name: str,
+        members: int,
+        *,
+        supervision: str = "random-select",
+        draw: str = "epoch",
+        **options: Any,
+    ) -> Group:
+        return Group(
+            "transformer",
+            members,
+            name,
+            supervision,
+            draw,
+            {**COMMON, **DATASETS[dataset], **options},
+        )
+
+    return [
+        # Tried first, and judged on dev, before twenty members are trained.
+        group("pilot.helped", 2),
+        group("pilot.plain", 2, **PLAIN),
+        group("pilot.slower", 2, learning_rate=DATASETS[dataset]["learning_rate"] / 2),
+        group("pilot.adversarial", 2, layer_decay=1.0, learning_rate=3e-5),
+        group("random-select", 20),
+        group("per-annotator", people, supervision="per-annotator", epochs=epochs),
+        group("soft-ce", 5, supervision="soft"),
+        group("soft-md", 5, supervision="soft", loss="md"),
+        group("mixed.annotator-heads", 3, annotator_heads=True),
+        group("mixed.once", 3, draw="once"),
+        group("mixed.majority", 3, supervision="majority"),
+        group("mixed.first-token", 3, pooling="first"),
+        group("mixed.plain-slow", 3, **PLAIN, learning_rate=1e-5),
+    ]
+
+
+def read(lewidi: Path, dataset: str) -> tuple[Annotations, bool]:
+    """The annotations of a dataset, and whether its texts are (utterance, context)."""
+    return read_lewidi(lewidi / dataset, dialogue="user-first"), dataset == "ConvAbuse"

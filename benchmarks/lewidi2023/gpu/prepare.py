@@ -1,0 +1,38 @@
+"""What a GPU machine needs to train the pools: RUNS/<dataset>/{course,plan}.json.
+
+    python benchmarks/lewidi2023/gpu/prepare.py LEWIDI_FOLDER RUNS
+
+There, in a folder that holds the weights as sentence-transformers/all-mpnet-base-v2:
+
+    python -m edokit.members RUNS/HS-Brexit --only random-select --device cuda --forget-models
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+from pools import DATASETS, SEED, groups_of, read
+
+from edokit.errors import EDOWarning
+from edokit.members.train import prepare_elsewhere
+
+
+def main() -> None:
+    """Write a plan for each dataset."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("lewidi", type=Path)
+    parser.add_argument("runs", type=Path)
+    given = parser.parse_args()
+    # Per-annotator members may be more than the least annotated item has annotators: wanted here.
+    warnings.simplefilter("ignore", EDOWarning)
+    for dataset in DATASETS:
+        annotations, pairs = read(given.lewidi, dataset)
+        out = given.runs / dataset
+        fits = prepare_elsewhere(annotations, groups_of(dataset), out=out, seed=SEED, pairs=pairs)
+        print(f"{out}: {fits} members planned")
+
+
+if __name__ == "__main__":
+    main()

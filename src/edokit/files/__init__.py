@@ -1,0 +1,27 @@
+"""Reading tables and JSON with clear errors, and writing files whole or not at all."""
+
+from edokit.files.documents import read_json, write_json
+from edokit.files.explain import not_utf8
+from edokit.files.tables import (
+    TABLE_SUFFIXES,
+    number_column,
+    parquet_columns,
+    read_table,
+    write_table,
+)
+from edokit.files.whole import cannot_read, cannot_write, check_file, whole_file
+
+__all__ = [
+    "TABLE_SUFFIXES",
+    "cannot_read",
+    "cannot_write",
+    "check_file",
+    "not_utf8",
+    "number_column",
+    "parquet_columns",
+    "read_json",
+    "read_table",
+    "whole_file",
+    "write_json",
+    "write_table",
+]

@@ -1,0 +1,240 @@
+"""Columns of names as whole numbers, so that millions of rows stay small and fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edokit.errors import EDOError, InputError, examples
+from edokit.ids.names import Strings, as_name
+
+Codes = npt.NDArray[np.int32]
+"""Positions in a list of names; -1 stands for a gap."""
+_BLOCK = 1 << 20
+
+
+def row_number(row: int) -> str:
+    """Where a row stands: rows of data are counted from 1, a header is none."""
+    return f"row {row + 1}"
+
+
+class Encoded(NamedTuple):
+    """A column of names as codes [n] into the distinct names, in order of first appearance."""
+
+    codes: Codes
+    names: Strings
+
+
+def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
+    """Codes and distinct names of an Arrow column; gaps and empty text get the code -1."""
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    try:
+        codes, values, distinct = _dictionary(column, name)
+        names = _stored_names(values, name)
+    except EDOError:
+        raise
+    # Damaged files bring values that no clock or text can show; each library says it its own way.
+    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"column {name!r} must hold text or numbers, but holds a {column.type} that can't be"
+            f" read: {error}",
+            f"give one plain value per row as {name}",
+        ) from error
+    if not distinct and not pd.Index(names, dtype=object).is_unique:
+        merged, names = pd.factorize(names)
+        codes = _through(merged, codes)
+    # Empty text and NaN can be entries of the dictionary; in a row each of them is a gap.
+    gaps = names == ""
+    if gaps.any():
+        codes = _through(np.where(gaps, -1, np.arange(len(gaps))), codes)
+    return _first_seen(codes, np.asarray(names, dtype=object))
+
+
+def recode(
+    encoded: Encoded,
+    names: Sequence[str],
+    name: str,
+    what: str,
+    where: Callable[[int], str] = row_number,
+) -> Codes:
+    """Codes into a declared list of names; a name outside it is an error.
+
+    ``where`` says in words where an entry stands.
+    """
+    table = pd.Index(np.asarray(names, dtype=object), dtype=object).get_indexer(
+        pd.Index(encoded.names, dtype=object)
+    )
+    unknown = encoded.names[table < 0]
+    if len(unknown):
+        row = int(np.flatnonzero(np.isin(encoded.codes, np.flatnonzero(table < 0)))[0])
+        value = encoded.names[encoded.codes[row]]
+        raise InputError(
+            f"every {name} must be one of the declared {what} {examples(names, 20)},"
+            f" but {where(row)} has {examples([value])}"
+            + (f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""),
+            f"declare it among the {what}, or correct the {name}",
+        )
+    return _through(table, encoded.codes)
+
+
+def column_of(
+    values: Any, name: str | None = None, where: Callable[[int], str] = row_number
+) -> pa.ChunkedArray:
+    """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.SparseDtype):
+        values = np.asarray(values)
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError(f"{values!r} is a single value")
+        column = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        which = "each column" if name is None else f"column {name!r}"
+        raise InputError(
+            f"{which} must hold one type of value, but: {_mixture(values, where) or error}",
+            "write the whole column as text or as numbers",
+        ) from error
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+
+
+def text_array(names: Iterable[str], what: str) -> pa.Array:
+    """Strings as an Arrow array."""
+    listed = list(names)
+    try:
+        array = pa.array(listed, pa.string())
+        # Beyond 2 GiB Arrow cuts text into chunks; a dictionary must be whole.
+        return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} must be valid Unicode, but {examples([error.object])} holds half a character",
+            "repair it, for example with text.encode('utf-8', 'replace').decode()",
+        ) from error
+
+
+def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bool]:
+    """Codes [n] into one array of values, and whether these surely differ as names."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), -1, dtype=np.int32), pa.array([], pa.string()), True
+    if pa.types.is_string_view(kind):
+        column, kind = column.cast(pa.large_string()), pa.large_string()
+    if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_text(kind)):
+        raise InputError(
+            f"column {name!r} must hold text or numbers, but holds {kind}",
+            f"give one plain value per row as {name}",
+        )
+    distinct = _is_text(kind) or pa.types.is_integer(kind)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    else:
+        if column.type.index_type != pa.int32():
+            # Small index types are too small once the dictionaries of all chunks are one.
+            column = column.cast(pa.dictionary(pa.int32(), kind))
+        # Arrow makes one dictionary of several, and looks into none that stands alone.
+        several = column.num_chunks > 1 and not column.chunk(0).dictionary.equals(
+            column.chunk(column.num_chunks - 1).dictionary
+        )
+        distinct = distinct and several
+    column = column.unify_dictionaries()
+    if not column.num_chunks:
+        return np.empty(0, dtype=np.int32), pa.array([], kind), True
+    codes: Codes = np.concatenate(
+        [pc.fill_null(chunk.indices, -1).to_numpy() for chunk in column.chunks]
+    )
+    values = column.chunk(0).dictionary
+    if len(codes) > _BLOCK:
+        # Arrow keeps what it needed to merge large dictionaries, unless told otherwise.
+        del column
+        pa.default_memory_pool().release_unused()
+    return codes, values, distinct
+
+
+def _stored_names(values: pa.Array, name: str) -> Strings:
+    """The distinct values as strings; gaps are empty text."""
+    if pa.types.is_integer(values.type):
+        values = values.cast(pa.string())
+    if _is_text(values.type):
+        stored: Strings = values.fill_null("").to_numpy(zero_copy_only=False)
+        return stored
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        _refuse_blurred(numbers, name)
+        listed = ["" if np.isnan(number) else as_name(number) for number in numbers]
+    else:
+        listed = ["" if value is None else as_name(value) for value in values.to_pylist()]
+    result = np.empty(len(listed), dtype=object)
+    result[:] = listed
+    return result
+
+
+def _refuse_blurred(numbers: npt.NDArray[Any], name: str) -> None:
+    """Refuse floats so large that neighbouring whole numbers can't be told apart."""
+    large = numbers[np.isfinite(numbers) & (np.abs(numbers) > 2.0 ** np.finfo(numbers.dtype).nmant)]
+    if len(large):
+        raise InputError(
+            f"column {name!r} must tell its values apart, but holds {large[0]:.0f} as a number"
+            f" that is exact to {np.finfo(numbers.dtype).precision} digits only",
+            "store the column as text or as whole numbers",
+        )
+
+
+def _first_seen(codes: Codes, names: Strings) -> Encoded:
+    """The same rows, with names numbered in order of first appearance."""
+    n, rows = len(names), len(codes)
+    first = np.full(n + 1, rows, dtype=np.int64)
+    # Written back to front, so that the first row of each name stays; gaps go to the last entry.
+    for start in reversed(range(0, rows, _BLOCK)):
+        block = codes[start : start + _BLOCK]
+        first[block[::-1]] = np.arange(start + len(block) - 1, start - 1, -1)
+    order = np.argsort(first[:n], kind="stable")
+    order = order[: int((first[:n] < rows).sum())]
+    if len(order) == n and bool((order == np.arange(n)).all()):
+        return Encoded(codes, names)
+    renumber = np.full(n, -1, dtype=np.int32)
+    renumber[order] = np.arange(len(order), dtype=np.int32)
+    return Encoded(_through(renumber, codes), names[order])
+
+
+def _through(table: npt.NDArray[Any], codes: Codes) -> Codes:
+    """The table's entry for each code; gaps stay gaps."""
+    lookup = np.append(table, -1).astype(np.int32)
+    result = np.empty(len(codes), dtype=np.int32)
+    # In blocks, since numpy widens the codes that it looks up.
+    for start in range(0, len(codes), _BLOCK):
+        result[start : start + _BLOCK] = lookup[codes[start : start + _BLOCK]]
+    return result
+
+
+def _mixture(values: Any, where: Callable[[int], str]) -> str:
+    """The first two values of different kinds, in words; empty where all are alike."""
+    first: tuple[str, int] | None = None
+    for row, value in enumerate(
+        values if isinstance(values, Sequence | np.ndarray | pd.Series) else ()
+    ):
+        if value is None or value is pd.NA or value is pd.NaT:
+            continue
+        kind = type(value).__name__
+        if isinstance(value, bool | np.bool_):
+            kind = "true or false"
+        elif isinstance(value, Number):
+            kind = "a number"
+        elif isinstance(value, str):
+            kind = "text"
+        if first is None:
+            first = kind, row
+        elif kind != first[0] and value == value:
+            return f"{where(first[1])} holds {first[0]}, {where(row)} holds {kind}"
+    return ""
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

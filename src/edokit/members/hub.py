@@ -1,0 +1,182 @@
+"""Text-classification models that people already have, from the Hugging Face hub or a folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edokit.errors import InputError
+from edokit.members.model_place import folder_or_id, loading, need_models
+from edokit.members.recipe import Floats, Text
+from edokit.members.texts import Texts
+
+if TYPE_CHECKING:
+    from edokit.predictions import Predictions
+
+BATCH = 32
+_UNNAMED = re.compile(r"label_\d+", re.IGNORECASE)
+LabelMap = dict[str, str]
+"""The class that each label of a model stands for."""
+
+
+def score_models(
+    models: Mapping[str, str],
+    texts: Texts | Sequence[Text],
+    *,
+    classes: Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    device: str | None = None,
+    step: Callable[[int, int, str], None] = lambda done, total, member: None,
+) -> tuple[Predictions, dict[str, LabelMap]]:
+    """Predictions of models (name -> hub id or folder), and how their labels were understood.
+
+    Labels are matched to ``classes`` by name; ``labels`` says otherwise (label -> class, several
+    labels may stand for one class). Labels that are only numbered stand for the classes in order.
+    Without ``classes`` they are the first model's labels.
+    """
+    from edokit.predictions import Predictions
+
+    need_models("a text-classification model")
+    if not models:
+        raise InputError("a model must be named to score texts, but none is", "name one")
+    asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+    order = None if classes is None else [str(name) for name in classes]
+    maps: dict[str, LabelMap] = {}
+    answers = []
+    for done, (name, model) in enumerate(models.items()):
+        step(done, len(models), name)
+        network, own = _load(model)
+        maps[name] = match_labels(own, order, labels or {}, model)
+        if order is None:
+            order = list(dict.fromkeys(maps[name].values()))
+        shares = _probabilities(network, model, asked.texts, device)
+        pooled = np.zeros((len(shares), len(order)))
+        for column, label in enumerate(own):
+            pooled[:, order.index(maps[name][label])] += shares[:, column]
+        answers.append(pooled)
+    step(len(models), len(models), "")
+    table = Predictions.from_arrays(
+        np.stack(answers, axis=1),
+        items=asked.items,
+        members=list(models),
+        classes=order,
+        groups=list(models),
+        layout="NKC",
+    )
+    return table, maps
+
+
+def match_labels(
+    own: Sequence[str], classes: Sequence[str] | None, given: Mapping[str, str], model: str
+) -> LabelMap:
+    """The class of each of a model's labels, or an error that shows both."""
+    strange = [label for label in given if label not in own]
+    if strange:
+        raise InputError(
+            f"a mapped label must be one of the model's ({_shown(own)}), but {model} has no"
+            f" {strange[0]!r}",
+            "check the spelling",
+        )
+    if classes is None:
+        return {label: given.get(label, label) for label in own}
+    same = {name.casefold(): name for name in classes}
+    mapped = {label: given.get(label, same.get(label.casefold(), "")) for label in own}
+    numbered = all(_UNNAMED.fullmatch(label) for label in own)
+    if not given and numbered and len(own) == len(classes):
+        mapped = dict(zip(own, classes, strict=True))
+    wrong = [label for label in own if mapped[label] not in classes]
+    if wrong:
+        raise InputError(
+            f"every label of a model must stand for one of the classes {_shown(classes)}, but"
+            f" {model} has {_shown(own)}",
+            f"say what it stands for: --label {wrong[0]}={classes[0]}",
+        )
+    silent = [name for name in classes if name not in mapped.values()]
+    if silent:
+        raise InputError(
+            f"every class must be a label of the model, but no label of {model} ({_shown(own)})"
+            f" stands for {_shown(silent)}",
+            f"map one with --label LABEL={silent[0]}",
+        )
+    return mapped
+
+
+def model_names(models: Sequence[str]) -> dict[str, str]:
+    """``NAME=MODEL`` or ``MODEL`` by name; the name defaults to the last part of the id or path."""
+    named: dict[str, str] = {}
+    for text in models:
+        name, equals, model = text.partition("=")
+        if not equals:
+            name, model = PurePath(text).name, text
+        if not name or not model or name in named:
+            raise InputError(
+                f"models must have different names, but got {text!r}"
+                + (f" beside {named[name]!r}" if name in named else ""),
+                "write NAME=MODEL",
+            )
+        named[name] = model
+    return named
+
+
+def _load(model: str) -> tuple[Any, list[str]]:
+    """The model and its labels, in the order of its outputs."""
+    from transformers import AutoModelForSequenceClassification
+
+    from edokit.members.backbone import quiet
+
+    where = folder_or_id(model)
+    with quiet(), loading(model):
+        network, report = AutoModelForSequenceClassification.from_pretrained(
+            where, output_loading_info=True
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"the model must come with a trained classifier, but {model} has no weights for"
+            f" {missing[0]}",
+            "name a fine-tuned text-classification model, or fine-tune it with `edo train --recipe"
+            " transformer`",
+        )
+    config = network.config
+    if config.num_labels < 2 or config.problem_type in (
+        "regression",
+        "multi_label_classification",
+    ):
+        raise InputError(
+            f"the model must choose one of several labels, but {model} is for"
+            f" {config.problem_type or 'regression'}",
+            "name a single-label text-classification model",
+        )
+    return network, [str(config.id2label[k]) for k in range(config.num_labels)]
+
+
+def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str | None) -> Floats:
+    import torch
+
+    from edokit.members.backbone import choose_device, load_tokenizer
+    from edokit.members.tokens import Reader, padded
+    from edokit.members.transformer_predict import on_device
+
+    chosen = choose_device(device)
+    tokenizer = load_tokenizer(model)
+    reader = Reader(tokenizer, 512)
+    tokens = reader(list(texts))
+    network = network.to(chosen).eval()
+    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+    shares = np.empty((len(tokens), network.config.num_labels))
+    for start in range(0, len(order), BATCH):
+        which = order[start : start + BATCH]
+        batch = padded([tokens[i] for i in which], tokenizer.pad_token_id, reader.max_length)
+        batch.pop("target_mask")
+        with torch.no_grad():
+            logits = network(**on_device(batch, chosen)).logits
+        shares[which] = torch.softmax(logits.float().cpu().double(), dim=-1).numpy()
+    return shares
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))

@@ -1,0 +1,130 @@
+"""What was trained, on what, how long it took and how good it is: one JSON file, written last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit.errors import InputError
+from edokit.members.collect import MEMBERS, read_card
+from edokit.members.plan import Plan
+from edokit.members.pool import Group
+from edokit.members.registry import find_recipe, known_options
+from edokit.members.unit import FORMAT, Outcome, versions
+
+if TYPE_CHECKING:
+    from edokit.predictions import Predictions
+
+NAME = "manifest.json"
+METRICS = ("f1", "ce", "md", "bs")
+
+
+def make_manifest(
+    plan: Plan,
+    groups: Sequence[Group],
+    predictions: Mapping[str, Predictions],
+    failed: Sequence[Outcome],
+    out: Path,
+    *,
+    seed: int,
+    source: str = "",
+) -> dict[str, Any]:
+    """Groups, members with their metrics, the plain mean's metrics, what failed, versions."""
+    scores = {name: _scores(plan, name, table) for name, table in predictions.items()}
+    named = next(iter(predictions.values()), None)
+    members = [
+        _member(plan, name, out, {split: table[k] for split, (table, _) in scores.items()})
+        for k, name in enumerate(named.members if named is not None else ())
+    ]
+    return {
+        "format": FORMAT,
+        "data": {
+            "source": source,
+            "digest": plan.course.digest,
+            "items": dict(Counter(plan.course.splits)),
+            "classes": list(plan.course.classes),
+            "annotators": len(plan.course.annotators),
+        },
+        "seed": seed,
+        "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
+        "groups": [
+            {
+                "name": group.name,
+                "recipe": group.recipe,
+                "members": group.members,
+                "supervision": group.supervision,
+                "draw": group.draw,
+                "options": {**known_options(find_recipe(group.recipe)), **group.options},
+            }
+            for group in groups
+        ],
+        "members": members,
+        "mean": {split: mean for split, (_, mean) in scores.items()},
+        "failed": [{"name": one.unit.path, "reason": one.reason} for one in failed],
+        "predictions": {name: f"predictions/{name}.npz" for name in predictions},
+        "seconds": round(sum(member["seconds"] for member in members), 3),
+        "versions": versions(),
+    }
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of members."""
+    from edokit.files import read_json
+
+    if not (folder / NAME).is_file():
+        raise InputError(
+            f"a folder of members must hold {NAME}, but {folder} does not",
+            "name a folder that `edo train` finished (start it again and it goes on)",
+        )
+    manifest = read_json(folder / NAME)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("members"), list):
+        raise InputError(f"{folder / NAME} must list members, but does not", "train again")
+    if manifest.get("format", 0) > FORMAT:
+        raise InputError(
+            f"{folder / NAME} must have the format {FORMAT} or older, but has {manifest['format']}",
+            "install a newer edokit",
+        )
+    return manifest
+
+
+def _scores(plan: Plan, name: str, table: Predictions) -> tuple[list[Any], Any]:
+    """Metrics of each member and of the plain mean."""
+    from edokit.metrics import evaluate
+
+    place = {item: row for row, item in enumerate(plan.course.items)}
+    rows = [place[str(item)] for item in table.items]
+    soft, hard = plan.course.soft_labels[rows], plan.course.hard[rows]
+
+    def metrics(probabilities: Any) -> dict[str, float | None]:
+        return evaluate(probabilities, soft, hard, metrics=METRICS)
+
+    members = [metrics(table.probabilities[:, k]) for k in range(len(table.members))]
+    return members, metrics(table.uniform)
+
+
+def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
+    units = [unit for unit in plan.units if unit.member == name]
+    cards = [read_card(out / MEMBERS / unit.path) or {} for unit in units]
+    first = units[0]
+    member: dict[str, Any] = {
+        "name": name,
+        "group": first.group,
+        "recipe": first.recipe,
+        "targets": {"supervision": first.supervision, "draw": first.draw},
+        "seed": first.seed if first.fold is None else [unit.seed for unit in units],
+        "items": cards[0]["items"] if first.fold is None else [card["items"] for card in cards],
+        "seconds": round(sum(card["seconds"] for card in cards), 3),
+        "metrics": scores,
+        "kept": all(card["kept"] for card in cards),
+        "versions": cards[0]["versions"],
+        "hardware": cards[0]["hardware"],
+    }
+    if first.annotator is not None:
+        member["targets"]["annotator"] = first.annotator
+    for key in ("history", "notes"):
+        listed = [card[key] for card in cards]
+        if any(listed):
+            member[key] = listed[0] if first.fold is None else listed
+    return member

@@ -1,0 +1,161 @@
+"""Members that are any scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from edokit.errors import EDOWarning, InputError, one_of
+from edokit.members.arrays_file import read_arrays, write_arrays
+from edokit.members.estimator_text import read_estimator
+from edokit.members.logistic import over_all_classes
+from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.skops_file import read_estimator_file, write_estimator
+from edokit.members.text_counts import TextCounts, TfIdf, recall
+
+_ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
+_BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
+FEATURES = ("tfidf", "texts")
+
+
+class SklearnMember(Member):
+    """A classifier given by import path and parameters, on TF-IDF features or on the texts."""
+
+    def __init__(
+        self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
+    ) -> None:
+        """``estimator`` is written ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``. It sees sparse
+        ``tfidf`` features or, where it reads texts by itself, ``texts``. Names are taken from
+        scikit-learn; ``allow`` names further packages that you trust, separated by commas."""
+        one_of("features", features, FEATURES)
+        self.n_classes = n_classes
+        self.estimator = estimator
+        self.features = features
+        self.allow = tuple(name.strip() for name in allow.split(",") if name.strip())
+        if not estimator:
+            raise InputError(
+                "the recipe 'sklearn' needs an estimator, but got none",
+                "give the option estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
+            )
+        self._fitted: Any = read_estimator(estimator, self.allow)
+        self._tfidf: TfIdf | None = None
+        self._seen = np.empty(0, dtype=np.int64)
+        self._n = 0
+        self._count: Any = recall
+
+    @classmethod
+    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts | None:
+        """Counts of all texts."""
+        return TextCounts.of(texts) if options.get("features", "tfidf") == "tfidf" else None
+
+    def fit(
+        self, lesson: Lesson, *, seed: int = 0, progress: Progress | None = None
+    ) -> SklearnMember:
+        """Learn from the targets of epoch 0; shares become weighted rows."""
+        targets = lesson.targets(0)
+        rows, classes = np.nonzero(targets)
+        weights = targets[rows, classes]
+        self._seen, self._n = np.unique(classes), len(targets)
+        self._count = lesson.shared or recall
+        self._fitted = read_estimator(self.estimator, self.allow)
+        if self.features == "tfidf":
+            self._tfidf = TfIdf.fit(self._count(lesson.texts), _BLOCK_WEIGHTS)
+        if len(self._seen) == 1:
+            warnings.warn(
+                f"all {self._n} targets name one class: this member gives every text the same"
+                " answer",
+                EDOWarning,
+                stacklevel=2,
+            )
+            return self
+        features = self._transform(lesson.texts)
+        inputs = [features[i] for i in rows] if isinstance(features, list) else features[rows]
+        more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
+        self._fitted.set_params(
+            **{
+                name: seed
+                for name, value in self._fitted.get_params().items()
+                if name.split("__")[-1] == "random_state" and value is None
+            }
+        )
+        with threadpool_limits(1):
+            try:
+                self._fitted.fit(inputs, classes, **more)
+            except (ValueError, TypeError) as error:
+                raise InputError(
+                    f"{self.estimator} must be able to learn from these features, but: {error}",
+                    "choose another estimator, or put a transformation in front of it with"
+                    " sklearn.pipeline.make_pipeline(…)",
+                ) from error
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, C]."""
+        if not len(self._seen):
+            raise InputError("a member must be fitted before it predicts", "call fit first")
+        shares = np.ones((len(texts), 1))
+        if len(self._seen) > 1:
+            shares = np.asarray(self._fitted.predict_proba(self._transform(texts)))
+        return over_all_classes(shares, self._seen, self.n_classes, self._n)
+
+    def save(self, folder: Path) -> None:
+        """Write the estimator with skops, the rest as plain arrays."""
+        arrays: dict[str, Any] = {
+            "n_classes": np.array(self.n_classes),
+            "seen": self._seen,
+            "n": np.array(self._n),
+            "estimator": np.array(self.estimator),
+            "features": np.array(self.features),
+            "allow": np.array(",".join(self.allow)),
+        }
+        if self._tfidf is not None:
+            arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
+        write_arrays(folder / _ARRAYS, **arrays)
+        if len(self._seen) > 1:
+            write_estimator(self._fitted, folder / _ESTIMATOR)
+
+    @classmethod
+    def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
+        """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
+        arrays = read_arrays(folder / _ARRAYS, ("n_classes", "seen", "n", "features", "estimator"))
+        member = cls.__new__(cls)
+        member.n_classes = int(arrays["n_classes"])
+        member.estimator = str(arrays["estimator"])
+        member.features = str(arrays["features"])
+        member.allow = ()
+        member._seen, member._n = arrays["seen"], int(arrays["n"])
+        member._count = recall
+        member._tfidf = None
+        member._fitted = None
+        if "columns" in arrays:
+            weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
+            member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
+        if len(member._seen) > 1:
+            member._fitted = read_estimator_file(folder / _ESTIMATOR, trust)
+        return member
+
+    def _transform(self, texts: Sequence[Text]) -> Any:
+        if self._tfidf is not None:
+            return self._tfidf.transform(self._count(texts))
+        return [text if isinstance(text, str) else "\n".join(text) for text in texts]
+
+    def _weight_parameter(self) -> str:
+        """How its fit calls the weights of rows."""
+        from sklearn.pipeline import Pipeline
+        from sklearn.utils.validation import has_fit_parameter
+
+        last, prefix = self._fitted, ""
+        while isinstance(last, Pipeline):
+            name, last = last.steps[-1]
+            prefix += f"{name}__"
+        if not has_fit_parameter(last, "sample_weight"):
+            raise InputError(
+                f"shares need an estimator that takes weights, but {type(last).__name__} does not",
+                "choose the supervision random-select or majority",
+            )
+        return f"{prefix}sample_weight"

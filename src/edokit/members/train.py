@@ -1,0 +1,228 @@
+"""From annotations to a folder of members, their predictions and a manifest."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit.errors import EDOError, EDOWarning, InputError
+from edokit.members import engine as engines
+from edokit.members.collect import MEMBERS, collect, unfinished
+from edokit.members.course import Course
+from edokit.members.crossfit import check_splits, fold_numbers, rows_of
+from edokit.members.manifest import NAME, make_manifest
+from edokit.members.plan import Plan, Unit, plan_units
+from edokit.members.pool import Group, check_pool
+from edokit.members.recipe import Progress, Text
+from edokit.members.registry import find_recipe, make_member, takes_device
+from edokit.members.storing import remove_unfinished
+from edokit.members.tuning import tune_pool
+from edokit.members.unit import Classroom, Outcome
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
+    from edokit.predictions import Predictions
+
+Step = Callable[[dict[str, Any]], None]
+"""Called with done, total and member, and with what a member reports of itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training gave."""
+
+    predictions: dict[str, Predictions]
+    """Predictions of all members, by split; ``fit`` are the out-of-fold ones."""
+    manifest: dict[str, Any]
+    """What was trained, and how good it is."""
+    failed: tuple[Outcome, ...]
+    """What failed, with the reason."""
+
+
+def train_members(
+    annotations: Annotations,
+    groups: Sequence[Group],
+    *,
+    out: str | Path | None = None,
+    seed: int = 0,
+    cross_fit: int | None = None,
+    pairs: bool = False,
+    tune: int | None = None,
+    jobs: int | None = None,
+    device: str | None = None,
+    engine: str = engines.LOCAL,
+    keep_models: bool = True,
+    overwrite: bool = False,
+    source: str = "",
+    step: Step = lambda event: None,
+) -> Trained:
+    """Train what ``out`` does not hold yet, and write predictions and manifest.
+
+    Members that fail do not stop the others; they are in ``failed``, and tried again the next
+    time. Without ``out`` nothing is kept but what is returned. ``tune`` is the number of trials
+    with which the options of fine-tuned groups are searched first.
+    """
+    pool = check_pool(groups)
+    course = Course.of(annotations, pairs=pairs)
+    if tune is not None:
+        kept = None if out is None else Path(out)
+        pool = tune_pool(pool, course, tune, seed=seed, out=kept, device=device, step=step)
+    plan = make_plan(course, pool, seed=seed, cross_fit=cross_fit)
+    with ExitStack() as stack:
+        if out is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            keep_models = False
+        else:
+            folder = Path(out)
+        failed = train_plan(
+            plan,
+            folder,
+            jobs=jobs,
+            device=device,
+            engine=engine,
+            keep_models=keep_models,
+            overwrite=overwrite,
+            step=step,
+        )
+        broken = list(dict.fromkeys(one.unit.member for one in failed))
+        if len(broken) == len({unit.member for unit in plan.units}):
+            raise _all_failed(failed)
+        predictions = collect(plan, folder, broken)
+        manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
+        if out is not None:
+            _write(folder, predictions, manifest)
+    return Trained(predictions, manifest, tuple(failed))
+
+
+def make_plan(
+    course: Course, groups: Sequence[Group], *, seed: int = 0, cross_fit: int | None = None
+) -> Plan:
+    """What there is to train."""
+    check_splits(course, cross_fit)
+    for group in groups:
+        # Options that a recipe refuses are refused now, not once per member.
+        make_member(group.recipe, len(course.classes), group.options)
+    folds = None if cross_fit is None else fold_numbers(course, cross_fit, seed)
+    return plan_units(groups, course, seed=seed, folds=folds)
+
+
+def train_plan(
+    plan: Plan,
+    out: Path,
+    *,
+    jobs: int | None = None,
+    device: str | None = None,
+    engine: str = engines.LOCAL,
+    keep_models: bool = True,
+    overwrite: bool = False,
+    step: Step = lambda event: None,
+) -> list[Outcome]:
+    """Train the units that ``out`` does not hold yet; returns those that failed."""
+    recipes = [find_recipe(name) for name in dict.fromkeys(unit.recipe for unit in plan.units)]
+    if device is not None and not any(map(takes_device, recipes)):
+        raise InputError(
+            f"a device is for recipes that compute with torch, but got {device!r} for a pool"
+            " without one",
+            "leave the device out",
+        )
+    if (out / MEMBERS).is_dir():
+        remove_unfinished(out / MEMBERS)
+    waiting = unfinished(plan, out, overwrite=overwrite)
+    if waiting and (out / NAME).is_file():
+        # What it describes is about to change, and it is written last.
+        (out / NAME).unlink()
+    done, total = len(plan.units) - len(waiting), len(plan.units)
+    failed: list[Outcome] = []
+    noted: set[str] = set()
+    for on_device in (False, True):
+        now = [unit for unit in waiting if find_recipe(unit.recipe).on_device == on_device]
+        if not now:
+            continue
+        shared, broken = _prepare(plan, now, device)
+        failed += broken
+        ready = [unit for unit in now if unit.group in shared]
+        devices = engines.devices_for(on_device and engine == engines.LOCAL, device)
+        for outcome in engines.run_units(
+            Classroom(plan, shared, keep_models),
+            ready,
+            out / MEMBERS,
+            engine=engine,
+            jobs=engines.how_many_jobs(jobs, on_device, devices),
+            devices=devices,
+            progress=lambda unit: _told(step, unit),
+        ):
+            if outcome.reason:
+                failed.append(outcome)
+            else:
+                done += 1
+            step({"done": done, "total": total, "member": outcome.unit.path})
+            for note in outcome.notes:
+                if note not in noted:
+                    warnings.warn(f"{outcome.unit.path}: {note}", EDOWarning, stacklevel=3)
+                noted.add(note)
+    return failed
+
+
+def _prepare(
+    plan: Plan, units: Sequence[Unit], device: str | None
+) -> tuple[dict[str, Any], list[Outcome]]:
+    """What the members of each group share; a group whose work fails takes its units with it."""
+    texts: tuple[Text, ...] = ()
+    if plan.folds is None:
+        rows = rows_of(plan.course, None, None)
+        needed = {*rows.learn, *rows.stop, *(i for some in rows.answer.values() for i in some)}
+        texts = tuple(plan.course.texts[i] for i in sorted(needed))
+    else:
+        texts = plan.course.texts
+    shared: dict[str, Any] = {}
+    failed: list[Outcome] = []
+    for name in dict.fromkeys(unit.group for unit in units):
+        own = [unit for unit in units if unit.group == name]
+        recipe = find_recipe(own[0].recipe)
+        options = dict(own[0].options) | ({"device": device} if takes_device(recipe) else {})
+        try:
+            shared[name] = recipe.prepare(texts, options)
+        except EDOError as error:
+            failed += [Outcome(unit, str(error)) for unit in own]
+    return shared, failed
+
+
+def _told(step: Step, unit: Unit) -> Progress:
+    return lambda event: step({"member": unit.path, **event})
+
+
+def _all_failed(failed: Sequence[Outcome]) -> EDOError:
+    reasons = list(dict.fromkeys(one.reason for one in failed))
+    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+    return InputError(f"at least one member must be trained, but all failed: {reasons[0]}{more}")
+
+
+def _write(folder: Path, predictions: dict[str, Predictions], manifest: dict[str, Any]) -> None:
+    from edokit.files import write_json
+    from edokit.predictions import write_predictions
+
+    for name, table in predictions.items():
+        write_predictions(table, folder / "predictions" / f"{name}.npz")
+    write_json(manifest, folder / NAME)
+
+
+def prepare_elsewhere(
+    annotations: Annotations,
+    groups: Sequence[Group],
+    *,
+    out: Path,
+    seed: int = 0,
+    cross_fit: int | None = None,
+    pairs: bool = False,
+) -> int:
+    """Write what ``python -m edokit.members`` trains on another machine; returns how many fits."""
+    course = Course.of(annotations, pairs=pairs)
+    plan = make_plan(course, check_pool(groups), seed=seed, cross_fit=cross_fit)
+    out.mkdir(parents=True, exist_ok=True)
+    plan.save(out)
+    return len(plan.units)

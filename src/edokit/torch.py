@@ -1,0 +1,153 @@
+"""EDO inside a torch model: ensemble weights as parameters, a loss on live probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from edokit.errors import InputError, MissingExtraError
+from edokit.objective import (
+    CE,
+    Loss,
+    Problem,
+    Regularize,
+    Settings,
+    effective_weights,
+    joint_loss,
+    pool,
+    preset,
+    softmax,
+)
+
+try:
+    import torch
+    from torch import nn
+except ImportError as error:
+    raise MissingExtraError(
+        f"EDOHead needs the package torch, but it can't be imported: {error}",
+        'install it with: pip install "edokit[transformers]"',
+    ) from error
+
+_COLDEST = 0.1
+
+
+class EDOHead(nn.Module):  # type: ignore[misc]
+    """Weights and size of an ensemble of K members, learned together with the members.
+
+    Members stand in the order given: size j keeps the first j. ``settings`` is a `Settings` or
+    the name of a preset. ``class_counts`` [C] are the hard labels of the whole fit data, for
+    class weights on mini-batches (else each batch is weighed by its own). While training, sizes
+    are drawn with Gumbel noise at a temperature that `set_epoch` lowers; in eval mode nothing is
+    drawn.
+    """
+
+    def __init__(
+        self,
+        n_members: int,
+        *,
+        settings: Settings | str = "default",
+        min_members: int = 1,
+        max_members: int = 10,
+        temperature: float = 0.5,
+        cooling: float = 0.05,
+        class_counts: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        most = min(max_members, n_members)
+        if not 1 <= min_members <= most:
+            raise InputError(
+                "1 <= min_members <= max_members, number of members must hold, but got"
+                f" min_members={min_members}, max_members={max_members}, {n_members} members",
+                "choose another range of sizes",
+            )
+        self.settings = preset(settings) if isinstance(settings, str) else settings
+        self.min_members = min_members
+        self.start_temperature = temperature  # T0
+        self.cooling = cooling  # γ
+        self.theta = nn.Parameter(torch.zeros(n_members, dtype=torch.float64))  # θ
+        self.size_logits = nn.Parameter(  # π
+            torch.zeros(most - min_members + 1, dtype=torch.float64)
+        )
+        counts = None if class_counts is None else torch.tensor(class_counts, dtype=torch.float64)
+        self.register_buffer("class_counts", counts, persistent=False)
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Cool the temperature down to where it is in this epoch, counted from 0."""
+        self.temperature = max(_COLDEST, self.start_temperature * math.exp(-self.cooling * epoch))
+
+    def sizes(self, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """A distribution over the sizes [M]: drawn with Gumbel ``noise`` [M], else the learned."""
+        logits = torch.log_softmax(self.size_logits, dim=0)
+        return softmax(logits if noise is None else (logits + noise) / self.temperature)
+
+    def weights(self, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """Effective weights v [K]: averaged over the learned sizes, or over sizes drawn."""
+        return effective_weights(self.theta, self.sizes(noise), self.min_members)
+
+    def loss(
+        self,
+        probabilities: torch.Tensor,
+        soft_labels: torch.Tensor,
+        hard_labels: torch.Tensor,
+        *,
+        size_noise: torch.Tensor | None = None,
+        member_noise: torch.Tensor | None = None,
+    ) -> Loss:
+        """The joint loss and its terms for probabilities [B, K, C], soft [B, C], hard labels [B].
+
+        ``total.backward()`` reaches θ, π and whatever gave the probabilities. Noise is drawn
+        while training unless it is given: ``size_noise`` [M], and ``member_noise`` [B, K] for
+        ``ce="random"``.
+        """
+        if self.training and size_noise is None:
+            size_noise = _gumbel(self.size_logits.shape, self.theta.device)
+        drawn = self.settings.ce is CE.RANDOM
+        if drawn and member_noise is None:
+            member_noise = _gumbel(probabilities.shape[:2], probabilities.device)
+        return joint_loss(
+            self.weights(size_noise),
+            self._problem(probabilities, soft_labels, hard_labels),
+            self.settings,
+            w=softmax(self.theta) if self.settings.regularize is Regularize.RAW else None,
+            noise=member_noise if drawn else None,
+            temperature=self.temperature,
+        )
+
+    def forward(self, probabilities: torch.Tensor) -> torch.Tensor:
+        """Pooled probabilities [B, C] of members' probabilities [B, K, C], with `final_weights`."""
+        weights = self.final_weights()
+        return pool(probabilities, weights.to(probabilities.dtype), str(self.settings.pool))
+
+    @property
+    def size(self) -> int:
+        """How many members are kept: the likeliest size, K*."""
+        return self.min_members + int(self.size_logits.detach().argmax())
+
+    def final_weights(self) -> torch.Tensor:
+        """Weights [K] of the ensemble: those of the first ``size`` members, the rest 0."""
+        kept = torch.zeros_like(self.size_logits)
+        kept[self.size - self.min_members] = 1.0
+        return effective_weights(self.theta, kept, self.min_members)
+
+    def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
+        kind, weighted = self.settings.pool, self.settings.class_weights
+        if not weighted or self.class_counts is None:
+            return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
+        # Weights enter through the soft labels, so that they can be those of all items.
+        counts = self.class_counts
+        if len(counts) != P.shape[2] or not bool((counts > 0).all()):
+            raise InputError(
+                "class_counts must hold a positive number for each class, but got"
+                f" {counts.tolist()} for {P.shape[2]} classes",
+                "count the hard labels of the fit data, or turn class weights off",
+            )
+        alpha = counts.sum() / (len(counts) * counts)  # α
+        problem = Problem.from_arrays(P, q * alpha.to(q.device), y, pool=kind)
+        return replace(problem, class_weights=True)
+
+
+def _gumbel(shape: Sequence[int], device: torch.device) -> torch.Tensor:
+    """Standard Gumbel noise."""
+    return -torch.empty(tuple(shape), dtype=torch.float64, device=device).exponential_().log()

@@ -1,0 +1,171 @@
+"""From annotations to counts, soft labels, hard labels, entropy and coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from annotation_cases import long_tables
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations, Ties
+from edokit.errors import EDOWarning, InputError
+
+THREE = Annotations.from_table(
+    {
+        "item": ["a", "a", "a", "b", "b", "c"],
+        "annotator": ["x", "y", "z", "x", "y", "x"],
+        "label": ["no", "no", "yes", "yes", "no", "maybe"],
+    }
+)
+"""Item a has a majority, item b is tied, item c has one annotation."""
+
+
+def test_counts_soft_labels_entropy_and_coverage_of_a_small_table() -> None:
+    assert THREE.classes == ("maybe", "no", "yes")
+    assert THREE.counts.tolist() == [[0, 2, 1], [0, 1, 1], [1, 0, 0]]
+    np.testing.assert_allclose(THREE.soft_labels, [[0, 2 / 3, 1 / 3], [0, 0.5, 0.5], [1, 0, 0]])
+    expected = [-(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3), math.log(2), 0]
+    np.testing.assert_allclose(THREE.entropy, expected)
+    np.testing.assert_allclose(THREE.coverage, [1, 2 / 3, 1 / 3])
+    assert THREE.annotations_per_item.tolist() == [3, 2, 1]
+    assert THREE.annotations_per_annotator.tolist() == [3, 2, 1]
+    assert len(THREE) == 6
+
+
+def test_agreement_has_an_entropy_of_plain_zero() -> None:
+    assert not np.signbit(THREE.entropy[2])
+
+
+@given(long_tables())
+def test_soft_labels_are_shares_and_entropy_is_bounded(table: pa.Table) -> None:
+    made = Annotations.from_table(table)
+    assert made.counts.sum() == len(made) == table.num_rows
+    np.testing.assert_array_equal(made.counts.sum(axis=1), made.annotations_per_item)
+    np.testing.assert_allclose(made.soft_labels.sum(axis=1), 1)
+    assert (made.entropy >= 0).all()
+    assert (made.entropy <= math.log(len(made.classes)) + 1e-12).all()
+    assert (made.coverage > 0).all()
+    assert (made.coverage <= 1).all()
+
+
+@given(long_tables(), st.integers(0, 3))
+def test_a_majority_is_the_most_frequent_class_whatever_the_policy(
+    table: pa.Table, seed: int
+) -> None:
+    made = Annotations.from_table(table.drop_columns(["hard_label"]))
+    top = made.counts.max(axis=1)
+    clear = (made.counts == top[:, None]).sum(axis=1) == 1
+    drawn = made.hard_labels("random", seed)
+    np.testing.assert_array_equal(made.counts[np.arange(len(top)), drawn], top)
+    np.testing.assert_array_equal(drawn[clear], made.counts.argmax(axis=1)[clear])
+
+
+def test_ties_go_to_the_first_class_and_are_counted_in_a_warning() -> None:
+    with pytest.warns(EDOWarning, match=r"1 of 3 items are tied: 'b'; .*ties='first'"):
+        labels = THREE.hard_labels()
+    assert [THREE.classes[code] for code in labels] == ["no", "no", "maybe"]
+
+
+def test_ties_can_be_an_error() -> None:
+    with pytest.raises(InputError, match=r"1 of 3 items are tied: 'b'; choose ties='first'"):
+        THREE.hard_labels("error")
+
+
+def test_random_ties_follow_the_seed_and_reach_every_tied_class() -> None:
+    n = 400
+    even = Annotations.from_matrix([["a", "b", "c"]] * n)
+    drawn = even.hard_labels(Ties.RANDOM, seed=1)
+    np.testing.assert_array_equal(drawn, even.hard_labels("random", seed=1))
+    assert not np.array_equal(drawn, even.hard_labels("random", seed=2))
+    assert np.bincount(drawn).min() > n / 3 - 60
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="ties must be one of 'first', 'error', 'random'"):
+        THREE.hard_labels("last")
+
+
+def test_published_labels_come_before_the_majority_and_settle_ties() -> None:
+    made = Annotations.from_table(
+        {
+            "item": ["a", "a", "b", "b", "c"],
+            "annotator": ["x", "y", "x", "y", "x"],
+            "label": [1, 1, 0, 1, 1],
+            "hard_label": [0, 0, 1, 1, None],
+        }
+    )
+    assert made.published is not None
+    assert made.published.tolist() == [0, 1, -1]
+    assert made.hard_labels("error").tolist() == [0, 1, 1]
+
+
+def test_a_class_that_nobody_chose_but_that_was_published_is_a_class() -> None:
+    made = Annotations.from_table(
+        {"item": [1, 2], "annotator": ["x", "x"], "label": [10, 9], "hard_label": [2, None]}
+    )
+    assert made.classes == ("2", "9", "10")
+    assert made.counts.tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert made.hard_labels().tolist() == [0, 1]
+
+
+def test_eleven_classes_stand_in_numeric_order() -> None:
+    made = Annotations.from_table(
+        {"item": range(11), "annotator": ["x"] * 11, "label": [10, 2, *range(2), *range(3, 10)]}
+    )
+    assert made.classes == tuple(map(str, range(11)))
+    assert made.hard_labels().tolist() == [10, 2, 0, 1, *range(3, 10)]
+
+
+def test_declared_classes_keep_their_order_even_if_nobody_chose_them() -> None:
+    made = Annotations.from_table(
+        {"item": [1], "annotator": ["x"], "label": ["b"]}, classes=["c", "b", "a"]
+    )
+    assert made.classes == ("c", "b", "a")
+    assert made.counts.tolist() == [[0, 1, 0]]
+
+
+def test_probabilities_of_annotations_add_up_to_soft_labels() -> None:
+    made = Annotations.from_table(
+        {
+            "item": ["a", "a", "b"],
+            "annotator": ["x", "y", "x"],
+            "p_no": [0.9, 0.5, 0.25],
+            "p_yes": [0.1, 0.5, 0.75],
+        }
+    )
+    assert made.label_codes is None
+    np.testing.assert_allclose(made.soft_labels, [[0.7, 0.3], [0.25, 0.75]])
+    np.testing.assert_allclose(made.counts, [[1.4, 0.6], [0.25, 0.75]])
+    assert made.hard_labels().tolist() == [0, 1]
+
+
+def test_probabilities_that_differ_in_the_last_bit_are_tied() -> None:
+    table = {
+        "item": ["a"] * 3,
+        "annotator": ["x", "y", "z"],
+        "p_b": [0.7, 0.2, 0.1],
+        "p_c": [0.1, 0.2, 0.7],
+        "p_d": [0.2, 0.6, 0.2],
+    }
+    made = Annotations.from_table(table)
+    assert made.counts[0, 0] != made.counts[0, 1]
+    with pytest.warns(EDOWarning, match="1 of 1 items are tied"):
+        assert made.hard_labels().tolist() == [0]
+
+
+@given(long_tables())
+def test_a_class_is_a_probability_of_one(table: pa.Table) -> None:
+    plain = Annotations.from_table(table.drop_columns(["hard_label"]))
+    sure = np.eye(len(plain.classes))[plain.label_codes]
+    if len(plain.classes) == 1:
+        return
+    data = {"item": table["item"], "annotator": table["annotator"]}
+    data |= {f"p_{name}": sure[:, k] for k, name in enumerate(plain.classes)}
+    soft = Annotations.from_table(data)
+    assert soft.classes == plain.classes
+    np.testing.assert_array_equal(soft.soft_labels, plain.soft_labels)
+    np.testing.assert_array_equal(soft.hard_labels("random"), plain.hard_labels("random"))

@@ -1,0 +1,394 @@
+"""Annotations from a long table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from annotation_cases import assert_same, known, long_tables, said
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations, Duplicates
+from edokit.errors import EDOError, InputError
+
+ROWS: dict[str, Any] = {
+    "item": [1, 1, 2],
+    "annotator": ["x", "y", "x"],
+    "label": [0, 1, 1],
+}
+
+
+def changed(**columns: Any) -> dict[str, Any]:
+    return {**ROWS, **columns}
+
+
+# --- what a table may be --------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(long_tables())
+def test_every_kind_of_table_says_the_same(table: pa.Table) -> None:
+    made = Annotations.from_table(table)
+    frame = table.to_pandas()
+    coded = pa.table({name: table[name].dictionary_encode() for name in table.column_names})
+    chunked = pa.concat_tables([coded.slice(row, 1) for row in range(len(coded))])
+    for same in (frame, frame.astype("category"), table.to_pydict(), coded, chunked):
+        assert_same(Annotations.from_table(same), made)
+    assert_same(Annotations.from_table(table.combine_chunks().to_batches()[0]), made)
+
+
+@given(long_tables())
+def test_a_table_says_what_its_rows_say(table: pa.Table) -> None:
+    made = Annotations.from_table(table)
+    rows = table.to_pylist()
+    assert said(made) == sorted((row["item"], row["annotator"], row["label"]) for row in rows)
+    assert made.items.tolist() == list(dict.fromkeys(row["item"] for row in rows))
+    assert made.annotators.tolist() == list(dict.fromkeys(row["annotator"] for row in rows))
+    beside = known(made)
+    assert beside["texts"] == {row["item"]: row["text"] for row in rows}
+    assert beside["splits"] == {row["item"]: row["split"] for row in rows}
+    assert beside["home"] == {row["annotator"]: row["home"] for row in rows}
+    assert beside["published"] == {row["item"]: row["hard_label"] or None for row in rows}
+
+
+def test_anything_that_speaks_arrow_is_a_table() -> None:
+    class Foreign:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table(ROWS).__arrow_c_stream__(requested_schema)
+
+    assert_same(Annotations.from_table(Foreign()), Annotations.from_table(ROWS))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", [None, [{"item": 1}], 7, "a.csv", np.zeros(3)])
+def test_anything_else_is_no_table(table: Any) -> None:
+    with pytest.raises(InputError, match="annotations come as an Arrow table, a DataFrame or"):
+        Annotations.from_table(table)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1, 1],
+        [0.0, 1.0, 1.0],
+        ["0", "1", "1"],
+        np.array([0, 1, 1], np.int8),
+        pd.array([0, 1, 1], dtype="Int64"),
+        pd.Categorical(["0", "1", "1"], categories=["1", "unused", "0"]),
+        pd.arrays.SparseArray([0, 1, 1]),
+    ],
+)
+def test_a_class_is_its_name_whatever_the_type_of_the_column(labels: Any) -> None:
+    made = Annotations.from_table(pd.DataFrame(changed(label=labels)))
+    assert made.classes == ("0", "1")
+    assert made.counts.tolist() == [[1, 1], [0, 1]]
+
+
+def test_whole_numbers_that_a_gap_made_decimal_are_whole_again() -> None:
+    frame = pd.DataFrame(changed(label=[0, 1, None])).dropna()
+    assert frame["label"].dtype == np.float64
+    assert Annotations.from_table(frame).classes == ("0", "1")
+
+
+def test_ids_are_strings() -> None:
+    made = Annotations.from_table(changed(item=["7", "007", "7.0"]))
+    assert made.items.tolist() == ["7", "007", "7.0"]
+    assert Annotations.from_table(changed(item=[7, 7, 8])).items.tolist() == ["7", "8"]
+    assert Annotations.from_table(changed(item=[7.0, 7.0, 8.5])).items.tolist() == ["7", "8.5"]
+
+
+def test_a_class_may_have_any_name() -> None:
+    made = Annotations.from_table(changed(label=["None", "nan", "NA"]))
+    assert made.classes == ("NA", "None", "nan")
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def test_columns_are_mapped_by_name() -> None:
+    renamed = {"id": ROWS["item"], "who": ROWS["annotator"], "answer": ROWS["label"]}
+    made = Annotations.from_table(
+        renamed, columns={"item": "id", "annotator": "who", "label": "answer"}
+    )
+    assert_same(made, Annotations.from_table(ROWS))
+
+
+def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
+    renamed = {"task": ROWS["item"], "worker": ROWS["annotator"], "label": ROWS["label"]}
+    assert_same(Annotations.from_table(renamed), Annotations.from_table(ROWS))
+    both = Annotations.from_table(changed(task=[9, 9, 9], worker=["q", "q", "q"]))
+    assert both.items.tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "words"),
+    [
+        (
+            {"item": [1], "label": [1]},
+            {},
+            "'annotator' is missing; its columns are 'item', 'label'",
+        ),
+        ({"a": [1]}, {}, "'item', 'annotator', 'label' are missing"),
+        ({"item": [1], "p_0": [1]}, {}, "columns item, annotator, but 'annotator' is missing"),
+        (ROWS, {"item": "id"}, "mapped to 'item' must be in the table, but 'id' is not"),
+        (ROWS, {"thing": "item"}, "mapped to one of item, annotator, .* but got 'thing'"),
+    ],
+)
+def test_an_unknown_column_is_refused_with_those_that_are_there(
+    table: Any, columns: dict[str, str], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        Annotations.from_table(table, columns=columns)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table([pa.array([1])] * 4, names=["item", "annotator", "label", "label"]),
+        pd.DataFrame([[1, 2, 3, 4]], columns=["item", "annotator", "label", "label"]),
+        pd.DataFrame([[1, 2, 3, 4, 5]], columns=["item", "annotator", "label", "7", 7]),
+    ],
+)
+def test_a_column_name_that_stands_twice_is_refused(table: Any) -> None:
+    with pytest.raises(InputError, match=r"column names must differ, but '.*' stands twice"):
+        Annotations.from_table(table)
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(InputError, match="all columns must have one length"):
+        Annotations.from_table(changed(item=[1]))
+
+
+def test_attributes_have_one_value_per_annotator_whatever_their_type() -> None:
+    made = Annotations.from_table(
+        pd.DataFrame(
+            changed(
+                age=[30.0, np.nan, 30.0],
+                home=["here", "there", "here"],
+                seconds=[1.5, 2.5, 3.5],
+                tags=[["a"], ["b"], ["a"]],
+            )
+        )
+    )
+    assert {name: values.tolist() for name, values in made.attributes.items()} == {
+        "age": ["30", ""],
+        "home": ["here", "there"],
+    }
+
+
+def test_named_attributes_must_be_attributes() -> None:
+    table = changed(home=["here", "there", "here"], seconds=[1, 2, 3])
+    assert list(Annotations.from_table(table, attributes=[]).attributes) == []
+    assert list(Annotations.from_table(table, attributes=["home"]).attributes) == ["home"]
+    for name, words in (
+        ("seconds", "one value per annotator, but 'seconds' varies"),
+        ("age", "must be a column of the table, but 'age' is not"),
+        ("item", "'item' says something else already"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Annotations.from_table(table, attributes=[name])
+
+
+def test_a_column_that_another_took_the_place_of_is_no_attribute() -> None:
+    table = {"id": [1, 1, 2], "item": ["u", "v", "u"], **changed()} | {"item": ["u", "v", "u"]}
+    made = Annotations.from_table(table, columns={"item": "id"})
+    assert made.attributes == {}
+    assert_same(Annotations.from_table(made.to_table()), made)
+
+
+# --- one split ------------------------------------------------------------------------------------
+
+
+@given(long_tables(), st.sampled_from(["train", "dev"]))
+def test_reading_one_split_is_reading_all_and_keeping_one(table: pa.Table, split: str) -> None:
+    made = Annotations.from_table(table)
+    if split not in made.split_names:
+        with pytest.raises(InputError, match=f"the split must be one of .* but got '{split}'"):
+            Annotations.from_table(table, split=split)
+        return
+    assert_same(Annotations.from_table(table, split=split), made.split(split))
+
+
+def test_rows_are_counted_in_the_whole_table_even_if_one_split_is_read() -> None:
+    table = changed(split=["train", "train", "dev"], label=[0, 1, 7])
+    with pytest.raises(InputError, match="row 3 has '7'"):
+        Annotations.from_table(table, classes=[0, 1], split="dev")
+    shares = {**changed(split=["train", "train", "dev"]), "p_0": [1, 1, 0.5], "p_1": [0, 0, 0]}
+    del shares["label"]
+    with pytest.raises(InputError, match=r"row 3 has \(0.5, 0\)"):
+        Annotations.from_table(shares, split="dev")
+    shares["p_1"] = ["0", "0", "half"]
+    with pytest.raises(InputError, match="row 3 has 'half'"):
+        Annotations.from_table(shares, split="dev")
+
+
+def test_other_splits_may_be_unlabelled() -> None:
+    table = changed(split=["dev", "dev", "test"], label=[0, 1, None])
+    assert Annotations.from_table(table, split="dev").items.tolist() == ["1"]
+
+
+def test_a_split_needs_a_split_column() -> None:
+    with pytest.raises(InputError, match="must have a split column, but has 'item'"):
+        Annotations.from_table(ROWS, split="dev")
+
+
+# --- bad rows -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "words"),
+    [
+        (changed(), {"classes": [0, 2]}, "declared classes '0', '2', but row 2 has '1'"),
+        (changed(label=[5, 6, 7]), {"classes": [5]}, r"row 2 has '6' \(2 such values in all\)"),
+        (changed(), {"classes": [0, 1, "1"]}, "classes must differ, but '1' stands twice"),
+        (changed(), {"classes": []}, "at least one class must be declared"),
+        (changed(), {"classes": "01"}, "names must be a list"),
+        (changed(), {"classes": [0, 1, None]}, "a name must be text or a number"),
+        (changed(label=[0, None, None]), {}, r"'label' is empty in row 2 \(2 such rows\)"),
+        (changed(item=[None, 1, 2]), {}, r"'item' is empty in row 1 \(1 such row\)"),
+        (changed(annotator=["x", "", "x"]), {}, "'annotator' is empty in row 2"),
+        (
+            changed(annotator=["x", None, "x"], label=[0, None, 1]),
+            {},
+            "every item needs an annotation, but .* for 1 item: '1'; drop these rows",
+        ),
+        (changed(label=[0, "a", 1]), {}, "'label' .* row 1 holds a number, row 2 holds text"),
+        (changed(item=[[1], [1], [2]]), {}, "column 'item' must hold text or numbers"),
+        ({"item": [], "annotator": [], "label": []}, {}, "at least one row"),
+        (changed(text=["a", "b", "c"]), {}, "one text, but item '1' has 'a' in row 1 and 'b' in"),
+        (changed(text=["a", None, "c"]), {}, "item '1' has 'a' in row 1 and none in row 2"),
+        (changed(split=["a", "b", "a"]), {}, "an item must have one split, but item '1'"),
+        (changed(hard_label=[0, 1, 1]), {}, "one hard_label, but item '1' has '0' in row 1"),
+        (
+            changed(hard_label=[1, 1, 9]),
+            {"classes": [0, 1]},
+            "every hard label must be one of the declared classes '0', '1', but item '2' has '9'",
+        ),
+        (changed(), {"duplicates": "last"}, "duplicates must be one of 'error', 'first', 'all'"),
+    ],
+)
+def test_bad_rows_are_told_in_one_line(table: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        Annotations.from_table(table, **options)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"p_0": [0.5, 0.2, 1], "p_1": [0.5, 0.9, 0]}, r"row 2 has \(0.2, 0.9\) \(1 such row\)"),
+        ({"p_0": [0.5, 1, -0.5], "p_1": [0.5, 0, 1.5]}, r"row 3 has \(-0.5, 1.5\)"),
+        ({"p_0": [np.nan, 1, 1], "p_1": [0.5, 0, 0]}, r"row 1 has \(nan, 0.5\)"),
+        ({"p_0": [np.inf, 1, 1], "p_1": [-np.inf, 0, 0]}, r"row 1 has \(inf, -inf\)"),
+        (
+            {"p_0": [1, 1, 1], "p_1": ["a", "0", "0"]},
+            "'p_1' .* must hold numbers, but row 1 has 'a'",
+        ),
+        ({"p_0": [1, 1, 1]}, "one p_<class> for each class, but are 'p_0'"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(columns: dict[str, Any], words: str) -> None:
+    table = {"item": ROWS["item"], "annotator": ROWS["annotator"], **columns}
+    with pytest.raises(InputError, match=words):
+        Annotations.from_table(table)
+
+
+def test_probability_columns_must_be_those_of_the_declared_classes() -> None:
+    table = {"item": [1], "annotator": ["x"], "p_a": [1.0], "p_b": [0.0]}
+    assert Annotations.from_table(table, classes=["b", "a"]).soft_labels.tolist() == [[0, 1]]
+    with pytest.raises(InputError, match=r"\('p_a', 'p_c'\), but are 'p_a', 'p_b'"):
+        Annotations.from_table(table, classes=["a", "c"])
+
+
+# --- the same annotator twice ---------------------------------------------------------------------
+
+TWICE = {
+    "item": ["a", "a", "b", "a"],
+    "annotator": ["x", "y", "x", "x"],
+    "label": [0, 1, 1, 1],
+}
+
+
+def test_the_same_annotator_twice_is_an_error_with_its_row() -> None:
+    with pytest.raises(InputError, match=r"'x' labels item 'a' again in row 4.*duplicates='first'"):
+        Annotations.from_table(TWICE)
+
+
+def test_the_first_of_two_answers_can_be_kept() -> None:
+    made = Annotations.from_table(TWICE, duplicates="first")
+    assert said(made) == [("a", "x", "0"), ("a", "y", "1"), ("b", "x", "1")]
+
+
+def test_all_answers_can_be_counted_and_cover_an_item_once() -> None:
+    made = Annotations.from_table(TWICE, duplicates=Duplicates.ALL)
+    assert made.counts.tolist() == [[1, 2], [0, 1]]
+    assert made.coverage.tolist() == [1, 0.5]
+    assert made.repeated.tolist() == [False, False, False, True]
+
+
+def test_the_first_probabilities_are_kept_like_the_first_class() -> None:
+    table = {**TWICE, "p_0": [1, 0.5, 0, 0], "p_1": [0, 0.5, 1, 1]}
+    del table["label"]
+    made = Annotations.from_table(table, duplicates="first")
+    np.testing.assert_allclose(made.soft_labels, [[0.75, 0.25], [0, 1]])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)), min_size=1))
+def test_first_keeps_what_a_dictionary_of_first_answers_keeps(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    first: dict[tuple[int, int], int] = {}
+    for item, person, label in rows:
+        first.setdefault((item, person), label)
+    table = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    made = Annotations.from_table(table, duplicates="first")
+    assert said(made) == sorted((str(i), str(a), str(c)) for (i, a), c in first.items())
+    every = Annotations.from_table(table, duplicates="all")
+    assert int(every.repeated.sum()) == len(rows) - len(first)
+    np.testing.assert_allclose(every.coverage, made.coverage)
+
+
+# --- anything -------------------------------------------------------------------------------------
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=2),
+    st.dates(),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    rows = draw(st.integers(0, 4))
+    names = ("item", "annotator", "label", "hard_label", "text", "split", "p_0", "p_1", "age", 3)
+    chosen = draw(st.lists(st.sampled_from(names), unique=True))
+    kinds = st.sampled_from([ANYTHING, st.integers(0, 2), st.text(max_size=1), st.floats(0, 1)])
+    columns = {
+        name: draw(st.lists(draw(kinds), min_size=rows, max_size=rows))
+        for name in dict.fromkeys([*draw(st.sampled_from([names[:3], ()])), *chosen])
+    }
+    return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
+
+
+@given(frames(), st.sampled_from(["error", "first", "all"]), st.sampled_from([None, "a", 1]))
+def test_any_frame_gives_annotations_or_one_clear_line(
+    frame: pd.DataFrame, duplicates: str, split: Any
+) -> None:
+    try:
+        made = Annotations.from_table(frame, duplicates=duplicates, split=split)
+    except EDOError as error:
+        lines = str(error).splitlines()
+    else:
+        lines = ["fine"]
+        np.testing.assert_allclose(made.soft_labels.sum(axis=1), 1)
+        again = Annotations.from_table(made.to_table(), classes=made.classes, duplicates="all")
+        assert_same(again, made)
+    assert len(lines) == 1

@@ -1,0 +1,132 @@
+"""Annotations from a wide matrix with gaps, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from annotation_cases import assert_same, said
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.annotations import Annotations
+from edokit.errors import InputError
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> list[list[str | None]]:
+    """At least one answer in each row."""
+    width = draw(st.integers(1, 4))
+    cells = st.none() | st.sampled_from(["a", "b", "10", "9", "nan"])
+    rows = st.lists(cells, min_size=width, max_size=width).filter(any)
+    return draw(st.lists(rows, min_size=1, max_size=5))
+
+
+@given(matrices())
+def test_wide_and_long_say_the_same(matrix: list[list[str | None]]) -> None:
+    wide = Annotations.from_matrix(matrix)
+    rows = [
+        (str(i), str(a), label)
+        for i, row in enumerate(matrix)
+        for a, label in enumerate(row)
+        if label is not None
+    ]
+    table = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    long = Annotations.from_table(table)
+    assert said(wide) == said(long) == sorted(rows)
+    assert wide.items.tolist() == long.items.tolist()
+    assert wide.classes == long.classes
+    np.testing.assert_array_equal(wide.soft_labels, long.soft_labels)
+
+
+@given(matrices())
+def test_long_becomes_wide_again_with_a_pivot(matrix: list[list[str | None]]) -> None:
+    wide = Annotations.from_matrix(matrix)
+    frame = wide.to_table().to_pandas().astype(str)
+    again = frame.pivot(index="item", columns="annotator", values="label")
+    again = again.reindex(wide.items.tolist()).reindex(columns=wide.annotators.tolist())
+    assert_same(Annotations.from_matrix(again), wide)
+
+
+@given(matrices())
+def test_every_way_to_write_a_gap_means_the_same(matrix: list[list[str | None]]) -> None:
+    plain = Annotations.from_matrix(matrix)
+    holes = np.array([[cell is None for cell in row] for row in matrix])
+    filled = np.array([["-" if cell is None else cell for cell in row] for row in matrix], object)
+    as_nan = filled.copy()
+    as_nan[holes] = np.nan
+    as_empty = filled.copy()
+    as_empty[holes] = ""
+    for same in (as_nan, as_empty, np.ma.array(filled, mask=holes), as_empty.astype(str)):
+        assert_same(Annotations.from_matrix(same), plain)
+    assert_same(Annotations.from_matrix(filled, missing="-"), plain)
+
+
+NUMBERS = [[0, 1, None], [1, None, None], [10, 9, 9]]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "missing"),
+    [
+        (np.array(NUMBERS, dtype=float), None),
+        (np.nan_to_num(np.array(NUMBERS, dtype=float), nan=-1).astype(int), -1),
+        (pd.DataFrame(NUMBERS, dtype="Int64"), -1),
+        (pd.DataFrame(NUMBERS), ""),
+        (pd.DataFrame(NUMBERS).astype("category"), None),
+        (NUMBERS, None),
+    ],
+)
+def test_whole_numbers_stay_whole_in_every_container(matrix: Any, missing: object) -> None:
+    made = Annotations.from_matrix(matrix, missing=missing)
+    assert made.classes == ("0", "1", "9", "10")
+    assert made.counts.tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 2, 1]]
+    assert made.annotators.tolist() == ["0", "1", "2"]
+
+
+def test_a_frame_brings_its_index_and_columns() -> None:
+    frame = pd.DataFrame([["a", None], ["b", "a"]], index=[7, "007"], columns=["x", "y"])
+    made = Annotations.from_matrix(frame)
+    assert made.items.tolist() == ["7", "007"]
+    assert made.annotators.tolist() == ["x", "y"]
+    named = Annotations.from_matrix(frame, items=["i", "j"], annotators=[1, 2])
+    assert named.items.tolist() == ["i", "j"]
+    assert named.annotators.tolist() == ["1", "2"]
+
+
+def test_an_annotator_without_answers_stays_and_covers_nothing() -> None:
+    made = Annotations.from_matrix([["a", None], ["b", None]])
+    assert made.coverage.tolist() == [1, 0]
+
+
+def test_the_callers_masked_array_is_left_alone() -> None:
+    matrix = np.ma.array(np.array([["a", "b"]], object), mask=[[False, True]])
+    Annotations.from_matrix(matrix)
+    assert matrix.data.tolist() == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "words"),
+    [
+        ([[0, 1], [None, None]], {}, "every item needs an annotation, but 1 of 2 have none: '1'"),
+        ([["", "a"], ["", ""]], {"items": ["x", "y"]}, "but 1 of 2 have none: 'y'"),
+        ([[0, None], [1, 7]], {"classes": [0, 1]}, "item '1' of annotator '1' has '7'"),
+        ([[0, "a"], [1, None]], {}, "item '0' of annotator '1' holds text"),
+        ([[0, 1], [1]], {}, "its rows differ in length"),
+        ([0, 1], {}, r"shape \[items, annotators\], but got \(2,\)"),
+        ([], {}, r"shape \[items, annotators\], but got \(0,\)"),
+        (3, {}, r"shape \[items, annotators\], but got \(\)"),
+        (np.array([[1j]]), {}, "must hold one type of value"),
+        ([[0], [1]], {"items": ["a"]}, r"item ids must be one per row \(2\), but got 1"),
+        ([[0], [1]], {"items": ["a", "a"]}, "item ids must differ, but 'a' stands twice"),
+        ([[0], [1]], {"items": [None, "a"]}, "a name must be text or a number"),
+        ([[0], [1]], {"items": ["", "a"]}, "item ids must not be empty text"),
+        ([[0], [1]], {"items": "ab"}, "names must be a list"),
+        ([[0], [1]], {"annotators": ["a", "b"]}, r"annotator ids must be one per column \(1\)"),
+        ([[0, 1]], {"annotators": [1, 1.0]}, "annotator ids must differ, but '1' stands twice"),
+    ],
+)
+def test_a_bad_matrix_is_told_in_one_line(matrix: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Annotations.from_matrix(matrix, **options)

@@ -1,0 +1,142 @@
+"""Results are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from edokit.errors import InputError
+from edokit.files import check_file, whole_file
+
+
+def test_the_file_appears_only_when_all_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "result.txt"
+    with whole_file(path) as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        assert not path.exists()
+    assert path.read_text(encoding="utf-8") == "half"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, InputError])
+def test_a_failure_leaves_nothing_and_keeps_the_old_file(
+    error: type[BaseException], tmp_path: Path
+) -> None:
+    path = tmp_path / "result.txt"
+    path.write_text("old", encoding="utf-8")
+
+    def fail() -> None:
+        with whole_file(path) as temporary:
+            temporary.write_text("half", encoding="utf-8")
+            raise error("stop")
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folders_are_made_for_a_result_and_removed_after_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "some" / "new" / "result.txt"
+    with pytest.raises(RuntimeError), whole_file(path):
+        raise RuntimeError("stop")
+    assert list(tmp_path.iterdir()) == []
+    with whole_file(path) as temporary:
+        temporary.write_text("all", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "all"
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "result.txt"
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(InputError, match=r"result.txt must be writable, but No space left"):  # noqa: SIM117
+        with whole_file(path):
+            raise full
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_without_permission_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with (
+        pytest.raises(InputError, match="must be writable, but Permission denied; choose another"),
+        whole_file(tmp_path / "new" / "result.txt"),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_inside_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="must be writable"), whole_file(tmp_path / "file" / "x"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["a\0b.txt", "x" * 400 + ".txt"])
+def test_a_name_that_no_file_can_have_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must be writable"), whole_file(tmp_path / name):
+        pass
+
+
+def test_a_long_but_possible_name_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250 + ".txt")
+    with whole_file(path) as temporary:
+        temporary.write_text("all", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "all"
+
+
+def test_a_folder_or_device_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="is a folder"), whole_file(tmp_path / "folder"):
+        pass
+    with pytest.raises(InputError, match="is no ordinary file"), whole_file(os.devnull):
+        pass
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old", encoding="utf-8")
+    link.symlink_to(target)
+    with whole_file(link) as temporary:
+        temporary.write_text("new", encoding="utf-8")
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == "new"
+
+
+def test_a_new_file_is_as_public_as_any_and_an_old_one_stays_as_private(tmp_path: Path) -> None:
+    plain, new, old = (tmp_path / name for name in ("plain", "new", "old"))
+    plain.write_text("x", encoding="utf-8")
+    old.write_text("x", encoding="utf-8")
+    old.chmod(0o600)
+    for path in (new, old):
+        with whole_file(path) as temporary:
+            temporary.write_text("y", encoding="utf-8")
+    assert stat.S_IMODE(new.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+
+
+def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    with pytest.raises(InputError, match=r"must exist, but .*gone.csv does not; check"):
+        check_file(tmp_path / "gone.csv")
+    with pytest.raises(InputError, match="must exist"):
+        check_file(empty / "inside.csv")
+    with pytest.raises(InputError, match=r"must not be empty, but .*empty.csv is"):
+        check_file(empty)
+    with pytest.raises(InputError, match="a file is needed here"):
+        check_file(tmp_path)
+    with pytest.raises(InputError, match="must be readable, but File name too long"):
+        check_file(tmp_path / ("x" * 400))
+    with pytest.raises(InputError, match="must be the name of a file"):
+        check_file("a\0b")

@@ -1,0 +1,75 @@
+"""Tables to CSV, TSV, Parquet and JSONL files."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.files import read_table, write_table
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+ROWS = st.lists(st.tuples(TEXT, TEXT, st.floats(allow_nan=False, allow_infinity=False)), min_size=1)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+@given(rows=ROWS)
+def test_any_text_and_any_number_come_back_bit_for_bit(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, rows: list[tuple[str, str, float]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    names = ("item", 'some, "text"', "p_1")
+    columns = list(zip(*rows, strict=True))
+    table = pa.table([pa.array(column) for column in columns], names=names)
+    coded = table.set_column(1, names[1], table[1].dictionary_encode())
+    for written in (table, coded):
+        write_table(written, path)
+        again = read_table(path, numbers=lambda name: name == "p_1")
+        assert tuple(again.column_names) == names
+        assert [tuple(row.values()) for row in again.to_pylist()] == rows
+
+
+def test_gaps_are_empty_in_csv_and_null_in_json_lines(tmp_path: Path) -> None:
+    table = pa.table({"item": ["a", None], "p": [math.nan, math.inf], "n": [None, 2]})
+    write_table(table, tmp_path / "t.csv")
+    write_table(table, tmp_path / "t.jsonl")
+    assert read_table(tmp_path / "t.csv")["item"].to_pylist() == ["a", ""]
+    lines = (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"item": "a", "p": None, "n": None},
+        {"item": None, "p": None, "n": 2},
+    ]
+
+
+def test_dates_become_text_in_json_lines(tmp_path: Path) -> None:
+    write_table(pa.table({"day": [datetime.date(2024, 1, 2)]}), tmp_path / "t.jsonl")
+    assert read_table(tmp_path / "t.jsonl").to_pylist() == [{"day": "2024-01-02"}]
+
+
+def test_json_lines_are_readable_in_every_script(tmp_path: Path) -> None:
+    write_table(pa.table({"text": ["مرحبا"]}), tmp_path / "t.jsonl")
+    assert "مرحبا" in (tmp_path / "t.jsonl").read_text(encoding="utf-8")
+
+
+def test_tables_of_many_batches_are_written_in_order(tmp_path: Path) -> None:
+    numbers = [str(k) for k in range(150_000)]
+    table = pa.table({"item": pa.array(numbers).dictionary_encode()})
+    write_table(table, tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv")["item"].to_pylist() == numbers
+
+
+def test_what_a_csv_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.csv must hold text or numbers.*write Parquet"):
+        write_table(pa.table({"item": [[1, 2]]}), tmp_path / "new" / "t.csv")
+    with pytest.raises(InputError, match="a table is written to a file ending in"):
+        write_table(pa.table({"item": [1]}), tmp_path / "t.xlsx")
+    with pytest.raises(InputError, match="column names must differ"):
+        write_table(pa.table([pa.array([1])] * 2, names=["a", "a"]), tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []

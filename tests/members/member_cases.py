@@ -1,0 +1,153 @@
+"""Small data and odd recipes for the tests of members."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
+
+KIND = ("tea", "garden", "sunny", "friend", "music", "bread", "river", "warm")
+RUDE = ("awful", "rubbish", "nonsense", "silly", "boring", "dull", "noisy", "late")
+
+
+def small_people(
+    n: int = 72, seed: int = 0, annotators: int = 3, splits: bool = True
+) -> Annotations:
+    """Texts of kind and rude words; the ruder, the more of the annotators object."""
+    # One test trains these recipes where pandas is not installed.
+    from edokit.annotations import Annotations
+
+    rng = np.random.default_rng(seed)
+    rows: dict[str, list[str]] = {
+        name: [] for name in ("item", "annotator", "label", "text", "split")
+    }
+    for i in range(n):
+        rude = i % 5
+        words = [*rng.choice(RUDE, rude), *rng.choice(KIND, 5 - rude), f"word{i}"]
+        text = " ".join(words[j] for j in rng.permutation(len(words)))
+        for a in range(annotators):
+            label = str(int(rng.random() < 0.1 + 0.2 * rude))
+            split = ("train", "train", "dev", "test")[i % 4]
+            values = (f"item-{i}", f"person-{a}", label, text, split)
+            for name, value in zip(rows, values, strict=True):
+                rows[name].append(value)
+    if not splits:
+        del rows["split"]
+    return Annotations.from_table(rows, classes=["0", "1"])
+
+
+class PriorMember(Member):
+    """Always answers the mean of its targets; the smallest possible recipe."""
+
+    def __init__(self, n_classes: int, *, weight: float = 1.0, note: str = "") -> None:
+        self.n_classes, self.weight, self.note = n_classes, weight, note
+        self.answer: Floats = np.zeros(n_classes)
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        if self.note:
+            with open(self.note, "a", encoding="utf-8") as stream:
+                stream.write(f"{seed}\n")
+        self.answer = lesson.targets(0).mean(axis=0)
+        if progress is not None:
+            progress({"epoch": 1, "dev_ce": 0.5})
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        return np.tile(self.answer, (len(texts), 1))
+
+    def save(self, folder: Path) -> None:
+        np.save(folder / "answer.npy", self.answer)
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        answer = np.load(folder / "answer.npy")
+        member = cls(len(answer))
+        member.answer = answer
+        return member
+
+
+class SeenMember(PriorMember):
+    """Says 1 of texts that it learned from, else 0."""
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        self.seen = set(lesson.texts)
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        known = np.array([text in self.seen for text in texts], dtype=float)
+        return np.column_stack([1 - known, known])
+
+
+class FailingMember(PriorMember):
+    """Some members of a group fail: those with an odd seed, unless a file says that all is well."""
+
+    def __init__(self, n_classes: int, *, cured: str = "") -> None:
+        super().__init__(n_classes)
+        self.cured = cured
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        if seed % 2 and not (self.cured and Path(self.cured).exists()):
+            raise RuntimeError("the dog ate\nthe weights")
+        return super().fit(lesson, seed=seed, progress=progress)
+
+
+class DyingMember(PriorMember):
+    """Members with an odd seed take their process with them."""
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        if seed % 2:
+            os._exit(1)
+        return super().fit(lesson, seed=seed, progress=progress)
+
+
+class SlowMember(PriorMember):
+    """Takes its time, and says when it begins."""
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        super().fit(lesson, seed=seed, progress=progress)
+        time.sleep(0.2)
+        return self
+
+
+class BrokenMember(PriorMember):
+    """Gives answers that are no probabilities."""
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        return np.full((len(texts), self.n_classes), np.nan)
+
+
+class EpochMember(PriorMember):
+    """Asks for targets at every epoch and for dev texts."""
+
+    resamples = True
+    stops_early = True
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        self.lesson = lesson
+        self.answer = np.mean([lesson.targets(epoch) for epoch in range(3)], axis=(0, 1))
+        return self
+
+
+class NotARecipe:
+    """Has no protocol."""
+
+
+class ForeignClassifier(BaseEstimator):
+    """A classifier from a package that is not scikit-learn."""
+
+    def fit(self, features: Any, classes: Any) -> Any:
+        self.classes_ = np.unique(classes)
+        return self
+
+    def predict_proba(self, features: Any) -> Floats:
+        return np.full((features.shape[0], len(self.classes_)), 1 / len(self.classes_))

@@ -1,0 +1,97 @@
+"""Folds are alike, near-duplicates stay together, and no fit answers what it learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from member_cases import small_people
+
+from edokit.errors import InputError
+from edokit.ids import as_names
+from edokit.members.course import Course
+from edokit.members.crossfit import FIT, check_splits, fold_numbers, rows_of
+
+COURSE = Course.of(small_people(200))
+
+
+def test_folds_part_train_and_dev_evenly() -> None:
+    folds = fold_numbers(COURSE, 5, seed=0)
+    inside = COURSE.where("train", "dev")
+    assert (folds[COURSE.where("test")] == -1).all()
+    assert np.bincount(folds[inside]).tolist() == [30] * 5
+
+
+def test_folds_are_alike_in_hard_labels() -> None:
+    folds = fold_numbers(COURSE, 5, seed=0)
+    counts = [np.bincount(COURSE.hard[folds == fold], minlength=2) for fold in range(5)]
+    assert np.ptp(counts, axis=0).max() <= 1
+
+
+def test_folds_follow_the_seed() -> None:
+    np.testing.assert_array_equal(fold_numbers(COURSE, 5, 1), fold_numbers(COURSE, 5, 1))
+    assert (fold_numbers(COURSE, 5, 1) != fold_numbers(COURSE, 5, 2)).any()
+
+
+def test_near_duplicates_share_a_fold() -> None:
+    texts = [
+        f"thing number {i // 2} was said about {'abcdefghij'[i // 2 % 10] * 9} today"
+        for i in range(40)
+    ]
+    texts = [text + ("!" if i % 2 else "") for i, text in enumerate(texts)]
+    people = replace(small_people(40), texts=as_names(texts), splits=as_names(["train"] * 40))
+    folds = fold_numbers(Course.of(people), 4, seed=0)
+    assert (folds[::2] == folds[1::2]).all()
+
+
+def test_no_fold_answers_what_it_learned_and_each_item_is_answered_once() -> None:
+    folds = fold_numbers(COURSE, 3, seed=0)
+    answered = []
+    for fold in range(3):
+        rows = rows_of(COURSE, folds, fold)
+        assert not set(rows.learn) & set(rows.answer[FIT])
+        assert set(rows.stop) <= set(rows.learn)
+        assert set(rows.answer) == {FIT, "test"}
+        answered += rows.answer[FIT].tolist()
+    assert sorted(answered) == COURSE.where("train", "dev").tolist()
+
+
+def test_without_folds_each_other_split_is_answered() -> None:
+    rows = rows_of(COURSE, None, None)
+    np.testing.assert_array_equal(rows.learn, COURSE.where("train"))
+    np.testing.assert_array_equal(rows.stop, COURSE.where("dev"))
+    assert set(rows.answer) == {"dev", "test"}
+
+
+def test_dev_may_be_called_validation() -> None:
+    splits = ["validation" if split == "dev" else split for split in COURSE.splits]
+    course = replace(COURSE, splits=tuple(splits))
+    np.testing.assert_array_equal(rows_of(course, None, None).stop, COURSE.where("dev"))
+
+
+@pytest.mark.parametrize("folds", [-1, 0, 1, 151])
+def test_a_number_of_folds_that_cannot_be_is_refused(folds: int) -> None:
+    with pytest.raises(InputError, match="between 2 and the 150 items"):
+        fold_numbers(COURSE, folds, seed=0)
+
+
+def test_folds_without_items_are_refused() -> None:
+    people = replace(
+        small_people(8), texts=as_names(["the same text"] * 8), splits=as_names(["train"] * 8)
+    )
+    with pytest.raises(InputError, match="near-duplicate texts leave 2 folds"):
+        fold_numbers(Course.of(people), 2, seed=0)
+
+
+def test_data_without_a_train_split_is_refused() -> None:
+    course = replace(COURSE, splits=("dev",) * len(COURSE))
+    with pytest.raises(InputError, match="must have items, but the data has 'dev'"):
+        check_splits(course, None)
+
+
+def test_data_with_nothing_to_predict_needs_folds() -> None:
+    course = replace(COURSE, splits=("train",) * len(COURSE))
+    with pytest.raises(InputError, match="--cross-fit 5"):
+        check_splits(course, None)
+    check_splits(course, 5)

@@ -1,0 +1,140 @@
+"""Vectors of a sentence encoder are computed once, and what is no encoder is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_transformer import tiny_model
+
+from edokit.errors import InputError, MissingExtraError
+from edokit.members import embeddings
+from edokit.members.embeddings import Encoder, embed
+from edokit.members.encoder import EncoderMember, TextVectors
+from edokit.members.recipe import Lesson
+
+TEXTS = ["lovely day", "you are late again please stop it", "nice"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_vectors_have_length_one(model: str) -> None:
+    vectors = embed(TEXTS, model)
+    assert vectors.shape == (3, 16)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+def test_the_same_texts_are_never_embedded_twice(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = embed(TEXTS, model)
+    monkeypatch.setattr(Encoder, "__call__", lambda *a: pytest.fail("embedded again"))
+    np.testing.assert_array_equal(embed(TEXTS, model), first)
+    with pytest.raises(pytest.fail.Exception):
+        embed([*TEXTS, "bus"], model)
+
+
+def test_another_model_in_the_same_place_is_another_model(model: str, tmp_path: Path) -> None:
+    import shutil
+
+    place = shutil.copytree(model, tmp_path / "model")
+    before = Encoder(str(place)).identity
+    config = place / "config.json"
+    config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    assert Encoder(str(place)).identity != before
+
+
+def test_a_damaged_or_unwritable_cache_costs_time_alone(
+    model: str, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = embed(TEXTS, model)
+    for file in own_cache.rglob("*.npy"):
+        file.write_bytes(b"cut")
+    np.testing.assert_allclose(embed(TEXTS, model), first)
+    (own_cache.parent / "file").write_text("not a folder")
+    monkeypatch.setenv("EDO_CACHE", str(own_cache.parent / "file"))
+    np.testing.assert_allclose(embed(TEXTS, model), first)
+
+
+def test_plain_transformers_give_the_same_vectors(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    theirs = Encoder(model)
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    mine = Encoder(model)
+    assert mine.identity != theirs.identity
+    np.testing.assert_allclose(mine(TEXTS, "cpu"), theirs(TEXTS, "cpu"), atol=1e-5)
+
+
+def test_the_extra_is_named_where_it_is_missing(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"edokit\[transformers\]"):
+        embed(TEXTS, model)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds neither config\.json"):
+        embed(TEXTS, str(tmp_path))
+    with pytest.raises(InputError, match="does not exist"):
+        embed(TEXTS, str(tmp_path / "nowhere"))
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        embed(TEXTS, str(tmp_path / "file"))
+
+
+def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match="must be loadable"):
+        embed(TEXTS, str(tmp_path))
+
+
+def test_a_gpu_that_is_not_there_is_refused(model: str) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(InputError, match="device 'cuda' must be there"):
+        embed(TEXTS, model, "cuda")
+
+
+def test_pairs_are_the_vectors_of_both_parts_side_by_side(model: str) -> None:
+    vectors = TextVectors.of([("nice", "bus"), ("late", "")], model)
+    features = vectors([("nice", "bus"), ("late", "")], context=0.5)
+    assert features.shape == (2, 32)
+    np.testing.assert_allclose(np.linalg.norm(features[:, 16:], axis=1), 0.5, rtol=1e-5)
+
+
+def test_single_texts_and_pairs_do_not_mix(model: str) -> None:
+    vectors = TextVectors.of([("nice", "bus"), "late"], model)
+    with pytest.raises(InputError, match="both occur"):
+        vectors([("nice", "bus"), "late"], context=0.5)
+
+
+@pytest.mark.parametrize(("option", "value"), [("strength", 0.0), ("context", -1.0)])
+def test_options_below_their_bound_are_refused(option: str, value: float) -> None:
+    with pytest.raises(InputError, match=option):
+        EncoderMember(2, **{option: value})
+
+
+def test_texts_that_were_not_prepared_are_embedded(model: str) -> None:
+    lesson = Lesson(
+        TEXTS,
+        lambda epoch: np.eye(2)[[0, 1, 0]],
+        shared=EncoderMember.prepare(TEXTS, {"model": model}),
+    )
+    member = EncoderMember(2, model=model).fit(lesson)
+    assert member.predict_proba(["thanks"]).shape == (1, 2)

@@ -1,0 +1,134 @@
+"""Models that people already have become members, their labels understood or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_transformer import tiny_model
+
+from edokit.errors import InputError
+from edokit.members.hub import match_labels, model_names, score_models
+
+TEXTS = ["lovely day", "you are late again please stop it", "rude"]
+
+
+def classifier(folder: Path, labels: list[str], **config: object) -> str:
+    """A random text-classification model with these labels."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    tiny_model(folder)
+    torch.manual_seed(len(labels))
+    settings = BertConfig.from_pretrained(folder).to_dict()
+    settings |= {"id2label": dict(enumerate(labels)), "label2id": {}, "num_labels": len(labels)}
+    BertForSequenceClassification(BertConfig(**{**settings, **config})).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def polite(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return classifier(tmp_path_factory.mktemp("polite"), ["Polite", "Rude"])
+
+
+def test_a_model_gives_what_its_pipeline_gives(polite: str) -> None:
+    from transformers import pipeline
+
+    table, maps = score_models({"mine": polite}, TEXTS, classes=["polite", "rude"])
+    assert maps == {"mine": {"Polite": "polite", "Rude": "rude"}}
+    assert table.classes == ("polite", "rude")
+    run = pipeline("text-classification", model=polite, top_k=None, device="cpu")
+    theirs = [{one["label"]: one["score"] for one in answer} for answer in run(TEXTS)]
+    expected = [[answer["Polite"], answer["Rude"]] for answer in theirs]
+    np.testing.assert_allclose(table.probabilities[:, 0], expected, atol=1e-5)
+
+
+def test_classes_are_the_models_labels_unless_declared(polite: str) -> None:
+    table, _ = score_models({"mine": polite}, TEXTS)
+    assert table.classes == ("Polite", "Rude")
+
+
+def test_the_order_of_declared_classes_holds(polite: str) -> None:
+    straight, _ = score_models({"mine": polite}, TEXTS, classes=["polite", "rude"])
+    turned, _ = score_models({"mine": polite}, TEXTS, classes=["rude", "polite"])
+    np.testing.assert_array_equal(straight.probabilities, turned.probabilities[:, :, ::-1])
+
+
+def test_several_labels_may_stand_for_one_class(tmp_path: Path) -> None:
+    three = classifier(tmp_path, ["fine", "rude", "hateful"])
+    table, maps = score_models(
+        {"three": three},
+        TEXTS,
+        classes=["polite", "rude"],
+        labels={"fine": "polite", "hateful": "rude"},
+    )
+    assert maps["three"] == {"fine": "polite", "rude": "rude", "hateful": "rude"}
+    np.testing.assert_allclose(table.probabilities.sum(axis=2), 1, atol=1e-6)
+
+
+def test_models_stand_side_by_side(tmp_path: Path, polite: str) -> None:
+    numbered = classifier(tmp_path, ["LABEL_0", "LABEL_1"])
+    table, maps = score_models({"a": polite, "b": numbered}, TEXTS, classes=["polite", "rude"])
+    assert table.members == ("a", "b")
+    assert maps["b"] == {"LABEL_0": "polite", "LABEL_1": "rude"}
+
+
+def test_pairs_are_read_as_pairs(polite: str) -> None:
+    alone, _ = score_models({"mine": polite}, ["rude"])
+    paired, _ = score_models({"mine": polite}, [("rude", "lovely day")])
+    assert (alone.probabilities != paired.probabilities).any()
+
+
+@pytest.mark.parametrize(
+    ("own", "classes", "given", "reason"),
+    [
+        (["a", "b"], ["0", "1"], {}, "classes '0', '1', but m has 'a', 'b'; say what .* a=0"),
+        (["LABEL_0", "LABEL_1", "LABEL_2"], ["0", "1"], {}, "every label of a model"),
+        (["a", "b"], ["0", "1"], {"a": "0"}, "--label b=0"),
+        (["a", "b"], ["0", "1"], {"a": "0", "b": "0"}, "no label of m .* stands for '1'"),
+        (["a", "b"], ["0", "1"], {"c": "0"}, "m has no 'c'"),
+        (["a", "b"], ["0", "1"], {"a": "2", "b": "1"}, "every label of a model"),
+    ],
+)
+def test_labels_that_do_not_fit_the_classes_are_refused(
+    own: list[str], classes: list[str], given: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        match_labels(own, classes, given, "m")
+
+
+def test_a_model_without_a_trained_classifier_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must come with a trained classifier"):
+        score_models({"bare": tiny_model(tmp_path)}, TEXTS)
+
+
+def test_a_model_for_several_labels_at_once_is_refused(tmp_path: Path) -> None:
+    model = classifier(tmp_path, ["a", "b"], problem_type="multi_label_classification")
+    with pytest.raises(InputError, match="must choose one of several labels"):
+        score_models({"many": model}, TEXTS)
+
+
+def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must be a folder or a hub id"):
+        score_models({"none": str(tmp_path)}, TEXTS)
+
+
+def test_models_are_named_after_their_last_part_or_as_told() -> None:
+    assert model_names(["org/model-a", "b=org/model-a"]) == {
+        "model-a": "org/model-a",
+        "b": "org/model-a",
+    }
+
+
+@pytest.mark.parametrize("given", [["org/a", "other/a"], ["=x"], ["x="]])
+def test_models_without_names_of_their_own_are_refused(given: list[str]) -> None:
+    with pytest.raises(InputError, match="must have different names"):
+        model_names(given)
+
+
+def test_no_model_is_refused() -> None:
+    with pytest.raises(InputError, match="none is"):
+        score_models({}, TEXTS)

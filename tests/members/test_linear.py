@@ -1,0 +1,77 @@
+"""The linear recipe learns, shares its counts and is a serious baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from member_cases import small_people
+
+from edokit.datasets import read_annotations
+from edokit.errors import InputError
+from edokit.members.course import Course
+from edokit.members.linear import LinearMember
+from edokit.members.recipe import Lesson
+from edokit.members.supervision import soft
+from edokit.metrics import ce
+
+
+def test_it_learns_who_objects() -> None:
+    course = Course.of(small_people(400))
+    train, test = course.take(course.where("train")), course.take(course.where("test"))
+    member = LinearMember(2).fit(Lesson(train.texts, lambda epoch: soft(train)))
+    constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
+    assert ce(member.predict_proba(test.texts), test.soft_labels) < ce(constant, test.soft_labels)
+
+
+def test_shared_counts_change_nothing() -> None:
+    course = Course.of(small_people())
+    lessons = [
+        Lesson(course.texts, lambda epoch: soft(course), shared=shared)
+        for shared in (None, LinearMember.prepare(course.texts, {}))
+    ]
+    alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
+    np.testing.assert_array_equal(
+        alone.predict_proba(course.texts), together.predict_proba(course.texts)
+    )
+
+
+def test_a_context_weight_of_zero_makes_context_silent() -> None:
+    course = Course.of(small_people(24))
+    pairs = [(str(text), f"reply {i}") for i, text in enumerate(course.texts)]
+    member = LinearMember(2, context=0.0).fit(Lesson(pairs, lambda epoch: soft(course)))
+    np.testing.assert_allclose(
+        member.predict_proba([("tea", "river")]), member.predict_proba([("tea", "awful")])
+    )
+
+
+@pytest.mark.parametrize("option", ["strength", "words", "context", "fewest"])
+def test_options_below_their_bound_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match=f"{option} must be at least"):
+        LinearMember(2, **{option: -1})
+
+
+def test_a_strength_of_zero_is_refused() -> None:
+    with pytest.raises(InputError, match="strength must be above 0"):
+        LinearMember(2, strength=0)
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    course = Course.of(small_people(24))
+    LinearMember(2).fit(Lesson(course.texts, lambda epoch: soft(course))).save(tmp_path)
+    file = tmp_path / "linear.npz"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(InputError, match="train the member again"):
+        LinearMember.load(tmp_path)
+
+
+@pytest.mark.lewidi
+@pytest.mark.parametrize(("dataset", "bound"), [("HS-Brexit", 0.335), ("ArMIS", 0.61)])
+def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
+    lewidi: Path, dataset: str, bound: float
+) -> None:
+    course = Course.of(read_annotations(lewidi / dataset))
+    train, test = course.take(course.where("train")), course.take(course.where("test"))
+    member = LinearMember(2).fit(Lesson(train.texts, lambda epoch: soft(train)))
+    assert ce(member.predict_proba(test.texts), test.soft_labels) < bound

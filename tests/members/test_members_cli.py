@@ -1,0 +1,160 @@
+"""`edo train` and `edo score` on files, from data to predictions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from member_cases import small_people
+from tiny_transformer import tiny_model
+from typer.testing import CliRunner
+
+from edokit.cli.score import score
+from edokit.cli.train import train
+from edokit.ensemble import EDOEnsemble, save_ensemble
+from edokit.errors import InputError
+from edokit.files import write_table
+from edokit.predictions import read_predictions
+
+app = typer.Typer()
+app.command("train")(train)
+app.command("score")(score)
+
+
+def run(*arguments: object) -> str:
+    """Standard output of a command; its error is raised."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_table(small_people().to_table(), tmp_path / "people.parquet")
+    return tmp_path / "people.parquet"
+
+
+def trained(data: Path, out: Path, *more: object) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(
+        run("train", data, "--out", out, "--jobs", 1, "--json", *more)
+    )
+    return result
+
+
+def test_training_writes_a_folder_and_prints_one_json_object(data: Path, tmp_path: Path) -> None:
+    result = trained(data, tmp_path / "m", "--members", 2)
+    assert [member["name"] for member in result["members"]] == ["linear-01", "linear-02"]
+    assert set(result["mean"]["dev"]) == {"f1", "ce", "md", "bs"}
+    assert read_predictions(tmp_path / "m" / "predictions" / "test.npz").shape == (18, 2, 2)
+    assert (tmp_path / "m" / "manifest.json").is_file()
+
+
+def test_people_see_a_table(data: Path, tmp_path: Path) -> None:
+    shown = run("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
+    assert "linear-01" in shown
+    assert "mean of all" in shown
+
+
+def test_options_and_folds_reach_the_members(data: Path, tmp_path: Path) -> None:
+    result = trained(
+        data,
+        tmp_path / "m",
+        *("--recipe", "linear:1", "--option", "strength=2", "--cross-fit", 2),
+        *("--supervision", "soft"),
+    )
+    assert result["groups"][0]["options"]["strength"] == 2.0
+    assert result["cross_fit"] == 2
+    assert result["predictions"] == {"fit": "predictions/fit.npz", "test": "predictions/test.npz"}
+
+
+def test_a_failed_member_is_an_error_after_all_is_saved(data: Path, tmp_path: Path) -> None:
+    command = ("train", data, "--out", tmp_path, "--recipe", "member_cases:FailingMember:6")
+    done = CliRunner().invoke(app, [*map(str, command), "--jobs", "1", "--json"])
+    assert isinstance(done.exception, InputError)
+    assert "the dog ate the weights" in str(done.exception)
+    result = json.loads(done.stdout)
+    assert len(result["members"]) + len(result["failed"]) == 6
+    assert len(read_predictions(tmp_path / "predictions" / "dev.npz").members) < 6
+
+
+def test_a_training_can_be_prepared_for_elsewhere(data: Path, tmp_path: Path) -> None:
+    result = trained(data, tmp_path / "m", "--members", 3, "--prepare")
+    assert result == {"out": str(tmp_path / "m"), "planned": 3}
+    assert {file.name for file in (tmp_path / "m").iterdir()} == {"course.json", "plan.json"}
+
+
+def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
+    trained(data, tmp_path / "m", "--members", 3)
+    (tmp_path / "new.csv").write_text("item,text\na,warm tea\nb,awful noisy nonsense\n")
+    result = json.loads(
+        run(
+            *("score", "--members", tmp_path / "m", "--only", "linear-02,linear-03"),
+            *("--texts", tmp_path / "new.csv", "--out", tmp_path / "p.npz", "--json"),
+        )
+    )
+    assert result["members"] == ["linear-02", "linear-03"]
+    kept = read_predictions(tmp_path / "p.npz")
+    assert list(kept.items) == ["a", "b"]
+    assert (kept.probabilities[1, :, 1] > kept.probabilities[0, :, 1]).all()
+
+
+def test_only_the_members_of_an_ensemble_score(data: Path, tmp_path: Path) -> None:
+    trained(data, tmp_path / "m", "--members", 3)
+    dev = read_predictions(tmp_path / "m" / "predictions" / "dev.npz")
+    chosen = dev.select(["linear-03", "linear-01"])
+    ensemble = EDOEnsemble(solver="exact").fit(chosen, small_people().split("dev"))
+    save_ensemble(ensemble, tmp_path / "e")
+    (tmp_path / "new.txt").write_text("warm tea\n")
+    result = json.loads(
+        run(
+            *("score", "--members", tmp_path / "m", "--ensemble", tmp_path / "e", "--json"),
+            *("--texts", tmp_path / "new.txt", "--out", tmp_path / "p.npz"),
+        )
+    )
+    assert set(result["members"]) == {"linear-01", "linear-03"}
+
+
+def test_models_score_texts_and_show_their_labels(tmp_path: Path) -> None:
+    from test_hub import classifier
+
+    model = classifier(tmp_path / "model", ["LABEL_0", "LABEL_1"])
+    (tmp_path / "new.txt").write_text("lovely day\nrude\n")
+    shown = run(
+        *("score", "--model", f"mine={model}", "--texts", tmp_path / "new.txt"),
+        *("--classes", "no,yes", "--out", tmp_path / "p.parquet"),
+    )
+    assert "mine: LABEL_0 → no, LABEL_1 → yes" in shown
+    assert read_predictions(tmp_path / "p.parquet").classes == ("no", "yes")
+
+
+def test_who_judges_must_be_said_once(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither is given"):
+        run("score", "--texts", data, "--out", tmp_path / "p.npz")
+    with pytest.raises(InputError, match="both are given"):
+        run("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
+
+
+def test_options_of_a_transformer_are_searched_once(data: Path, tmp_path: Path) -> None:
+    model = tiny_model(tmp_path / "model")
+    command = (
+        *("--recipe", "transformer:1", "--tune", 2, "--option", f"model={model}"),
+        *("--option", "epochs=1", "--option", "max_length=24"),
+    )
+    first = trained(data, tmp_path / "m", *command)
+    kept = json.loads((tmp_path / "m" / "tuning.json").read_text())
+    (found,) = kept.values()
+    assert len(found["trials"]) == 2
+    assert first["groups"][0]["options"].items() >= found["best"].items()
+    before = (tmp_path / "m" / "tuning.json").stat().st_mtime_ns
+    again = trained(data, tmp_path / "m", *command)
+    assert again == first
+    assert (tmp_path / "m" / "tuning.json").stat().st_mtime_ns == before
+
+
+def test_there_is_nothing_to_search_without_a_transformer(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="tuning is for the recipe 'transformer'"):
+        trained(data, tmp_path / "m", "--tune", 2)

@@ -1,0 +1,91 @@
+"""Recipes are found by name, and their options are checked before anything is trained."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from edokit.errors import InputError
+from edokit.members.recipe import Member
+from edokit.members.registry import (
+    RECIPES,
+    checked_options,
+    find_recipe,
+    known_options,
+    make_member,
+    takes_device,
+)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_is_found(name: str) -> None:
+    assert Member in find_recipe(name).__mro__
+
+
+def test_a_recipe_of_ones_own_is_named_by_its_place() -> None:
+    assert find_recipe("member_cases:PriorMember").__name__ == "PriorMember"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("lineal", "must be one of 'linear', 'encoder', 'sklearn', 'transformer'"),
+        ("no_such_module:Member", "no_such_module"),
+        ("member_cases:Nobody", "Nobody"),
+        ("member_cases:NotARecipe", "as its base"),
+        ("member_cases:KIND", "as its base"),
+    ],
+)
+def test_anything_else_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        find_recipe(name)
+
+
+def test_options_are_understood_as_text_and_as_values() -> None:
+    same = {"strength": 3.0, "fewest": 4}
+    assert checked_options("linear", {"strength": "3", "fewest": "4"}) == same
+    assert checked_options("linear", {"strength": 3, "fewest": 4}) == same
+
+
+def test_truth_and_nothing_are_understood() -> None:
+    given = {"speaker_tags": "true", "annotator_heads": "False", "weight_decay": "none"}
+    wanted = {"speaker_tags": True, "annotator_heads": False, "weight_decay": None}
+    assert checked_options("transformer", given) == wanted
+    assert checked_options("transformer", {"weight_decay": "0.01"}) == {"weight_decay": 0.01}
+
+
+def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None:
+    assert checked_options("encoder", {"model": "7"}) == {"model": "7"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"strenght": 1}, "has the options strength, words, context, fewest, but got 'strenght'"),
+        ({"strength": "much"}, "strength must be a number, but got 'much'"),
+        ({"fewest": 2.5}, "fewest must be a whole number"),
+        ({"fewest": True}, "fewest must be a whole number"),
+        ({"device": "cpu"}, "but got 'device'"),
+        ({"n_classes": 3}, "but got 'n_classes'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, object], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        checked_options("linear", options)
+
+
+def test_the_device_reaches_recipes_that_compute_with_torch() -> None:
+    assert takes_device(find_recipe("transformer"))
+    assert takes_device(find_recipe("encoder"))
+    assert not takes_device(find_recipe("linear"))
+    assert make_member("encoder", 2, {}, "cpu").device == "cpu"  # type: ignore[attr-defined]
+    assert "device" not in known_options(find_recipe("encoder"))
+
+
+def test_importing_the_room_loads_nothing_heavy() -> None:
+    heavy = ("sklearn", "torch", "transformers", "pandas", "pyarrow", "skops", "joblib", "scipy")
+    code = f"import edokit.members, sys; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,108 @@
+"""Any scikit-learn classifier can be a member, and is kept without pickle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from member_cases import small_people
+
+from edokit.errors import InputError
+from edokit.members.course import Course
+from edokit.members.recipe import Lesson
+from edokit.members.sklearn_recipe import SklearnMember
+from edokit.members.skops_file import read_estimator_file
+from edokit.members.supervision import majority, soft
+
+COURSE = Course.of(small_people(48))
+HARD = Lesson(COURSE.texts, lambda epoch: majority(COURSE))
+SOFT = Lesson(COURSE.texts, lambda epoch: soft(COURSE))
+SVD = "sklearn.decomposition.TruncatedSVD(n_components=5)"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        "sklearn.naive_bayes.MultinomialNB()",
+        "sklearn.linear_model.LogisticRegression(C=3.0)",
+        "sklearn.linear_model.SGDClassifier(loss='log_loss')",
+        "sklearn.ensemble.RandomForestClassifier(n_estimators=5)",
+        "sklearn.ensemble.ExtraTreesClassifier(n_estimators=5)",
+        "sklearn.neighbors.KNeighborsClassifier()",
+        "sklearn.calibration.CalibratedClassifierCV(sklearn.svm.LinearSVC())",
+        f"sklearn.pipeline.make_pipeline({SVD}, sklearn.naive_bayes.GaussianNB())",
+        f"sklearn.pipeline.make_pipeline({SVD},"
+        " sklearn.ensemble.HistGradientBoostingClassifier(max_iter=3))",
+        f"sklearn.pipeline.make_pipeline({SVD},"
+        " sklearn.ensemble.GradientBoostingClassifier(n_estimators=3))",
+        f"sklearn.pipeline.make_pipeline({SVD}, sklearn.neural_network.MLPClassifier([4], "
+        "max_iter=2000, tol=0.01))",
+    ],
+)
+def test_a_classifier_comes_back_as_it_was(estimator: str, tmp_path: Path) -> None:
+    member = SklearnMember(2, estimator=estimator).fit(HARD, seed=3)
+    member.save(tmp_path)
+    again = SklearnMember.load(tmp_path)
+    np.testing.assert_allclose(
+        again.predict_proba(COURSE.texts), member.predict_proba(COURSE.texts)
+    )
+
+
+def test_an_estimator_may_read_texts_by_itself() -> None:
+    estimator = (
+        "sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.CountVectorizer(),"
+        " sklearn.naive_bayes.MultinomialNB())"
+    )
+    member = SklearnMember(2, estimator=estimator, features="texts").fit(SOFT)
+    assert member.predict_proba(["awful nonsense", ("tea", "in the garden")]).shape == (2, 2)
+
+
+def test_shares_are_passed_on_as_weights() -> None:
+    half = Lesson(COURSE.texts, lambda epoch: np.full((48, 2), 0.5))
+    member = SklearnMember(2, estimator="sklearn.naive_bayes.MultinomialNB()").fit(half)
+    np.testing.assert_allclose(member.predict_proba(COURSE.texts[:3]), 0.5)
+
+
+def test_shares_for_an_estimator_without_weights_are_refused() -> None:
+    member = SklearnMember(2, estimator="sklearn.neighbors.KNeighborsClassifier()")
+    with pytest.raises(InputError, match="KNeighborsClassifier does not; choose the supervision"):
+        member.fit(SOFT)
+
+
+def test_what_an_estimator_cannot_learn_from_is_said_in_one_line() -> None:
+    member = SklearnMember(2, estimator="sklearn.naive_bayes.GaussianNB()")
+    with pytest.raises(InputError, match=r"GaussianNB.* must be able to learn from these features"):
+        member.fit(HARD)
+
+
+def test_the_seed_reaches_the_estimator() -> None:
+    estimator = "sklearn.ensemble.RandomForestClassifier(n_estimators=3)"
+    first, second, other = (
+        SklearnMember(2, estimator=estimator).fit(HARD, seed=seed).predict_proba(COURSE.texts)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+def test_an_estimator_is_needed() -> None:
+    with pytest.raises(InputError, match="needs an estimator"):
+        SklearnMember(2)
+
+
+def test_foreign_types_are_loaded_only_when_trusted(tmp_path: Path) -> None:
+    member = SklearnMember(
+        2, estimator="member_cases.ForeignClassifier()", allow="member_cases"
+    ).fit(HARD)
+    member.save(tmp_path)
+    with pytest.raises(InputError, match="--trust member_cases"):
+        SklearnMember.load(tmp_path)
+    again = SklearnMember.load(tmp_path, trust=["member_cases"])
+    np.testing.assert_allclose(again.predict_proba(["x"]), member.predict_proba(["x"]))
+
+
+def test_a_damaged_skops_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "estimator.skops").write_bytes(b"PK\x03\x04 cut off")
+    with pytest.raises(InputError, match="whole skops file"):
+        read_estimator_file(tmp_path / "estimator.skops")

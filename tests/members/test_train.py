@@ -1,0 +1,405 @@
+"""Training writes members, predictions and a manifest, goes on where it stopped, loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import small_people
+
+from edokit.errors import EDOWarning, InputError
+from edokit.ids import as_names
+from edokit.members import engine
+from edokit.members.course import Course
+from edokit.members.crossfit import fold_numbers
+from edokit.members.pool import Group, parse_pool
+from edokit.members.train import Trained, make_plan, train_members, train_plan
+from edokit.metrics import ce, f1
+from edokit.predictions import read_predictions
+
+PEOPLE = small_people()
+PRIOR = "member_cases:PriorMember"
+
+
+def train(recipe: str, out: Path | None = None, **given: Any) -> Trained:
+    pool = {name: given.pop(name) for name in ("options", "supervision") if name in given}
+    people = given.pop("people", PEOPLE)
+    return train_members(people, parse_pool(recipe, **pool), out=out, **{"jobs": 1, **given})
+
+
+def test_predictions_of_each_split_lie_in_the_folder(tmp_path: Path) -> None:
+    trained = train("linear:3", tmp_path)
+    for split in ("dev", "test"):
+        kept = read_predictions(tmp_path / "predictions" / f"{split}.npz")
+        assert list(kept.items) == list(PEOPLE.split(split).items)
+        assert kept.members == ("linear-01", "linear-02", "linear-03")
+        assert kept.groups == ("linear",) * 3
+        assert kept.classes == ("0", "1")
+        np.testing.assert_array_equal(kept.probabilities, trained.predictions[split].probabilities)
+
+
+def test_the_manifest_tells_what_was_trained_and_how_good_it_is(tmp_path: Path) -> None:
+    trained = train("linear:2", tmp_path, seed=7, source="people.csv")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest == json.loads(json.dumps(trained.manifest))
+    assert manifest["seed"] == 7
+    assert manifest["data"]["source"] == "people.csv"
+    assert manifest["data"]["items"] == {"train": 36, "dev": 18, "test": 18}
+    assert {"python", "edokit", "numpy"} <= set(manifest["versions"])
+    assert manifest["failed"] == []
+    second = manifest["members"][1]
+    assert second["targets"] == {"supervision": "random-select", "draw": "once"}
+    assert second["seconds"] > 0
+    dev = PEOPLE.split("dev")
+    answers = trained.predictions["dev"]
+    assert second["metrics"]["dev"]["ce"] == pytest.approx(
+        ce(answers.probabilities[:, 1], dev.soft_labels)
+    )
+    assert manifest["mean"]["dev"]["f1"] == pytest.approx(f1(answers.uniform, dev.hard_labels()))
+
+
+def test_random_select_members_differ_and_soft_ones_do_not() -> None:
+    drawn = train("linear:2").predictions["dev"].probabilities
+    assert (drawn[:, 0] != drawn[:, 1]).any()
+    soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
+    np.testing.assert_array_equal(soft[:, 0], soft[:, 1])
+
+
+def test_the_same_seed_gives_the_same_predictions_and_another_does_not() -> None:
+    first, again, other = (
+        train("linear:2", seed=seed).predictions["test"].probabilities for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
+    alone = train("linear:3").predictions["dev"]
+    together = train("linear:3", tmp_path, jobs=2).predictions["dev"]
+    np.testing.assert_array_equal(alone.probabilities, together.probabilities)
+
+
+def test_a_finished_training_trains_nothing_again(tmp_path: Path) -> None:
+    options = {"note": str(tmp_path / "note")}
+    first = train(f"{PRIOR}:3", tmp_path / "out", options=options)
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    second = train(f"{PRIOR}:3", tmp_path / "out", options=options)
+    assert len((tmp_path / "note").read_text().split()) == 3
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+    np.testing.assert_array_equal(
+        first.predictions["dev"].probabilities, second.predictions["dev"].probabilities
+    )
+
+
+def test_a_pool_can_grow(tmp_path: Path) -> None:
+    options = {"note": str(tmp_path / "note")}
+    train(f"{PRIOR}:2", tmp_path / "out", options=options)
+    grown = train(f"{PRIOR}:4", tmp_path / "out", options=options)
+    assert len((tmp_path / "note").read_text().split()) == 4
+    assert len(grown.predictions["dev"].members) == 4
+
+
+def test_members_trained_otherwise_are_refused_or_replaced(tmp_path: Path) -> None:
+    train("linear:2", tmp_path)
+    with pytest.raises(InputError, match="2 were trained on other data or with other settings"):
+        train("linear:2", tmp_path, options={"strength": 1})
+    with pytest.raises(InputError, match="--overwrite"):
+        train("linear:2", tmp_path, people=small_people(seed=1))
+    replaced = train("linear:2", tmp_path, options={"strength": 1}, overwrite=True)
+    assert replaced.manifest["groups"][0]["options"]["strength"] == 1.0
+    fresh = train("linear:2", options={"strength": 1})
+    np.testing.assert_array_equal(
+        replaced.predictions["dev"].probabilities, fresh.predictions["dev"].probabilities
+    )
+
+
+KILLED = """
+import sys
+from member_cases import small_people
+from edokit.members import parse_pool, train_members
+
+if __name__ == "__main__":
+    out, note, jobs = sys.argv[1:]
+    pool = parse_pool("member_cases:SlowMember:8", options={"note": note})
+    train_members(small_people(), pool, out=out, jobs=int(jobs))
+"""
+
+
+def finished_members(out: Path) -> set[str]:
+    names = (path.parent.name for path in out.glob("members/*/member.json"))
+    return {name for name in names if not name.startswith(".")}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_training_goes_on_and_loses_nothing(tmp_path: Path, jobs: int) -> None:
+    script, note, out = tmp_path / "killed.py", tmp_path / "note", tmp_path / "out"
+    script.write_text(KILLED)
+    command = [sys.executable, str(script), str(out), str(note), str(jobs)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    running = subprocess.Popen(command, env=environment, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while len(finished_members(out)) < 2:
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    finished = finished_members(out)
+    assert 2 <= len(finished) < 8
+    assert not (out / "manifest.json").exists()
+    seeds = {
+        json.loads((out / "members" / name / "member.json").read_text())["seed"]
+        for name in finished
+    }
+    trained = train("member_cases:SlowMember:8", out, options={"note": str(note)})
+    assert len(trained.predictions["dev"].members) == 8
+    starts = note.read_text().split()
+    assert all(starts.count(str(seed)) == 1 for seed in seeds)
+    if jobs == 1:  # workers may still be waiting to be buried
+        assert not list(out.rglob(".unfinished-*"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_member_that_fails_is_told_and_the_others_finish(tmp_path: Path, jobs: int) -> None:
+    trained = train("member_cases:FailingMember:6", tmp_path, jobs=jobs)
+    failed = {one.unit.member for one in trained.failed}
+    assert 0 < len(failed) < 6
+    assert all(one.reason == "RuntimeError: the dog ate the weights" for one in trained.failed)
+    kept = read_predictions(tmp_path / "predictions" / "dev.npz")
+    assert set(kept.members) | failed == {f"FailingMember-{k:02d}" for k in range(1, 7)}
+    assert not set(kept.members) & failed
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert {one["name"] for one in manifest["failed"]} == failed
+
+
+def test_a_failed_member_is_tried_again(tmp_path: Path) -> None:
+    options = {"cured": str(tmp_path / "cured")}
+    recipe = "member_cases:FailingMember:6"
+    assert train(recipe, tmp_path / "out", options=options).failed
+    (tmp_path / "cured").touch()
+    cured = train(recipe, tmp_path / "out", options=options)
+    assert not cured.failed
+    assert len(cured.predictions["dev"].members) == 6
+
+
+def test_a_member_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> None:
+    trained = train("member_cases:DyingMember:3,linear:1", tmp_path, jobs=2)
+    assert 0 < len(trained.failed) < 3
+    assert all("its worker died" in one.reason for one in trained.failed)
+    assert len(trained.predictions["dev"].members) + len(trained.failed) == 4
+
+
+def test_answers_that_are_no_probabilities_make_a_failed_member() -> None:
+    with pytest.raises(InputError, match="all failed: a member must give finite probabilities"):
+        train("member_cases:BrokenMember:2")
+
+
+def test_a_group_that_cannot_be_prepared_takes_no_other_with_it(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    (tmp_path / "empty").mkdir()
+    trained = train("linear:1,encoder:2", options={"model": str(tmp_path / "empty")})
+    assert [one.unit.member for one in trained.failed] == ["encoder-01", "encoder-02"]
+    assert "config.json" in trained.failed[0].reason
+    assert trained.predictions["dev"].members == ("linear-01",)
+
+
+def test_per_annotator_members_learn_from_their_annotator_alone(tmp_path: Path) -> None:
+    trained = train(f"{PRIOR}:3", tmp_path, supervision="per-annotator")
+    learned = PEOPLE.split("train")
+    for k, member in enumerate(trained.manifest["members"]):
+        assert member["targets"]["annotator"] == f"person-{k}"
+        own = learned.annotator_codes == k
+        share = learned.label_codes[own].mean()  # type: ignore[index]
+        np.testing.assert_allclose(
+            trained.predictions["dev"].probabilities[:, k, 1], share, rtol=1e-6
+        )
+
+
+def test_an_annotator_with_one_class_becomes_a_constant_member_and_a_warning() -> None:
+    assert PEOPLE.label_codes is not None
+    always = np.where(PEOPLE.annotator_codes == 1, np.int32(0), PEOPLE.label_codes)
+    people = replace(PEOPLE, label_codes=always)
+    with pytest.warns(EDOWarning, match="linear-02: all 36 targets name one class"):
+        trained = train("linear:3", people=people, supervision="per-annotator")
+    answers = trained.predictions["dev"].probabilities[:, 1]
+    assert (answers == answers[0]).all()
+    assert "notes" in trained.manifest["members"][1]
+
+
+def test_out_of_fold_predictions_cover_train_and_dev_and_are_honest(tmp_path: Path) -> None:
+    trained = train("member_cases:SeenMember:2", tmp_path, cross_fit=3)
+    fit = read_predictions(tmp_path / "predictions" / "fit.npz")
+    wanted = [i for i, split in zip(PEOPLE.items, PEOPLE.splits, strict=True) if split != "test"]  # type: ignore[arg-type]
+    assert list(fit.items) == wanted
+    # A SeenMember says 1 of what it learned from: no item was answered by a fit that saw it.
+    assert (fit.probabilities[:, :, 1] == 0).all()
+    assert set(trained.predictions) == {"fit", "test"}
+
+
+def test_test_predictions_are_the_mean_over_folds(tmp_path: Path) -> None:
+    trained = train(f"{PRIOR}:1", tmp_path, cross_fit=3)
+    folds = [
+        np.load(tmp_path / "members" / "PriorMember-01" / f"fold-{f}" / "answer.npy")
+        for f in range(3)
+    ]
+    np.testing.assert_allclose(
+        trained.predictions["test"].probabilities[0, 0], np.mean(folds, axis=0), rtol=1e-6
+    )
+    place = {item: row for row, item in enumerate(trained.predictions["fit"].items)}
+    numbers = fold_numbers(Course.of(PEOPLE), 3, 0)
+    for item, fold in zip(PEOPLE.items, numbers, strict=True):
+        if fold >= 0:
+            answer = trained.predictions["fit"].probabilities[place[item], 0]
+            np.testing.assert_allclose(answer, folds[fold], rtol=1e-6)
+
+
+def test_folds_need_no_splits() -> None:
+    trained = train("linear:1", people=small_people(splits=False), cross_fit=2)
+    assert set(trained.predictions) == {"fit"}
+    assert len(trained.predictions["fit"]) == 72
+
+
+def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> None:
+    course = Course.of(PEOPLE)
+    from edokit.members.unit import Classroom, fit_unit
+
+    plan = make_plan(course, parse_pool("member_cases:EpochMember:1"), cross_fit=3)
+    seen: list[Any] = []
+    import member_cases
+
+    original = member_cases.EpochMember.fit
+
+    def spy(self: Any, lesson: Any, **more: Any) -> Any:
+        seen.append(lesson)
+        return original(self, lesson, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(member_cases.EpochMember, "fit", spy)
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            fit_unit(Classroom(plan, {"EpochMember": None}), plan.units[0], Path(folder))
+    lesson = seen[0]
+    assert len(lesson.dev_texts) > 0
+    assert not set(lesson.dev_texts) & set(lesson.texts)
+    assert lesson.dev_soft_labels.shape == (len(lesson.dev_texts), 2)
+    assert (lesson.targets(0) != lesson.targets(1)).any()
+
+
+def test_predictions_can_be_kept_without_models(tmp_path: Path) -> None:
+    train("linear:1", tmp_path, keep_models=False)
+    files = {file.name for file in (tmp_path / "members" / "linear-01").iterdir()}
+    assert files == {"member.json", "predictions.npz"}
+
+
+def test_pairs_reach_the_members() -> None:
+    assert PEOPLE.texts is not None
+    people = replace(PEOPLE, texts=as_names(f"{text}\nwhat now?" for text in PEOPLE.texts))
+    plain = train("linear:1", people=PEOPLE).predictions["dev"].probabilities
+    paired = train("linear:1", people=people, pairs=True).predictions["dev"].probabilities
+    # One context for all tells nothing, so the utterances alone decide.
+    np.testing.assert_allclose(paired, plain, atol=0.05)
+
+
+def test_progress_tells_members_and_epochs(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    train(f"{PRIOR}:2", tmp_path, step=events.append)
+    assert {"member": "PriorMember-01", "epoch": 1, "dev_ce": 0.5} in events
+    assert events[-1] == {"done": 2, "total": 2, "member": "PriorMember-02"}
+
+
+def test_a_recipe_refuses_its_options_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="strength must be at least"):
+        train("linear:2", tmp_path / "out", options={"strength": -1})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="must be writable"):
+        train("linear:1", tmp_path / "file")
+
+
+@pytest.mark.parametrize(("jobs", "name"), [(0, "local"), (1, "slurm://x")])
+def test_engines_and_jobs_that_are_none_are_refused(jobs: int, name: str) -> None:
+    with pytest.raises(InputError, match=r"jobs must be at least 1|the engine must be"):
+        train("linear:1", jobs=jobs, engine=name)
+
+
+def test_one_job_per_gpu_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    devices = engine.devices_for(True, None)
+    assert devices == ("cuda:0", "cuda:1", "cuda:2")
+    assert engine.how_many_jobs(None, True, devices) == 3
+    assert engine.devices_for(True, "cuda:1") == ("cuda:1",)
+    assert engine.devices_for(False, None) == (None,)
+
+
+def test_a_device_for_recipes_without_torch_is_refused() -> None:
+    with pytest.raises(InputError, match="got 'cuda' for a pool without one"):
+        train("linear:1", device="cuda")
+
+
+def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    from tiny_transformer import tiny_model
+
+    options = {"model": tiny_model(tmp_path / "model"), "max_length": 24, "epochs": 1}
+    with pytest.raises(InputError, match="device 'cuda' must be there"):
+        train("transformer:1", options=options, device="cuda")
+
+
+BARE = """
+import runpy, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"pandas", "pyarrow", "skops", "typer", "rich", "optuna"}:
+            raise ImportError(f"{name} is not installed here")
+
+sys.meta_path.insert(0, Refuse())
+sys.argv = ["members", *sys.argv[1:]]
+runpy.run_module("edokit.members", run_name="__main__")
+"""
+
+
+def test_a_prepared_training_runs_where_little_is_installed(tmp_path: Path) -> None:
+    from edokit.members.train import prepare_elsewhere
+
+    out = tmp_path / "out"
+    groups = [Group("linear", 2), Group("member_cases:FailingMember", 4)]
+    assert prepare_elsewhere(PEOPLE, groups, out=out) == 6
+    (tmp_path / "bare.py").write_text(BARE)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, str(tmp_path / "bare.py"), str(out), "--jobs", "1"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "failed: RuntimeError: the dog ate the weights" in done.stderr
+    assert "done 1, total 6, member linear-01" in done.stdout
+    trained = train_members(PEOPLE, groups, out=out, jobs=1)
+    assert trained.predictions["dev"].members[:2] == ("linear-01", "linear-02")
+    np.testing.assert_array_equal(
+        trained.predictions["dev"].probabilities[:, :2],
+        train("linear:2").predictions["dev"].probabilities,
+    )
+
+
+def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
+    plan = make_plan(Course.of(PEOPLE), parse_pool("linear:2"))
+    assert train_plan(plan, tmp_path, jobs=1) == []
+    events: list[Any] = []
+    assert train_plan(plan, tmp_path, jobs=1, step=events.append) == []
+    assert events == []

@@ -1,0 +1,445 @@
+"""Fine-tuned members learn, stop, repeat themselves, survive the disk and say what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
+
+from edokit.errors import EDOWarning, InputError, MissingExtraError
+from edokit.members.recipe import Member
+from edokit.members.transformer import TransformerMember
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+def member(model: str, **options: object) -> TransformerMember:
+    chosen = {"learning_rate": 2e-2, "epochs": 5, "patience": 0, "device": "cpu", **options}
+    return TransformerMember(2, model=model, **chosen)
+
+
+@pytest.fixture(scope="module")
+def fitted(model: str) -> TransformerMember:
+    return member(model).fit(lesson(), seed=3)
+
+
+def test_loss_and_dev_ce_fall(fitted: TransformerMember) -> None:
+    losses = [report["loss"] for report in fitted.history_]
+    dev = [report["dev_ce"] for report in fitted.history_]
+    assert losses[-1] < 0.5 * losses[0]
+    assert min(dev) < 0.5 * dev[0]
+
+
+def test_a_member_answers_with_distributions_in_the_order_of_the_texts(
+    fitted: TransformerMember,
+) -> None:
+    texts, classes = texts_and_classes(40, 7)
+    probabilities = fitted.predict_proba(texts)
+    assert probabilities.shape == (40, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert (probabilities.argmax(axis=1) == classes).mean() > 0.9
+    one_by_one = np.concatenate([fitted.predict_proba([text]) for text in texts[:5]])
+    np.testing.assert_allclose(one_by_one, probabilities[:5], atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_member_and_another_seed_another(
+    model: str, fitted: TransformerMember
+) -> None:
+    texts, _ = texts_and_classes(10, 7)
+    again = member(model).fit(lesson(), seed=3)
+    np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
+    other = member(model).fit(lesson(), seed=4)
+    assert np.abs(other.predict_proba(texts) - fitted.predict_proba(texts)).max() > 1e-6
+
+
+def test_training_leaves_other_peoples_random_numbers_alone(model: str) -> None:
+    def after(training: bool) -> list[float]:
+        torch.manual_seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        if training:
+            member(model, epochs=1).fit(lesson(n=16), seed=3)
+        return [float(torch.rand(())), float(np.random.rand())]  # noqa: NPY002
+
+    assert after(training=True) == after(training=False)
+
+
+def test_what_was_saved_predicts_the_same_and_holds_nothing_executable(
+    fitted: TransformerMember, tmp_path: Path
+) -> None:
+    texts, _ = texts_and_classes(10, 7)
+    fitted.save(tmp_path)
+    loaded = TransformerMember.load(tmp_path)
+    np.testing.assert_allclose(
+        loaded.predict_proba(texts), fitted.predict_proba(texts), rtol=0, atol=1e-7
+    )
+    assert loaded.options() == {**fitted.options(), "device": None}
+    assert (loaded.history_, loaded.best_epoch_) == (fitted.history_, fitted.best_epoch_)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".safetensors"}
+
+
+def test_the_best_epoch_comes_back(model: str) -> None:
+    # Targets turn around after the third epoch: from there on the dev CE gets worse.
+    _, classes = texts_and_classes(64, 0)
+    eye = np.eye(2)
+    turning = lesson(targets=lambda epoch: eye[classes] if epoch < 3 else eye[1 - classes])
+    tuned = member(model, epochs=5).fit(turning, seed=0)
+    dev = [report["dev_ce"] for report in tuned.history_]
+    assert tuned.best_epoch_ == int(np.argmin(dev)) + 1 <= 3
+    probabilities = tuned.predict_proba(turning.dev_texts)
+    ce = -(turning.dev_soft_labels * np.log(probabilities)).sum(axis=1).mean()
+    assert ce == pytest.approx(min(dev), abs=1e-6)
+
+
+def test_patience_ends_training(model: str) -> None:
+    _, classes = texts_and_classes(64, 0)
+    wrong = lesson(targets=lambda epoch: np.eye(2)[1 - classes])
+    tuned = member(model, epochs=12, patience=2).fit(wrong, seed=0)
+    assert len(tuned.history_) == tuned.best_epoch_ + 2 < 12
+
+
+def test_targets_are_asked_for_in_every_epoch(model: str) -> None:
+    asked = []
+
+    def targets(epoch: int) -> np.ndarray:
+        asked.append(epoch)
+        return np.eye(2)[np.random.default_rng(epoch).integers(0, 2, 64)]
+
+    member(model, epochs=3).fit(lesson(targets=targets), seed=0)
+    assert asked[-3:] == [0, 1, 2]
+
+
+def test_without_dev_texts_the_last_epoch_counts(model: str) -> None:
+    alone = lesson(dev_texts=(), dev_soft_labels=None, dev_hard_labels=None)
+    tuned = member(model, epochs=2).fit(alone, seed=0)
+    assert tuned.best_epoch_ is None
+    assert [sorted(report) for report in tuned.history_] == [["epoch", "epochs", "loss"]] * 2
+
+
+def test_soft_targets_are_learned_as_shares(model: str) -> None:
+    _, classes = texts_and_classes(64, 0)
+    shares = np.where(classes[:, None] == [0, 1], 0.8, 0.2)
+    dev_texts, dev_classes = texts_and_classes(24, 1)
+    dev_shares = np.where(dev_classes[:, None] == [0, 1], 0.8, 0.2)
+    soft = lesson(targets=lambda epoch: shares, dev_soft_labels=dev_shares)
+    tuned = member(model, epochs=8).fit(soft, seed=0)
+    assert np.abs(tuned.predict_proba(dev_texts) - dev_shares).mean() < 0.1
+
+
+def test_manhattan_distance_is_another_loss(model: str) -> None:
+    _, classes = texts_and_classes(64, 0)
+    shares = np.where(classes[:, None] == [0, 1], 0.8, 0.2)
+    soft = lesson(targets=lambda epoch: shares)
+    tuned = member(model, loss="md", epochs=6).fit(soft, seed=0)
+    losses = [report["loss"] for report in tuned.history_]
+    assert losses[-1] < losses[0] < 2.0
+
+
+def test_all_options_together_train(model: str) -> None:
+    pairs = [(text, "thanks please\nno") for text in texts_and_classes(64, 0)[0]]
+    dev = [(text, "no") for text in texts_and_classes(24, 1)[0]]
+    tuned = member(
+        model,
+        adversarial=0.1,
+        layer_decay=0.9,
+        pooling="mean+target",
+        speaker_tags=True,
+        epochs=6,
+    ).fit(lesson(texts=pairs, dev_texts=dev), seed=0)
+    dev_ce = [report["dev_ce"] for report in tuned.history_]
+    assert min(dev_ce) < 0.7 * dev_ce[0]
+
+
+def test_shared_tokens_change_nothing(model: str, fitted: TransformerMember) -> None:
+    data = lesson()
+    options = {"model": model, "max_length": 512}
+    shared = TransformerMember.prepare([*data.texts, *data.dev_texts], options)
+    again = member(model).fit(lesson(shared=shared), seed=3)
+    texts, _ = texts_and_classes(10, 7)
+    np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
+
+
+def test_half_precision_trains_and_is_undone(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("transformer_trainer", "transformer_predict"):
+        monkeypatch.setattr(f"edokit.members.{module}.uses_bfloat16", lambda device: True)
+    tuned = member(model, epochs=4).fit(lesson(), seed=3)
+    assert tuned.history_[-1]["dev_ce"] < tuned.history_[0]["dev_ce"]
+    weights = tuned._tuned.network.state_dict().values()
+    assert all(weight.dtype == torch.float32 for weight in weights if weight.is_floating_point())
+    texts, _ = texts_and_classes(10, 7)
+    tuned.save(tmp_path)
+    loaded = TransformerMember.load(tmp_path)
+    np.testing.assert_allclose(
+        loaded.predict_proba(texts), tuned.predict_proba(texts), rtol=0, atol=1e-7
+    )
+
+
+# Heads per annotator
+
+
+def judged() -> SimpleNamespace:
+    """The sincere one and the contrary one judge every text; a third one judges a few."""
+    _, classes = texts_and_classes(64, 0)
+    items = np.concatenate([np.arange(64), np.arange(64), np.arange(4)])
+    people = np.repeat([0, 1, 2], [64, 64, 4])
+    labels = np.concatenate([classes, 1 - classes, classes[:4]])
+    return SimpleNamespace(
+        annotators=["sincere", "contrary", "rare"],
+        item_codes=items,
+        annotator_codes=people,
+        label_codes=labels,
+        label_probabilities=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def people(model: str) -> TransformerMember:
+    everyone = lesson(annotations=judged(), dev_soft_labels=np.full((24, 2), 0.5))
+    return member(model, annotator_heads=True, epochs=10).fit(everyone, seed=0)
+
+
+def test_heads_are_averaged_by_activity_or_over_those_who_judge(people: TransformerMember) -> None:
+    texts, _ = texts_and_classes(40, 7)
+    answers = people.predict_annotators(texts)
+    assert answers.shape == (40, 3, 2)
+    everyone = np.average(answers, axis=1, weights=[64, 64, 4])
+    np.testing.assert_allclose(people.predict_proba(texts), everyone)
+    known = people.predict_proba(texts, [["sincere"]] * 40)
+    np.testing.assert_allclose(known, answers[:, 0])
+    both = people.predict_proba(texts, [["sincere", "contrary"]] * 40)
+    np.testing.assert_allclose(both, answers[:, :2].mean(axis=1))
+
+
+def test_contrary_people_get_contrary_heads(model: str) -> None:
+    alone = lesson(annotations=judged(), dev_texts=(), dev_soft_labels=None, dev_hard_labels=None)
+    tuned = member(model, annotator_heads=True, epochs=12).fit(alone, seed=0)
+    texts, classes = texts_and_classes(40, 7)
+    answers = tuned.predict_annotators(texts).argmax(axis=2)
+    assert (answers[:, 0] == classes).mean() > 0.9
+    assert (answers[:, 1] == 1 - classes).mean() > 0.9
+
+
+def test_judges_without_a_head_leave_it_to_everyone(people: TransformerMember) -> None:
+    texts, _ = texts_and_classes(3, 7)
+    with pytest.warns(EDOWarning, match="2 of 3 texts"):
+        given = people.predict_proba(texts, [["stranger"], ["sincere", "stranger"], []])
+    np.testing.assert_allclose(given[[0, 2]], people.predict_proba(texts)[[0, 2]])
+    np.testing.assert_allclose(given[1], people.predict_annotators(texts)[1, 0])
+
+
+def test_heads_survive_the_disk(people: TransformerMember, tmp_path: Path) -> None:
+    texts, _ = texts_and_classes(5, 7)
+    people.save(tmp_path)
+    loaded = TransformerMember.load(tmp_path)
+    assert loaded.annotators_ == ["sincere", "contrary", "rare"]
+    np.testing.assert_allclose(
+        loaded.predict_annotators(texts), people.predict_annotators(texts), rtol=0, atol=1e-7
+    )
+
+
+# One class only
+
+
+def test_targets_of_one_class_make_a_constant_member(model: str, tmp_path: Path) -> None:
+    ones = np.tile([0.0, 1.0], (64, 1))
+    with pytest.warns(EDOWarning, match="one class"):
+        constant = member(model).fit(lesson(targets=lambda epoch: ones), seed=0)
+    probabilities = constant.predict_proba(["what", "ever"])
+    np.testing.assert_allclose(probabilities, [[1 / 66, 65 / 66]] * 2)
+    constant.save(tmp_path)
+    np.testing.assert_array_equal(
+        TransformerMember.load(tmp_path).predict_proba(["what", "ever"]), probabilities
+    )
+
+
+# Memory
+
+
+def fail_above(monkeypatch: pytest.MonkeyPatch, most: int, training_only: bool = True) -> list[int]:
+    """Make the network run out of memory for batches larger than ``most``; sizes that worked."""
+    from edokit.members.transformer_network import MemberNetwork
+
+    forward, sizes = MemberNetwork.forward, []
+
+    def limited(self, input_ids, *args, **kwargs):
+        if len(input_ids) > most and (self.training or not training_only):
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        if self.training:
+            sizes.append(len(input_ids))
+        return forward(self, input_ids, *args, **kwargs)
+
+    monkeypatch.setattr(MemberNetwork, "forward", limited)
+    return sizes
+
+
+def test_out_of_memory_halves_the_batch_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = fail_above(monkeypatch, 8)
+    with pytest.warns(EDOWarning, match="batches of 8"):
+        tuned = member(model, batch_size=16).fit(lesson(), seed=3)
+    assert set(sizes) == {8}
+    # As many steps as with batches of 16: pairs of batches are one step.
+    assert tuned.history_[-1]["loss"] < 0.5 * tuned.history_[0]["loss"]
+
+
+def test_out_of_memory_twice_is_an_error(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_above(monkeypatch, 4)
+    with (
+        pytest.warns(EDOWarning),
+        pytest.raises(InputError, match="one of 8 texts of up to 24 tokens does not; lower"),
+    ):
+        member(model, batch_size=16).fit(lesson(), seed=3)
+
+
+def test_accumulated_halves_learn_like_the_whole(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without dropout a pair of half batches has the whole batch's gradient.
+    plain = {"learning_rate": 1e-3, "epochs": 1, "batch_size": 16}
+    quiet = lesson(n=16)
+    monkeypatch.setattr("torch.nn.Dropout.forward", lambda self, x: x)
+    monkeypatch.setattr("torch.nn.functional.dropout", lambda x, *args, **kwargs: x)
+    texts, _ = texts_and_classes(10, 7)
+    whole = member(model, **plain).fit(quiet, seed=3).predict_proba(texts)
+    sizes = fail_above(monkeypatch, 8)
+    with pytest.warns(EDOWarning):
+        halves = member(model, **plain).fit(quiet, seed=3).predict_proba(texts)
+    assert sizes == [8, 8]
+    np.testing.assert_allclose(halves, whole, atol=1e-3)
+
+
+def test_prediction_halves_its_batch_too(
+    fitted: TransformerMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, _ = texts_and_classes(40, 7)
+    before = fitted.predict_proba(texts)
+    fail_above(monkeypatch, 16, training_only=False)
+    np.testing.assert_allclose(fitted.predict_proba(texts), before, atol=1e-6)
+    fail_above(monkeypatch, 15, training_only=False)
+    with pytest.raises(InputError, match="eval_batch_size"):
+        fitted.predict_proba(texts)
+
+
+# What is refused
+
+
+def test_texts_must_be_texts(model: str) -> None:
+    for odd, said in ((None, "missing"), (float("nan"), "missing"), (7, "int")):
+        texts = [*lesson().texts[:-1], odd]
+        with pytest.raises(InputError, match=f"text 64 of 64 is {said}"):
+            member(model).fit(lesson(texts=texts), seed=0)
+
+
+def test_a_lesson_without_texts_is_refused(model: str) -> None:
+    empty = lesson(texts=[], targets=lambda epoch: np.empty((0, 2)))
+    with pytest.raises(InputError, match="there are none"):
+        member(model).fit(empty, seed=0)
+
+
+def test_targets_must_fit_the_texts(model: str) -> None:
+    with pytest.raises(InputError, match=r"shape \[64, 2\].*\[63, 2\]"):
+        member(model).fit(lesson(targets=lambda epoch: np.ones((63, 2))), seed=0)
+    with pytest.raises(InputError, match="finite"):
+        member(model).fit(lesson(targets=lambda epoch: np.full((64, 2), np.nan)), seed=0)
+
+
+def test_dev_texts_need_labels(model: str) -> None:
+    with pytest.raises(InputError, match="24 dev texts need a soft label each"):
+        member(model).fit(lesson(dev_soft_labels=None), seed=0)
+
+
+def test_heads_per_annotator_need_annotations(
+    model: str, fitted: TransformerMember, people: TransformerMember
+) -> None:
+    with pytest.raises(InputError, match="no annotations"):
+        member(model, annotator_heads=True).fit(lesson(), seed=0)
+    with pytest.raises(InputError, match="one head"):
+        fitted.predict_annotators(["no"])
+    with pytest.raises(InputError, match="each of the 2 texts"):
+        people.predict_proba(["no", "no"], [["sincere"]])
+
+
+def test_a_gpu_that_is_not_there_is_refused(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="'cuda' must be there"):
+        member(model, device="cuda").fit(lesson(), seed=0)
+    with pytest.raises(InputError, match="must be 'cpu', 'cuda'"):
+        member(model, device="abacus").fit(lesson(), seed=0)
+
+
+def test_a_folder_that_is_no_model_is_refused(model: str, tmp_path: Path) -> None:
+    for given, said in (
+        (str(tmp_path), "must hold config.json"),
+        (str(tmp_path / "nowhere"), "does not exist"),
+        (__file__, "is a file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            member(given).fit(lesson(), seed=0)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for path in Path(model).iterdir():
+        (broken / path.name).write_bytes(path.read_bytes())
+    (broken / "model.safetensors").write_bytes(b"cut off")
+    with pytest.raises(InputError, match="must be loadable") as caught:
+        member(str(broken)).fit(lesson(), seed=0)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_lack_parameters_are_warned_about(model: str, tmp_path: Path) -> None:
+    for path in Path(model).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.warns(EDOWarning, match="16 of the model's parameters"):
+        member(str(tmp_path), epochs=1).fit(lesson(n=16), seed=0)
+
+
+def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
+    endless = [("nice " * 50, "rude " * 50)] * 8
+    table = TransformerMember.prepare(endless, {"model": model})
+    assert [len(tokens.ids) for tokens in table.values()] == [LONGEST]
+
+
+def test_training_that_diverges_is_an_error(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "edokit.members.transformer_tasks.target_loss",
+        lambda kind, logits, targets: logits.sum() * float("nan"),
+    )
+    with pytest.raises(InputError, match="stay finite, but in epoch 1"):
+        member(model).fit(lesson(), seed=0)
+
+
+def test_a_member_that_was_not_fitted_says_so(model: str, tmp_path: Path) -> None:
+    for use in (lambda m: m.predict_proba(["no"]), lambda m: m.save(tmp_path)):
+        with pytest.raises(InputError, match="fitted"):
+            use(member(model))
+
+
+def test_a_folder_without_a_member_is_refused(fitted: TransformerMember, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must be the folder of a saved transformer member"):
+        TransformerMember.load(tmp_path)
+    fitted.save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"cut off")
+    with pytest.raises(InputError, match="must hold the weights"):
+        TransformerMember.load(tmp_path)
+
+
+def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
+        member(model).fit(lesson(), seed=0)
+
+
+def test_it_is_a_recipe() -> None:
+    assert Member in TransformerMember.__mro__
+    assert TransformerMember.resamples
+    assert TransformerMember.stops_early
+    assert TransformerMember.on_device

@@ -1,0 +1,114 @@
+"""Members and the weights that pool them, trained together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_transformer import texts_and_classes, tiny_model, torch
+
+from edokit.errors import InputError
+from edokit.members.backbone import load_backbone
+from edokit.members.end_to_end import EndToEndMembers, JointLesson
+from edokit.objective import Settings
+from edokit.torch import EDOHead
+
+N, K = 64, 3
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+def joint_lesson(**given: object) -> JointLesson:
+    """The last member is taught the contrary: it should count for little."""
+    texts, classes = texts_and_classes(N, 0)
+    dev_texts, dev_classes = texts_and_classes(24, 1)
+
+    arguments = {
+        "texts": texts,
+        "member_targets": lambda epoch: np.eye(2)[np.column_stack([classes, classes, 1 - classes])],
+        "soft_labels": np.eye(2)[classes],
+        "hard_labels": classes,
+        "dev_texts": dev_texts,
+        "dev_soft_labels": np.eye(2)[dev_classes],
+        "dev_hard_labels": dev_classes,
+        **given,
+    }
+    return JointLesson(**arguments)
+
+
+def members(model: str, **options: object) -> EndToEndMembers:
+    chosen = {"learning_rate": 2e-2, "epochs": 6, "patience": 0, "device": "cpu", **options}
+    return EndToEndMembers(2, model=model, n_members=K, joint_learning_rate=5e-2, **chosen)
+
+
+@pytest.fixture(scope="module")
+def trained(model: str) -> tuple[EndToEndMembers, EDOHead]:
+    head = EDOHead(K, settings=Settings(lambda_div=0.0))
+    return members(model).fit(joint_lesson(), head, seed=0), head
+
+
+def test_the_loss_falls(trained: tuple[EndToEndMembers, EDOHead]) -> None:
+    history = trained[0].history_
+    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+    assert min(report["dev_ce"] for report in history) < 0.5 * history[0]["dev_ce"]
+
+
+def test_weights_learn_with_the_members(trained: tuple[EndToEndMembers, EDOHead]) -> None:
+    ensemble, head = trained
+    assert sum(ensemble.weights_) == pytest.approx(1.0)
+    assert ensemble.size_ == np.count_nonzero(ensemble.weights_)
+    theta = head.theta.detach()
+    assert theta.abs().min() > 0
+    assert theta[2] < min(theta[0], theta[1])
+
+
+def test_every_member_answers(trained: tuple[EndToEndMembers, EDOHead]) -> None:
+    ensemble, head = trained
+    texts, classes = texts_and_classes(40, 7)
+    shares = ensemble.predict_members(texts)
+    assert shares.shape == (40, K, 2)
+    np.testing.assert_allclose(shares.sum(axis=2), 1.0)
+    pooled = head.eval()(torch.from_numpy(shares)).detach().numpy()
+    np.testing.assert_allclose(pooled, np.einsum("k,nkc->nc", ensemble.weights_, shares))
+    assert (pooled.argmax(axis=1) == classes).mean() > 0.9
+
+
+def test_the_gradient_reaches_the_backbone(model: str) -> None:
+    # Without their own loss, members learn from the pool alone.
+    ensemble = members(model, member_weight=0.0, epochs=3)
+    ensemble.fit(joint_lesson(dev_texts=()), EDOHead(K), seed=0)
+    before = load_backbone(model).state_dict()
+    after = ensemble._tuned.network.backbone.state_dict()
+    layer = "encoder.layer.0.attention.self.value.weight"
+    assert float((after[layer] - before[layer]).abs().max()) > 1e-3
+    assert ensemble.history_[-1]["loss"] < ensemble.history_[0]["loss"]
+
+
+def test_members_survive_the_disk(trained: tuple[EndToEndMembers, EDOHead], tmp_path: Path) -> None:
+    ensemble, _ = trained
+    texts, _ = texts_and_classes(5, 7)
+    ensemble.save(tmp_path)
+    loaded = EndToEndMembers.load(tmp_path)
+    np.testing.assert_allclose(
+        loaded.predict_members(texts), ensemble.predict_members(texts), rtol=0, atol=1e-7
+    )
+    assert (loaded.weights_, loaded.size_) == (ensemble.weights_, ensemble.size_)
+
+
+def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="need soft labels of shape"):
+        members(model).fit(joint_lesson(soft_labels=np.ones((3, 2))), EDOHead(K), seed=0)
+    wrong = joint_lesson(member_targets=lambda epoch: np.ones((N, 2)))
+    with pytest.raises(InputError, match=r"shape \[64, 3, 2\]"):
+        members(model).fit(wrong, EDOHead(K), seed=0)
+    with pytest.raises(InputError, match="a head per member"):
+        members(model, annotator_heads=True).fit(joint_lesson(), EDOHead(K), seed=0)
+    with pytest.raises(InputError, match="trained end to end"):
+        EndToEndMembers.load(tmp_path)
+    for use in (lambda m: m.predict_members(["no"]), lambda m: m.save(tmp_path)):
+        with pytest.raises(InputError, match="fitted"):
+            use(members(model))

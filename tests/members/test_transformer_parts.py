@@ -1,0 +1,344 @@
+"""The small parts of fine-tuning: tokens, heads, losses, adversarial step, rates, epochs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_transformer import LONGEST, tiny_model, torch
+
+from edokit import metrics
+from edokit.errors import InputError
+from edokit.members.adversarial import moved_to_hurt, word_embeddings
+from edokit.members.backbone import load_backbone, load_tokenizer
+from edokit.members.best_epoch import BestEpoch
+from edokit.members.dev_scores import dev_scores
+from edokit.members.dialogue import with_speaker_tags
+from edokit.members.fine_tuning import FineTuning
+from edokit.members.layer_decay import parameter_groups
+from edokit.members.tokens import Reader, batches_by_length, padded
+from edokit.members.transformer_losses import annotator_loss, cross_entropy, manhattan
+from edokit.members.transformer_network import (
+    AnnotatorHeads,
+    MemberHeads,
+    MemberNetwork,
+    OneHead,
+    class_prior,
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def reader(model: str) -> Reader:
+    return Reader(load_tokenizer(model), 512)
+
+
+def network(model: str, pooling: str = "mean") -> MemberNetwork:
+    width = 32 if pooling == "mean+target" else 16
+    return MemberNetwork(load_backbone(model), pooling, OneHead(width, 2)).eval()
+
+
+def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array) for name, array in batch.items()}
+
+
+# Tokens
+
+
+def test_the_target_segment_is_the_utterance(reader: Reader) -> None:
+    alone, pair = reader(["nice day", ("stop it please", "no thanks")])
+    assert (alone.start, alone.stop, len(alone.ids)) == (1, 3, 4)
+    assert (pair.start, pair.stop, len(pair.ids)) == (1, 4, 8)
+    assert pair.types.tolist() == [0] * 5 + [1] * 3
+
+
+def test_a_text_without_words_is_its_own_target(reader: Reader) -> None:
+    (empty,) = reader([""])
+    assert (empty.start, empty.stop) == (0, 2)
+
+
+def test_texts_are_read_once(reader: Reader) -> None:
+    table = reader.table(["nice day", ("no", "yes")])
+    again = Reader(reader.tokenizer, 512, known=table)
+    again._read = None  # reading anything anew would fail
+    assert again(["nice day", ("no", "yes"), "nice day"])[2] is table["nice day"]
+
+
+def test_padding_marks_what_is_text(reader: Reader) -> None:
+    batch = padded(reader(["nice", "stop it please thanks " * 3]), 0, LONGEST)
+    assert batch["input_ids"].shape == (2, 16)
+    assert batch["attention_mask"].sum(axis=1).tolist() == [3, 14]
+    assert batch["target_mask"].sum(axis=1).tolist() == [1, 12]
+
+
+def test_padding_never_passes_the_longest_text_that_a_model_takes(reader: Reader) -> None:
+    batch = padded(reader(["stop " * 17]), 0, 21)
+    assert batch["input_ids"].shape == (1, 21)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=200),
+    batch_size=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_batches_hold_every_text_once_and_the_longest_first(
+    lengths: list[int], batch_size: int, seed: int
+) -> None:
+    array = np.array(lengths)
+    batches = batches_by_length(array, batch_size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    assert len(batches) == -(-len(lengths) // batch_size)
+    assert array[batches[0]].max() == array.max()
+
+
+def test_batches_hold_texts_of_like_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 400)
+    batches = batches_by_length(lengths, 8, np.random.default_rng(0))
+    assert np.mean([np.ptp(lengths[batch]) for batch in batches]) < 5
+
+
+def test_speaker_tags_go_back_from_the_utterance() -> None:
+    tagged = with_speaker_tags(("yes", "go on\nno\nwhy"))
+    assert tagged == ("user: yes", "agent: go on\nuser: no\nagent: why")
+    assert with_speaker_tags(("yes", "")) == ("user: yes", "")
+    assert with_speaker_tags("yes") == "yes"
+
+
+# Heads
+
+
+def test_padding_does_not_change_the_answer(model: str, reader: Reader) -> None:
+    short, long = reader(["nice day", "stop it please thanks again"])
+    for pooling in ("first", "mean", "mean+target"):
+        torch.manual_seed(0)
+        net = network(model, pooling)
+        alone = net(**tensors(padded([short], 0, LONGEST)))
+        together = net(**tensors(padded([short, long], 0, LONGEST)))[:1]
+        torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
+
+
+def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader: Reader) -> None:
+    torch.manual_seed(0)
+    net = network(model, "mean+target")
+    batch = tensors(padded(reader([("nice", "rude")]), 0, LONGEST))
+    other = {**batch, "target_mask": batch["attention_mask"]}
+    assert not torch.allclose(net(**batch), net(**other))
+
+
+def test_heads_start_at_the_class_prior() -> None:
+    prior = class_prior(np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]]))
+    np.testing.assert_allclose(prior, [0.8, 0.2])
+    for head, shape in (
+        (OneHead(4, 2), (3, 2)),
+        (AnnotatorHeads(4, 2, 5), (3, 5, 2)),
+        (MemberHeads(4, 2, 6), (3, 6, 2)),
+    ):
+        head.start_at(prior)
+        logits = head(torch.zeros(3, 4))
+        assert logits.shape == shape
+        torch.testing.assert_close(
+            torch.softmax(logits, dim=-1),
+            torch.tensor([0.8, 0.2]).expand(shape),
+        )
+
+
+def test_annotators_start_alike_and_members_do_not() -> None:
+    pooled = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    people, members = AnnotatorHeads(4, 2, 5)(pooled), MemberHeads(4, 2, 5)(pooled)
+    assert torch.equal(people[:, 0], people[:, 1])
+    assert not torch.allclose(members[:, 0], members[:, 1])
+
+
+# Losses
+
+
+def test_losses_are_what_they_are_called() -> None:
+    p, t = torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([[1.0, 0.0], [0.25, 0.75]])
+    torch.testing.assert_close(
+        cross_entropy(p.log(), t), -(torch.log(torch.tensor([0.9, 0.5])).sum() / 2)
+    )
+    torch.testing.assert_close(manhattan(p.log(), t), torch.tensor((0.2 + 0.5) / 2))
+
+
+def test_annotators_of_an_item_count_alike_and_so_do_items() -> None:
+    logits = torch.log(torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.9, 0.1], [0.5, 0.5]]]))
+    answers = torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    by_hand = (-np.log(0.9) + (-np.log(0.1) - np.log(0.5)) / 2) / 2
+    assert float(annotator_loss(logits, answers)) == pytest.approx(by_hand)
+
+
+# Adversarial step
+
+
+def test_the_adversarial_step_has_its_norm_and_is_taken_back() -> None:
+    weight = torch.nn.Parameter(torch.randn(5, 3))
+    before = weight.detach().clone()
+    weight.grad = torch.randn(5, 3)
+    with moved_to_hurt(weight, 0.7):
+        step = weight.detach() - before
+        assert float(step.norm()) == pytest.approx(0.7, rel=1e-5)
+        torch.testing.assert_close(step / 0.7, weight.grad / weight.grad.norm())
+    assert torch.equal(weight.detach(), before)
+
+
+def test_embeddings_come_back_even_when_the_pass_fails() -> None:
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    weight.grad = torch.ones(2, 2)
+    with pytest.raises(ZeroDivisionError), moved_to_hurt(weight, 1.0):
+        raise ZeroDivisionError
+    assert torch.equal(weight.detach(), torch.ones(2, 2))
+
+
+def test_only_this_batchs_gradient_says_where_to_step() -> None:
+    weight = torch.nn.Parameter(torch.zeros(2))
+    weight.grad = torch.tensor([3.0, 1.0])
+    with moved_to_hurt(weight, 1.0, earlier=torch.tensor([3.0, 0.0])):
+        torch.testing.assert_close(weight.detach(), torch.tensor([0.0, 1.0]))
+
+
+@pytest.mark.parametrize("gradient", [None, [0.0, 0.0], [float("inf"), 0.0], [float("nan"), 0.0]])
+def test_without_a_usable_gradient_nothing_moves(gradient: list[float] | None) -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = None if gradient is None else torch.tensor(gradient)
+    with moved_to_hurt(weight, 1.0):
+        assert torch.equal(weight.detach(), torch.ones(2))
+
+
+def test_the_step_hurts(model: str, reader: Reader) -> None:
+    torch.manual_seed(0)
+    net = network(model)
+    batch = tensors(padded(reader(["nice day", "rude day"]), 0, LONGEST))
+    targets = torch.eye(2)
+
+    def loss() -> torch.Tensor:
+        return cross_entropy(net(**batch), targets)
+
+    clean = loss()
+    clean.backward()
+    with moved_to_hurt(word_embeddings(net.backbone), 0.5):
+        assert loss() > clean
+
+
+# Learning rates
+
+
+def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
+    net = network(model)
+    groups = parameter_groups(net, 1e-3, 0.5, 0.01)
+    rates = {
+        name: group["lr"]
+        for name, weight in net.named_parameters()
+        for group in groups
+        if any(weight is other for other in group["params"])
+    }
+    assert rates["head.shared.weight"] == pytest.approx(1e-3)
+    assert rates["backbone.encoder.layer.1.output.dense.weight"] == pytest.approx(1e-3 / 2)
+    assert rates["backbone.encoder.layer.0.output.dense.weight"] == pytest.approx(1e-3 / 4)
+    assert rates["backbone.embeddings.word_embeddings.weight"] == pytest.approx(1e-3 / 8)
+    assert len(rates) == len(list(net.parameters()))
+
+
+def test_biases_and_norms_do_not_decay(model: str) -> None:
+    net = network(model)
+    groups = parameter_groups(net, 1e-3, 1.0, 0.01)
+    still = {id(w) for group in groups if group["weight_decay"] == 0.0 for w in group["params"]}
+    for name, weight in net.named_parameters():
+        assert (id(weight) in still) == (name.endswith("bias") or "LayerNorm" in name)
+
+
+# Epochs
+
+
+def test_patience_counts_epochs_that_are_not_clearly_better() -> None:
+    best = BestEpoch("f1", patience=2)
+    seen = [best.see(e, 0.0, f1) for e, f1 in enumerate([0.5, 0.505, 0.52, 0.521, 0.525], 1)]
+    assert seen == [True, True, True, True, True]
+    assert (best.epoch, best.waited, best.out_of_patience) == (5, 2, True)
+
+
+def test_by_ce_the_lowest_wins() -> None:
+    best = BestEpoch("ce", patience=0)
+    assert [best.see(e, ce, 0.9) for e, ce in enumerate([0.5, 0.4, 0.4, 0.6])] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (best.epoch, best.out_of_patience) == (1, False)
+
+
+def test_scores_are_those_of_the_metrics_room() -> None:
+    rng = np.random.default_rng(0)
+    p, q, y = rng.dirichlet([1, 1, 1], 50), rng.dirichlet([1, 1, 1], 50), rng.integers(0, 3, 50)
+    p[0] = [1.0, 0.0, 0.0]
+    wanted = {
+        "f1": metrics.f1(p, y),
+        "ce": metrics.ce(p, q),
+        "md": metrics.md(p, q),
+        "bs": metrics.bs(p, q),
+    }
+    assert dev_scores(p, q, y) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
+    # The training room imports what is on a GPU machine anyway, and torch only when it trains.
+    script = (
+        "import sys\n"
+        "for name in ('pandas', 'pyarrow', 'optuna', 'typer', 'rich', 'plotly', 'skops'):\n"
+        "    sys.modules[name] = None\n"
+        "import edokit.members.transformer, edokit.members.end_to_end, edokit.members.tune\n"
+        "assert 'torch' not in sys.modules\n"
+        "import edokit.members.fine_tune, edokit.members.transformer_files\n"
+        "import edokit.members.end_to_end_task\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# Options
+
+
+def test_the_papers_settings_are_the_defaults() -> None:
+    options = FineTuning(2)
+    assert (options.learning_rate, options.batch_size, options.eval_batch_size) == (2e-5, 16, 32)
+    assert (options.epochs, options.patience, options.max_length) == (20, 3, 512)
+    assert (options.warmup_of(100_000), options.warmup_of(1000)) == (500, 100)
+    decays = [options.weight_decay_of(seed) for seed in range(200)]
+    assert 0.005 <= min(decays) < 0.006
+    assert 0.014 < max(decays) <= 0.015
+    assert options.weight_decay_of(3) == options.weight_decay_of(3)
+    assert FineTuning(2, weight_decay=0.1).weight_decay_of(3) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("learning_rate", 0.0),
+        ("learning_rate", "fast"),
+        ("batch_size", 0),
+        ("batch_size", 2.5),
+        ("epochs", True),
+        ("layer_decay", 1.1),
+        ("adversarial", -1.0),
+        ("weight_decay", 2.0),
+        ("criterion", "luck"),
+        ("loss", "hinge"),
+        ("pooling", "max"),
+        ("n_classes", 1),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(option: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"{option} must be"):
+        FineTuning(**{"n_classes": 2, option: value})
+
+
+def test_a_head_per_annotator_has_no_manhattan_loss() -> None:
+    with pytest.raises(InputError, match="single answers"):
+        FineTuning(2, annotator_heads=True, loss="md")

@@ -1,0 +1,74 @@
+"""A real pretrained encoder on real annotations.
+
+The weights are those that shared/tools/get_weights.sh puts on disk: EDO_WEIGHTS names their
+folder; without it the script is run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_transformer import torch
+
+from edokit.datasets.lewidi import read_lewidi
+from edokit.members.course import Course
+from edokit.members.dev_scores import dev_scores
+from edokit.members.recipe import Lesson
+from edokit.members.transformer import TransformerMember
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSTANT = 0.388
+"""Test CE of always answering the training set's mean distribution."""
+
+
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = os.environ.get("EDO_WEIGHTS")
+    if not folder:
+        script = ROOT.parent / "shared" / "tools" / "get_weights.sh"
+        if not script.exists():
+            pytest.skip("no pretrained weights: set EDO_WEIGHTS to the folder of all-MiniLM-L6-v2")
+        folder = str(tmp_path_factory.mktemp("weights"))
+        subprocess.run(["bash", str(script), "minilm", folder], check=True, capture_output=True)
+    return str(Path(folder) / "all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module")
+def brexit(lewidi: Path) -> Course:
+    return Course.of(read_lewidi(lewidi / "HS-Brexit"))
+
+
+@pytest.mark.lewidi
+def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: Course) -> None:
+    some = brexit.take(np.random.default_rng(0).permutation(brexit.where("train"))[:256])
+    test = brexit.take(brexit.where("test"))
+    member = TransformerMember(
+        2, model=minilm, learning_rate=2e-4, epochs=1, batch_size=16, max_length=48, device="cpu"
+    )
+    member.fit(Lesson(some.texts, lambda epoch: some.soft_labels), seed=0)
+    scores = dev_scores(member.predict_proba(test.texts), test.soft_labels, test.hard_labels())
+    assert scores["ce"] < CONSTANT
+
+
+@pytest.mark.lewidi
+def test_its_embeddings_know_what_is_alike(minilm: str) -> None:
+    from edokit.members.backbone import load_backbone, load_tokenizer
+    from edokit.members.tokens import Reader, padded
+
+    reader = Reader(load_tokenizer(minilm), 64)
+    texts = ["The bus is late again.", "My train has a delay.", "I like this cake."]
+    batch = padded(reader(texts), reader.tokenizer.pad_token_id, 64)
+    mask = torch.from_numpy(batch["attention_mask"])
+    with torch.no_grad():
+        hidden = (
+            load_backbone(minilm)
+            .eval()(input_ids=torch.from_numpy(batch["input_ids"]), attention_mask=mask)
+            .last_hidden_state
+        )
+    means = ((hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)).numpy()
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+    assert unit[0] @ unit[1] > unit[0] @ unit[2]

@@ -1,0 +1,54 @@
+"""The paper's search over learning rate, batch size and warm-up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_transformer import lesson, tiny_model
+
+from edokit.errors import InputError
+from edokit.members.tune import BATCH_SIZES, LEARNING_RATE, WARMUP_STEPS, tune
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+def test_the_lowest_dev_ce_wins(model: str) -> None:
+    told = []
+    options = {"model": model, "epochs": 1, "device": "cpu"}
+    tuned = tune(4, lesson(n=16, n_dev=8), 2, options, seed=0, progress=told.append)
+    assert len(tuned.trials) == 4
+    best = min(tuned.trials, key=lambda trial: trial["dev_ce"])
+    assert tuned.best == {name: best[name] for name in tuned.best}
+    assert sorted(tuned.best) == ["batch_size", "learning_rate", "warmup_steps"]
+    for trial in tuned.trials:
+        assert LEARNING_RATE[0] <= trial["learning_rate"] <= LEARNING_RATE[1]
+        assert trial["batch_size"] in BATCH_SIZES
+        assert WARMUP_STEPS[0] <= trial["warmup_steps"] <= WARMUP_STEPS[1]
+    assert [(report["trial"], report["trials"]) for report in told] == [
+        (t, 4) for t in (1, 2, 3, 4)
+    ]
+    again = tune(4, lesson(n=16, n_dev=8), 2, options, seed=0)
+    assert again.best == tuned.best
+
+
+def test_a_search_needs_dev_texts_and_trials(model: str) -> None:
+    for n_trials, given in ((0, lesson(n=16)), (1, lesson(n=16, dev_texts=()))):
+        with pytest.raises(InputError, match="at least one trial and dev texts"):
+            tune(n_trials, given, 2, {"model": model}, seed=0)
+
+
+def test_a_search_in_which_nothing_trains_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="all 2 failed: a model folder must hold config"):
+        tune(2, lesson(n=16), 2, {"model": str(tmp_path)}, seed=0)
+
+
+def test_targets_of_one_class_cannot_be_tuned_on(model: str) -> None:
+    ones = np.tile([0.0, 1.0], (16, 1))
+    same = lesson(n=16, targets=lambda epoch: ones)
+    with pytest.warns(UserWarning, match="one class"), pytest.raises(InputError, match="several"):
+        tune(1, same, 2, {"model": model, "device": "cpu"}, seed=0)

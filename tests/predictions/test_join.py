@@ -1,0 +1,229 @@
+"""One predictions table from one file per model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edokit.errors import InputError
+from edokit.files import write_table
+from edokit.predictions import (
+    Predictions,
+    join_models,
+    read_model_file,
+    read_predictions,
+    write_predictions,
+)
+
+MODEL = "item,p_0,p_1\na,0.5,0.5\nb,0.25,0.75\nc,1,0\n"
+
+
+def written(path: Path, content: str) -> Path:
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+# --- one model's file -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl"])
+def test_one_model_is_read_from_every_format(suffix: str, tmp_path: Path) -> None:
+    shares = np.random.default_rng(0).dirichlet([1, 1, 1], 20)
+    columns = {f"p_{name}": shares[:, k] for k, name in enumerate(["yes", "no", "maybe"])}
+    extra = {"entropy": [0.5] * 20, "label": ["yes"] * 20}
+    table = pa.table({"item": [f"00{k}" for k in range(20)], **columns, **extra})
+    write_table(table, tmp_path / f"m{suffix}")
+    model = read_model_file(tmp_path / f"m{suffix}")
+    assert model.items.tolist() == [f"00{k}" for k in range(20)]
+    assert model.classes == ("maybe", "no", "yes")
+    np.testing.assert_array_equal(model.probabilities, shares[:, ::-1])
+
+
+def test_eleven_classes_stand_in_numeric_order(tmp_path: Path) -> None:
+    header = ",".join(f"p_{k}" for k in (10, *range(10)))
+    path = written(tmp_path / "m.csv", f"item,{header}\na,1{',0' * 10}\n")
+    model = read_model_file(path)
+    assert model.classes == tuple(map(str, range(11)))
+    assert model.probabilities[0].argmax() == 10
+
+
+def test_logits_only_through_the_option(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.csv", "item,p_0,p_1\na,0,2.5\n")
+    with pytest.raises(InputError, match=r"summing to 1.*logits=True \(--logits\)"):
+        read_model_file(path)
+    model = read_model_file(path, logits=True)
+    assert np.log(model.probabilities[0, 1] / model.probabilities[0, 0]) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("item,p_0,p_1\na,nan,0.5\n", r"finite, but item 'a' of member 'm' in .*m\.csv has"),
+        ("item,p_0,p_1\na,,0.5\n", "finite, but item 'a'"),
+        ("item,p_0,p_1\na,-1,2\n", "not negative, but item 'a'"),
+        ("item,p_0,p_1\na,0.2,0.2\n", "summing to 1"),
+        ("item,p_0,p_1\na,1,0\nb,NA,1\n", "'p_0' .* must hold numbers, but row 2 has 'NA'"),
+        ("item,p_0,p_1\na,1,0\na,0,1\n", r"items in .* must differ, but 'a' stands twice"),
+        ("item,p_0,p_1\n,1,0\n", "must name its item, but row 1 does not"),
+        ("id,p_0,p_1\na,1,0\n", "must have a column 'item', but its columns are 'id', 'p_0'"),
+        ("item,p_0\na,1\n", "one p_<class> column per class.*--positive CLASS"),
+        ("item,p_,p_1\na,1,0\n", "must name its class, but one is called 'p_'"),
+        ("item,p_0,p_1\n", "at least one row"),
+    ],
+)
+def test_a_bad_model_file_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        read_model_file(written(tmp_path / "m.csv", content))
+
+
+def test_a_policy_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="invalid must be one of"):
+        read_model_file(written(tmp_path / "m.csv", MODEL), invalid="ignore")
+
+
+# --- many -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> list[Path]:
+    """A CSV, a Parquet, a JSONL and an .npz of two members, each in an order of its own."""
+    csv = written(tmp_path / "one.csv", MODEL)
+    table = {"item": ["c", "b", "a"], "p_1": [0.0, 0.25, 0.5], "p_0": [1.0, 0.75, 0.5]}
+    write_table(pa.table(table), tmp_path / "two.parquet")
+    write_table(pa.table(table), tmp_path / "three.jsonl")
+    pair = Predictions.from_arrays(
+        np.array([[[1, 0], [0, 1]]] * 3, np.float32),
+        layout="NKC",
+        items=["b", "c", "a"],
+        members=["four", "five"],
+        classes=[1, 0],
+        groups=["g", "g"],
+    )
+    write_predictions(pair, tmp_path / "pair.npz")
+    write_predictions(pair.select(["four"]), tmp_path / "long.parquet")
+    return [csv, *(tmp_path / name for name in ("two.parquet", "three.jsonl", "pair.npz"))]
+
+
+def test_items_and_classes_are_matched_by_name(mixed: list[Path]) -> None:
+    joined = join_models(mixed)
+    assert joined.items.tolist() == ["a", "b", "c"]
+    assert joined.classes == ("0", "1")
+    assert joined.members == ("one", "two", "three", "four", "five")
+    assert joined.groups == ("", "", "", "g", "g")
+    assert joined.probabilities[:, :, 1].tolist() == [
+        [0.5, 0.5, 0.5, 1, 0],
+        [0.75, 0.25, 0.25, 1, 0],
+        [0, 0, 0, 1, 0],
+    ]
+
+
+def test_members_can_be_renamed_and_grouped_file_by_file(mixed: list[Path]) -> None:
+    joined = join_models(mixed, names=["m", None, "k", None], groups=["h", None, "h", "i"])
+    assert joined.members == ("m", "two", "k", "four", "five")
+    assert joined.groups == ("h", "", "h", "i", "i")
+
+
+def test_a_long_parquet_brings_its_members(mixed: list[Path]) -> None:
+    joined = join_models([mixed[0], mixed[0].parent / "long.parquet"], names=[None, "renamed"])
+    assert joined.members == ("one", "renamed")
+
+
+def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
+    joined = join_models(mixed)
+    for name in ("j.npz", "j.parquet"):
+        write_predictions(joined, tmp_path / name)
+        again = read_predictions(tmp_path / name)
+        np.testing.assert_array_equal(again.probabilities, joined.probabilities)
+        assert again.members == joined.members
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "words"),
+    [
+        (MODEL, {"names": ["m", "m"]}, r"names of members must differ, but 'm' stands twice"),
+        ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 are extra: 'd'"),
+        (MODEL.replace("p_1", "p_2"), {}, r"classes of .*\('0', '1'\), but .* is about '0', '2'"),
+        (MODEL, {"names": ["m"]}, r"names must be one per file \(2\), but got 1"),
+        (MODEL, {"groups": ["m"] * 3}, r"groups must be one per file \(2\), but got 3"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(
+    second: str, options: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    files = [written(tmp_path / "1.csv", MODEL), written(tmp_path / "2.csv", second)]
+    with pytest.raises(InputError, match=words):
+        join_models(files, **options)
+
+
+def test_files_of_one_name_need_names(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    files = [written(tmp_path / "m.csv", MODEL), written(tmp_path / "x" / "m.csv", MODEL)]
+    with pytest.raises(InputError, match=r"'m' stands twice; rename one with NAME=FILE"):
+        join_models(files)
+    assert join_models(files, names=["m", "n"]).members == ("m", "n")
+
+
+def test_no_files_are_no_predictions() -> None:
+    with pytest.raises(InputError, match="at least one file"):
+        join_models([])
+
+
+def test_many_members_have_no_single_name(mixed: list[Path]) -> None:
+    with pytest.raises(InputError, match=r"a name is given to one member, but .*pair.npz holds 2"):
+        join_models(mixed[-1:], names=["m"])
+
+
+# --- one column per member ------------------------------------------------------------------------
+
+
+def test_columns_of_positive_class_probabilities_are_members(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "item,x,y\na,0.25,1\nb,0.5,0\n")
+    joined = join_models([path], positive="1")
+    assert (joined.members, joined.classes) == (("x", "y"), ("0", "1"))
+    assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1], [0.5, 0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "classes", "place"),
+    [
+        ({"positive": "0"}, ("0", "1"), 0),
+        ({"positive": "yes"}, ("not yes", "yes"), 1),
+        ({"positive": "hate"}, ("hate", "not hate"), 0),
+        ({"positive": "yes", "negative": "no"}, ("no", "yes"), 1),
+        ({"positive": "a", "negative": "b"}, ("a", "b"), 0),
+    ],
+)
+def test_the_two_classes_stand_in_class_order(
+    options: dict[str, str], classes: tuple[str, str], place: int, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "p.csv", "item,x\na,0.25\n")
+    joined = join_models([path], **options)  # type: ignore[arg-type]
+    assert joined.classes == classes
+    assert joined.probabilities[0, 0, place] == 0.25
+
+
+def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "item,x\na,0\n")
+    joined = join_models([path], positive="1", logits=True, names=["m"])
+    assert joined.members == ("m",)
+    assert joined.probabilities.tolist() == [[[0.5, 0.5]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("item,x\na,1.5\n", {}, r"not negative, but item 'a' of member 'x' in .* \(-0.5, 1.5\)"),
+        ("item,x,text\na,0.5,hello\n", {}, "'text' .* must hold numbers, but row 1 has 'hello'"),
+        ("item\na\n", {}, "must have a column per member beside 'item'"),
+        ("item,x\na,0.5\n", {"negative": "1"}, "names of classes must differ"),
+    ],
+)
+def test_bad_positive_columns_are_told_in_one_line(
+    content: str, options: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=words):
+        join_models([written(tmp_path / "p.csv", content)], positive="1", **options)  # type: ignore[arg-type]

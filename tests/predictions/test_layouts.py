@@ -1,0 +1,204 @@
+"""From any common layout to [N, K, C], stated or unambiguous, never guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.predictions import Layout, Predictions
+
+
+def made_up(n: int, k: int, c: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).dirichlet(np.ones(c), (n, k))
+
+
+SIZES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(2, 4))
+
+
+@given(SIZES)
+def test_every_layout_leads_to_the_same_array(sizes: tuple[int, int, int]) -> None:
+    n, k, c = sizes
+    array = made_up(n, k, c)
+    members = [array[:, j] for j in range(k)]
+    for values, layout in (
+        (array, "NKC"),
+        (array.transpose(1, 0, 2), "KNC"),
+        (members, None),
+        (tuple(members), "KNC"),
+        ({str(j): member for j, member in enumerate(members)}, None),
+        ({str(j): member.tolist() for j, member in enumerate(members)}, None),
+        ([pd.DataFrame(member) for member in members], None),
+        (array.tolist(), Layout.NKC),
+    ):
+        made = Predictions.from_arrays(values, layout=layout)
+        np.testing.assert_array_equal(made.probabilities, array)
+        assert made.shape == sizes
+        assert made.members == tuple(map(str, range(k)))
+
+
+@given(st.integers(1, 4), st.integers(1, 4))
+def test_probabilities_of_the_second_of_two_classes_are_enough(n: int, k: int) -> None:
+    array = made_up(n, k, 2)
+    second = array[:, :, 1]
+    for values, layout in (
+        (second, "NK"),
+        (second.T, "KN"),
+        ([second[:, j] for j in range(k)], None),
+        ({str(j): pd.Series(second[:, j]) for j in range(k)}, None),
+    ):
+        made = Predictions.from_arrays(values, layout=layout)
+        np.testing.assert_allclose(made.probabilities, array, atol=1e-15)
+        np.testing.assert_array_equal(made.probabilities[:, :, 1], second)
+
+
+@given(st.integers(1, 4), st.integers(2, 4))
+def test_one_member_is_a_table_of_items_and_classes(n: int, c: int) -> None:
+    array = made_up(n, 1, c)
+    made = Predictions.from_arrays(array[:, 0], layout="NC")
+    np.testing.assert_array_equal(made.probabilities, array)
+
+
+@given(SIZES)
+def test_a_layout_is_found_only_where_names_leave_one(sizes: tuple[int, int, int]) -> None:
+    n, k, c = sizes
+    array = made_up(*sizes)
+    names = {"items": range(n), "members": range(k), "classes": range(c)}
+    for values in (array, array.transpose(1, 0, 2)):
+        if n == k:
+            with pytest.raises(InputError, match=r"can be \[N, K, C\] or \[K, N, C\]"):
+                Predictions.from_arrays(values, **names)
+        else:
+            made = Predictions.from_arrays(values, **names)
+            np.testing.assert_array_equal(made.probabilities, array)
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "words"),
+    [
+        ((2, 3, 4), {}, r"shape \(2, 3, 4\) can be \[N, K, C\] or \[K, N, C\]; say which"),
+        ((3, 3, 2), {"items": 3, "members": 3}, r"can be .* with N=3, K=3"),
+        ((5, 2), {"classes": 2, "items": 5}, r"can be \[N, C\] or \[N, K\] with N=5, C=2"),
+        ((2, 2), {"items": 2, "members": 2}, r"can be \[N, K\] or \[K, N\] with N=2, K=2"),
+        ((4, 3), {}, r"can be \[N, C\] or \[N, K\] or \[K, N\]"),
+        ((4, 3, 2), {"items": 5}, r"another known layout, but got \(4, 3, 2\) with N=5"),
+        ((4,), {}, r"another known layout, but got \(4,\)"),
+        ((), {}, r"another known layout, but got \(\)"),
+    ],
+)
+def test_an_unclear_shape_is_never_guessed(
+    shape: tuple[int, ...], names: dict[str, int], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        Predictions.from_arrays(
+            np.full(shape, 0.5), **{name: range(size) for name, size in names.items()}
+        )
+
+
+def test_groups_tell_how_many_members_there_are() -> None:
+    made = Predictions.from_arrays(made_up(2, 3, 2).transpose(1, 0, 2), groups=["g", "g", "h"])
+    assert made.shape == (2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ([np.ones((2, 1)), np.ones((3, 1))], {}, r"one shape .* but got \(2, 1\), \(3, 1\)"),
+        ([np.ones((2, 2, 1))], {}, r"each member of a list must have shape .* got \(2, 2, 1\)"),
+        ({}, {}, "each member of a list must have shape .* got no members"),
+        ([np.ones((2, 2))], {"layout": "NKC"}, "a list of arrays has the layout KNC, but got"),
+        (np.ones((2, 2, 2)), {"layout": "NC"}, r"layout NC must have shape \[N=\?, C=\?\]"),
+        (np.ones((2, 2, 2)), {"layout": "XYZ"}, "layout must be one of 'NKC'"),
+        (np.ones((2, 1, 2)), {"layout": "NKC", "items": [1]}, r"\[N=1, K=\?, C=\?\]"),
+        (np.zeros((0, 2, 2)), {"layout": "NKC"}, "at least one item, member and class"),
+        ([["a", "b"]], {"layout": "NC"}, "must be numbers, but got an array of type <U1"),
+        ([np.array([["a", "b"]])], {}, "must be numbers"),
+        ([[0.5, 0.5], [1.0]], {"layout": "NC"}, "must be numbers"),
+        (np.array([[1j, 0]]), {"layout": "NC"}, "must be numbers, but got .* complex128"),
+        (pd.DataFrame([["a", "b"]]), {"layout": "NC"}, "must be numbers"),
+        (None, {}, "must be numbers"),
+        ("abc", {}, "must be numbers"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(
+    values: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        Predictions.from_arrays(values, **options)
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_type", "kept"),
+    [
+        (np.float16, np.float32),
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.longdouble, np.float64),
+        (">f4", np.float32),
+        (">f8", np.float64),
+        (np.int8, np.float64),
+        (np.bool_, np.float64),
+    ],
+)
+def test_predictions_are_float32_or_float64(given_type: Any, kept: type) -> None:
+    values = np.array([[[1, 0]], [[0, 1]]]).astype(given_type)
+    made = Predictions.from_arrays(values, layout="NKC")
+    assert made.probabilities.dtype == np.dtype(kept)
+    assert made.probabilities.dtype.isnative
+    assert made.probabilities.tolist() == [[[1, 0]], [[0, 1]]]
+
+
+def test_rounded_half_precision_is_set_right() -> None:
+    third = np.full((1, 1, 3), 1 / 3, dtype=np.float16)
+    made = Predictions.from_arrays(third, layout="NKC")
+    np.testing.assert_allclose(made.probabilities.sum(axis=2), 1, atol=1e-6)
+
+
+def test_gaps_are_refused_not_passed_over() -> None:
+    masked = np.ma.array(np.full((1, 1, 2), 0.5), mask=[[[True, False]]])
+    with pytest.raises(InputError, match=r"finite, but item '0' of member '0' has \(nan, 0.5\)"):
+        Predictions.from_arrays(masked, layout="NKC")
+    frame = pd.DataFrame([[0.5, None]], dtype="Float64")
+    with pytest.raises(InputError, match=r"finite, but .* has \(0.5, nan\)"):
+        Predictions.from_arrays(frame, layout="NC")
+
+
+# --- logits ---------------------------------------------------------------------------------------
+
+
+@given(SIZES)
+def test_logits_become_probabilities_only_when_asked(sizes: tuple[int, int, int]) -> None:
+    array = made_up(*sizes)
+    logits = np.log(array) + 3
+    made = Predictions.from_arrays(logits, layout="NKC", logits=True)
+    np.testing.assert_allclose(made.probabilities, array, atol=1e-12)
+    with pytest.raises(InputError):
+        Predictions.from_arrays(logits, layout="NKC")
+
+
+@given(st.floats(-700, 700))
+def test_two_class_logits_are_log_odds(logit: float) -> None:
+    made = Predictions.from_arrays([[logit]], layout="NK", logits=True)
+    no, yes = made.probabilities[0, 0]
+    assert np.log(yes) - np.log(no) == pytest.approx(logit, rel=1e-9, abs=1e-12)
+    both = Predictions.from_arrays([[[0.0, logit]]], layout="NKC", logits=True)
+    np.testing.assert_allclose(both.probabilities, made.probabilities, atol=1e-12)
+
+
+def test_large_logits_of_float32_keep_the_small_probability() -> None:
+    made = Predictions.from_arrays(np.array([[20.0]], np.float32), layout="NK", logits=True)
+    assert made.probabilities[0, 0, 0] == pytest.approx(2.06e-9, rel=1e-2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_logits_must_be_numbers(bad: float) -> None:
+    with pytest.raises(InputError, match="finite, but item '1' of member '0'"):
+        Predictions.from_arrays([[[0.0, 1]], [[bad, 1]]], layout="NKC", logits=True)

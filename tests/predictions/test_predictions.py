@@ -1,0 +1,241 @@
+"""The canonical table: checked, named, matched by id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.predictions import Predictions
+
+
+def made_up(n: int = 4, k: int = 3, c: int = 2, seed: int = 0, **names: Any) -> Predictions:
+    array = np.random.default_rng(seed).dirichlet(np.ones(c), (n, k))
+    return Predictions.from_arrays(array, layout="NKC", **names)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+GOOD = np.full((3, 2, 2), 0.5)
+
+
+def spoiled(row: list[float], kind: type = np.float64) -> np.ndarray[Any, Any]:
+    array = GOOD.astype(kind)
+    array[2, 1] = row
+    return array
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("invalid", ["error", "normalize"])
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ([np.nan, 1], r"must be finite, but item 'c' of member 'y' has \(nan, 1\)"),
+        ([np.inf, -np.inf], r"must be finite, but item 'c' of member 'y' has \(inf, -inf\)"),
+        ([-0.25, 1.25], r"must be not negative, but item 'c' of member 'y' has \(-0.25, 1.25\)"),
+        ([0, 0], r"must be not all zero, but item 'c' of member 'y' has \(0, 0\)"),
+    ],
+)
+def test_what_is_no_probability_is_refused_with_its_item_and_member(
+    row: list[float], words: str, invalid: str, kind: type
+) -> None:
+    with pytest.raises(InputError, match=words):
+        Predictions.from_arrays(
+            spoiled(row, kind), layout="NKC", items=["a", "b", "c"], members=["x", "y"],
+            invalid=invalid,
+        )  # fmt: skip
+
+
+def test_unnormalised_probabilities_are_refused_or_divided_by_their_sum() -> None:
+    with pytest.raises(
+        InputError, match=r"summing to 1 .* item '2' of member '1' has \(1, 3\)"
+    ) as caught:
+        Predictions.from_arrays(spoiled([1, 3]), layout="NKC")
+    assert "invalid='normalize'" in caught.value.hint
+    assert "logits=True" in caught.value.hint
+    made = Predictions.from_arrays(spoiled([1, 3]), layout="NKC", invalid="normalize")
+    assert made.probabilities[2, 1].tolist() == [0.25, 0.75]
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="invalid must be one of 'error', 'normalize'"):
+        Predictions.from_arrays(GOOD, layout="NKC", invalid="ignore")
+
+
+def test_rounded_probabilities_are_set_right_and_exact_ones_left_alone() -> None:
+    array = spoiled([0.333, 0.6667])
+    made = Predictions.from_arrays(array, layout="NKC").probabilities
+    assert made[2, 1].sum() == pytest.approx(1, abs=1e-15)
+    np.testing.assert_array_equal(made[:2], array[:2])
+    assert array[2, 1].tolist() == [0.333, 0.6667]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 2000), st.sampled_from([np.float32, np.float64]))
+def test_checking_twice_changes_nothing(seed: int, c: int, kind: type) -> None:
+    weights = np.random.default_rng(seed).gamma(0.5, size=(2, 1, c)).astype(kind) + kind(1e-9)
+    once = Predictions.from_arrays(weights, layout="NKC", invalid="normalize").probabilities
+    again = Predictions.from_arrays(once, layout="NKC").probabilities
+    np.testing.assert_array_equal(once, again)
+    assert once.dtype == kind
+
+
+def test_the_callers_array_is_not_changed() -> None:
+    array = spoiled([1, 3])
+    Predictions.from_arrays(array, layout="NKC", invalid="normalize")
+    assert array[2, 1].tolist() == [1, 3]
+
+
+def test_a_row_of_many_classes_is_not_shown_in_full() -> None:
+    with pytest.raises(InputError) as caught:
+        Predictions.from_arrays(np.ones((1, 1, 5000)), layout="NKC")
+    assert len(str(caught.value)) < 500
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_names_are_numbers_unless_given() -> None:
+    made = made_up(2, 3, 2)
+    assert made.items.tolist() == ["0", "1"]
+    assert made.members == ("0", "1", "2")
+    assert made.classes == ("0", "1")
+    assert made.groups is None
+    assert len(made) == 2
+
+
+def test_names_are_strings() -> None:
+    made = made_up(
+        2, 2, 2, items=[7, "007"], members=[1.0, 2.5], classes=[True, False], groups=[1, 1]
+    )
+    assert made.items.tolist() == ["7", "007"]
+    assert made.members == ("1", "2.5")
+    assert made.classes == ("True", "False")
+    assert made.groups == ("1", "1")
+
+
+def test_frames_and_mappings_bring_their_names() -> None:
+    frame = pd.DataFrame([[0.5, 0.5], [1, 0]], index=["a", "b"], columns=["no", "yes"])
+    one = Predictions.from_arrays(frame, layout="NC")
+    assert (one.items.tolist(), one.classes) == (["a", "b"], ("no", "yes"))
+    many = Predictions.from_arrays({"x": frame, "y": frame})
+    assert (many.items.tolist(), many.members, many.classes) == (
+        ["a", "b"],
+        ("x", "y"),
+        ("no", "yes"),
+    )
+    people = Predictions.from_arrays(frame, layout="NK")
+    assert (people.items.tolist(), people.members) == (["a", "b"], ("no", "yes"))
+    turned = Predictions.from_arrays(frame.T, layout="KN")
+    assert (turned.items.tolist(), turned.members) == (["a", "b"], ("no", "yes"))
+    series = Predictions.from_arrays({"x": frame["yes"]})
+    assert (series.items.tolist(), series.members) == (["a", "b"], ("x",))
+    named = Predictions.from_arrays({"x": frame}, items=["c", "d"], members=["z"])
+    assert (named.items.tolist(), named.members) == (["c", "d"], ("z",))
+
+
+def test_frames_in_different_orders_are_never_put_side_by_side() -> None:
+    frame = pd.DataFrame([[0.5, 0.5], [1, 0]], index=["a", "b"], columns=["no", "yes"])
+    for other in (frame.iloc[::-1], frame[["yes", "no"]], frame.to_numpy()):
+        with pytest.raises(InputError, match="the same index and columns in the same order"):
+            Predictions.from_arrays({"x": frame, "y": other})
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"items": ["a", "a"]}, "names of items must differ, but 'a' stands twice"),
+        ({"members": [1, "1"]}, "names of members must differ, but '1' stands twice"),
+        ({"classes": ["a", "a"]}, "names of classes must differ"),
+        ({"items": [None, "a"]}, "a name must be text or a number"),
+        ({"items": ["", "a"]}, "names of items must not be empty text"),
+        ({"items": "ab"}, "names must be a list"),
+        ({"groups": ["a"]}, r"K=1"),
+    ],
+)
+def test_names_must_tell_things_apart(names: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        made_up(2, 2, 2, **names)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+@given(st.permutations(range(5)))
+def test_taking_in_another_order_and_back_is_nothing(order: list[int]) -> None:
+    made = made_up(5, items=list("abcde"))
+    taken = made.take(order)
+    assert taken.items.tolist() == [made.items[place] for place in order]
+    np.testing.assert_array_equal(taken.probabilities, made.probabilities[order])
+    back = taken.align(made.items)
+    assert back.items.tolist() == made.items.tolist()
+    np.testing.assert_array_equal(back.probabilities, made.probabilities)
+
+
+def test_a_mask_takes_what_it_marks() -> None:
+    assert made_up(3).take([True, False, True]).items.tolist() == ["0", "2"]
+
+
+@pytest.mark.parametrize("positions", [[0, 0], [4], [True], [0.0]])
+def test_positions_must_be_positions(positions: Any) -> None:
+    with pytest.raises(InputError):
+        made_up(4).take(positions)
+
+
+def test_alignment_needs_the_same_ids() -> None:
+    made = made_up(3)
+    assert made.align([2, 0, 1]).items.tolist() == ["2", "0", "1"]
+    assert made.align(made.items) is made
+    with pytest.raises(
+        InputError, match=r"in predictions 1 of 3 are missing: '9'; 1 are extra: '2'"
+    ):
+        made.align([0, 1, 9])
+    with pytest.raises(InputError, match="items of annotations must differ"):
+        made.align([0, 0, 1])
+
+
+@given(st.permutations(range(4)))
+def test_classes_move_with_their_probabilities(order: list[int]) -> None:
+    made = made_up(2, 2, 4)
+    moved = made.order_classes(order)
+    assert moved.classes == tuple(map(str, order))
+    np.testing.assert_array_equal(moved.probabilities, made.probabilities[:, :, order])
+    np.testing.assert_array_equal(
+        moved.order_classes(made.classes).probabilities, made.probabilities
+    )
+
+
+@pytest.mark.parametrize("classes", [["0"], ["0", "0"], ["0", "2"], ["0", "1", "2"]])
+def test_classes_must_be_the_same(classes: list[str]) -> None:
+    with pytest.raises(InputError, match=r"must be about the classes .*, but are about '0', '1'"):
+        made_up().order_classes(classes)
+
+
+def test_members_are_selected_by_name_with_their_groups() -> None:
+    made = made_up(2, 3, members=list("xyz"), groups=["g", "g", "h"])
+    chosen = made.select(["z", "x"])
+    assert chosen.members == ("z", "x")
+    assert chosen.groups == ("h", "g")
+    np.testing.assert_array_equal(chosen.probabilities, made.probabilities[:, [2, 0]])
+    with pytest.raises(InputError, match="among 'x', 'y', 'z', but 'q' is not"):
+        made.select(["x", "q"])
+    with pytest.raises(InputError, match="selected members must differ"):
+        made.select(["x", "x"])
+
+
+def test_members_get_groups_by_name() -> None:
+    made = made_up(2, 3, members=list("xyz"))
+    assert made.grouped({"y": "g"}).groups == ("", "g", "")
+    assert made.grouped({"y": "g"}).grouped({"x": "h"}).groups == ("h", "g", "")
+    with pytest.raises(InputError, match="'q' is not"):
+        made.grouped({"q": "g"})
+
+
+def test_the_plain_mean_of_the_members_is_in_float64() -> None:
+    made = Predictions.from_arrays(np.array([[[0.1, 0.9], [0.3, 0.7]]], np.float32), layout="NKC")
+    np.testing.assert_allclose(made.uniform, [[0.2, 0.8]], atol=1e-7)
+    assert made.uniform.dtype == np.float64

@@ -1,0 +1,57 @@
+"""What EDO says when something is wrong."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import EDOError, InputError, MissingExtraError, counted, examples, one_of
+
+
+@given(st.text(), st.text())
+def test_every_message_is_one_line(message: str, hint: str) -> None:
+    assert len(str(InputError(message, hint)).splitlines()) <= 1
+
+
+def test_a_message_ends_with_what_to_do() -> None:
+    assert str(InputError("the rule, but got 3", "give 2")) == "the rule, but got 3; give 2"
+    assert str(InputError("the rule, but got 3")) == "the rule, but got 3"
+
+
+@pytest.mark.parametrize("kind", [EDOError, InputError, MissingExtraError])
+def test_an_error_survives_the_way_between_processes(kind: type[EDOError]) -> None:
+    again = pickle.loads(pickle.dumps(kind("the rule", "the hint")))
+    assert type(again) is kind
+    assert (again.message, again.hint) == ("the rule", "the hint")
+
+
+def test_input_errors_are_value_errors_and_missing_extras_import_errors() -> None:
+    assert issubclass(InputError, ValueError)
+    assert issubclass(MissingExtraError, ImportError)
+    assert issubclass(InputError, EDOError)
+
+
+def test_three_examples_and_a_count_of_the_rest() -> None:
+    assert examples(["a", "b", "c"]) == "'a', 'b', 'c'"
+    assert examples(iter(range(7))) == "'0', '1', '2' and 4 more"
+    assert examples([]) == ""
+
+
+def test_a_long_example_is_cut_and_a_line_break_is_spelled_out() -> None:
+    assert len(examples(["x" * 5000])) < 50
+    assert "\n" not in examples(["a\nb"])
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert counted(1, "such row") == "1 such row"
+    assert counted(0, "item") == "0 items"
+    assert counted(3, "item") == "3 items"
+
+
+def test_a_mode_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    one_of("ties", "first", ["first", "error"])
+    with pytest.raises(InputError, match="ties must be one of 'first', 'error', but got 'last'"):
+        one_of("ties", "last", ["first", "error"])

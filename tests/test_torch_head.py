@@ -1,0 +1,208 @@
+"""EDOHead: the objective of prediction space, on live members."""
+
+from __future__ import annotations
+
+import sys
+from importlib import reload
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from edokit.errors import InputError, MissingExtraError  # noqa: E402
+from edokit.objective import (  # noqa: E402
+    Problem,
+    Settings,
+    effective_weights,
+    joint_loss,
+    pool,
+    softmax,
+)
+from edokit.torch import EDOHead  # noqa: E402
+
+N, K, C = 30, 4, 3
+VARIANTS = [
+    Settings(),
+    Settings(lambda_f1=1.0, lambda_div=1.0, class_weights=True),
+    Settings(ce="all", diversity="suppress"),
+    Settings(ce="random", class_weights=True),
+    Settings(pool="log"),
+    Settings(regularize="w", lambda_reg=0.1),
+]
+
+
+def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(C), (N, K))
+    q = rng.dirichlet(np.ones(C), N)
+    return P, q, np.concatenate([np.arange(C), rng.integers(0, C, N - C)])
+
+
+def head(settings: Settings | str = "default", **given: object) -> EDOHead:
+    made = EDOHead(K, settings=settings, min_members=2, **given)
+    rng = np.random.default_rng(5)
+    with torch.no_grad():
+        made.theta.copy_(torch.from_numpy(rng.normal(size=K)))
+        made.size_logits.copy_(torch.from_numpy(rng.normal(size=K - 1)))
+    return made
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_with_frozen_members_it_is_the_objective_of_prediction_space(settings: Settings) -> None:
+    P, q, y = data()
+    rng = np.random.default_rng(1)
+    size_noise, member_noise = rng.gumbel(size=K - 1), rng.gumbel(size=(N, K))
+    edo = head(settings)
+    edo.set_epoch(3)
+    theta, logits = edo.theta.detach().numpy(), edo.size_logits.detach().numpy()
+    temperature = max(0.1, 0.5 * np.exp(-0.05 * 3))
+    z = logits - np.log(np.exp(logits).sum()) + size_noise
+    v = effective_weights(theta, softmax(z / temperature), 2)
+    problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
+    wanted = joint_loss(
+        v, problem, settings, w=softmax(theta), noise=member_noise, temperature=temperature
+    )
+    given = edo.loss(
+        *map(torch.from_numpy, (P, q, y)),
+        size_noise=torch.from_numpy(size_noise),
+        member_noise=torch.from_numpy(member_noise),
+    )
+    for term in ("total", "f1", "ce", "div", "reg"):
+        assert float(getattr(given, term).detach()) == pytest.approx(
+            float(getattr(wanted, term)), rel=1e-12, abs=1e-14
+        )
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_gradients_reach_weights_sizes_and_members(settings: Settings) -> None:
+    P, q, y = map(torch.from_numpy, data())
+    scores = P.log().requires_grad_()
+    edo = head(settings)
+    edo.loss(torch.softmax(scores, dim=-1), q, y).total.backward()
+    for part in (edo.theta, edo.size_logits, scores):
+        assert part.grad is not None
+        assert torch.isfinite(part.grad).all()
+        assert part.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("settings", [s for s in VARIANTS if s.ce != "random"])
+def test_gradients_are_those_of_finite_differences(settings: Settings) -> None:
+    P, q, y = map(torch.from_numpy, data())
+    noise = torch.from_numpy(np.random.default_rng(1).gumbel(size=K - 1))
+    edo = head(settings)
+
+    def total(scores: torch.Tensor, theta: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        from torch.func import functional_call
+
+        class Loss(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.edo = edo
+
+            def forward(self) -> torch.Tensor:
+                return self.edo.loss(torch.softmax(scores, dim=-1), q, y, size_noise=noise).total
+
+        return functional_call(Loss(), {"edo.theta": theta, "edo.size_logits": logits}, ())
+
+    leaves = [t.detach().clone().requires_grad_() for t in (P.log(), edo.theta, edo.size_logits)]
+    assert torch.autograd.gradcheck(total, leaves, atol=1e-6)
+
+
+def test_class_counts_make_batches_weigh_classes_like_all_items() -> None:
+    P, q, y = map(torch.from_numpy, data())
+    settings = Settings(class_weights=True)
+    noise = torch.zeros(K - 1, dtype=torch.float64)
+    counted = head(settings, class_counts=np.bincount(y.numpy()).tolist())
+    whole = counted.loss(P, q, y, size_noise=noise)
+    plain = head(settings).loss(P, q, y, size_noise=noise)
+    assert float(whole.total.detach()) == pytest.approx(float(plain.total.detach()), rel=1e-12)
+    halves = [
+        float(counted.loss(P[s], q[s], y[s], size_noise=noise).ce.detach())
+        for s in (slice(0, N // 2), slice(N // 2, N))
+    ]
+    assert np.mean(halves) == pytest.approx(float(whole.ce.detach()), rel=1e-12)
+
+
+def test_a_batch_without_a_class_needs_class_counts() -> None:
+    P, q, y = map(torch.from_numpy, data())
+    zeros = torch.zeros_like(y)
+    with pytest.raises(InputError, match="class weights need every class"):
+        head(Settings(class_weights=True)).loss(P, q, zeros)
+    head(Settings(class_weights=True), class_counts=[10, 10, 10]).loss(P, q, zeros)
+    with pytest.raises(InputError, match="class_counts"):
+        head(Settings(class_weights=True), class_counts=[10, 10]).loss(P, q, zeros)
+
+
+def test_the_ensemble_keeps_the_likeliest_size() -> None:
+    edo = head()
+    with torch.no_grad():
+        edo.size_logits.copy_(torch.tensor([0.0, 1.0, 0.5]))
+    weights = edo.final_weights().detach().numpy()
+    assert edo.size == 3
+    w = softmax(edo.theta.detach().numpy())
+    np.testing.assert_allclose(weights, [*(w[:3] / w[:3].sum()), 0.0])
+    P, _, _ = data()
+    np.testing.assert_allclose(edo(torch.from_numpy(P)).detach().numpy(), pool(P, weights))
+
+
+def test_sizes_are_drawn_in_training_and_not_in_evaluation() -> None:
+    P, q, y = map(torch.from_numpy, data())
+    edo = head()
+    drawn = {float(edo.loss(P, q, y).total.detach()) for _ in range(3)}
+    assert len(drawn) == 3
+    edo.eval()
+    still = {float(edo.loss(P, q, y).total.detach()) for _ in range(3)}
+    assert len(still) == 1
+
+
+def test_training_the_head_alone_finds_the_good_member() -> None:
+    _, q, y = data()
+    good = 0.9 * q + 0.1 / C
+    P = np.stack([good, *np.random.default_rng(2).dirichlet(np.ones(C), (K - 1, N))], axis=1)
+    edo = EDOHead(K)
+    optimizer = torch.optim.Adam(edo.parameters(), lr=0.1)
+    arrays = list(map(torch.from_numpy, (P, q, y)))
+    torch.manual_seed(0)
+    losses = []
+    for epoch in range(60):
+        edo.set_epoch(epoch)
+        loss = edo.loss(*arrays).total
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert edo.final_weights()[0] > 0.8
+
+
+def test_temperature_falls_to_its_floor() -> None:
+    edo = EDOHead(K)
+    assert edo.temperature == pytest.approx(0.5)
+    edo.set_epoch(10)
+    assert edo.temperature == pytest.approx(0.5 * np.exp(-0.5))
+    edo.set_epoch(1000)
+    assert edo.temperature == pytest.approx(0.1)
+
+
+def test_a_state_dict_holds_weights_and_sizes() -> None:
+    edo, other = head(), EDOHead(K, min_members=2)
+    other.load_state_dict(edo.state_dict())
+    assert torch.equal(other.final_weights(), edo.final_weights())
+    assert sorted(edo.state_dict()) == ["size_logits", "theta"]
+
+
+def test_impossible_sizes_are_refused() -> None:
+    for given in ({"min_members": 0}, {"min_members": 5}, {"max_members": 0}):
+        with pytest.raises(InputError, match="min_members <= max_members"):
+            EDOHead(K, **given)
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import edokit.torch as module
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
+        reload(module)
+    monkeypatch.undo()
+    reload(module)
