@@ -385,3 +385,28 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
         edo("predict", tmp_path / "no", "--predictions", other, "--out", tmp_path / "p.csv"),
         "ensemble.json",
     )
+
+
+def test_members_go_from_texts_to_pooled_probabilities(tmp_path: Path) -> None:
+    kept, trained = tmp_path / "kept", tmp_path / "trained"
+    answer("demo", "--regime", "two-camps", "--members", "2", "--out", kept)
+    people = kept / "annotations.parquet"
+    answer("train", people, "--recipe", "linear", "--members", "2", "--out", trained)
+    dev, test = trained / "predictions" / "dev.npz", trained / "predictions" / "test.npz"
+    ensemble = tmp_path / "ensemble"
+    base = ("--annotations", people, "--split", "dev", "--out", ensemble)
+    answer("fit", "--predictions", dev, *base)
+    by_file, by_text = tmp_path / "file.csv", tmp_path / "text.csv"
+    answer("predict", ensemble, "--predictions", test, "--out", by_file)
+    found = answer(
+        *("predict", ensemble, "--members", trained, "--texts", people, "--split", "test"),
+        *("--out", by_text),
+    )
+    assert found["items"] == 168
+    judged = [
+        answer("evaluate", "--probabilities", p, "--annotations", people, "--split", "test")["ce"]
+        for p in (by_file, by_text)
+    ]
+    assert judged[0] == pytest.approx(judged[1], abs=1e-6)
+    assert_one_line(edo("predict", ensemble, "--out", by_text), "--predictions", "--members")
+    assert_one_line(edo("predict", ensemble, "--members", trained, "--out", by_text), "--texts")

@@ -132,6 +132,13 @@ def test_the_paper_preset_searches_with_gumbel_and_keeps_its_path() -> None:
     np.testing.assert_array_equal(again.weights_, ensemble.weights_)
 
 
+def test_our_gumbel_comes_close_to_the_exact_optimum() -> None:
+    exact = EDOEnsemble().fit(POOL, PEOPLE)
+    search = EDOEnsemble(solver="gumbel").fit(POOL, PEOPLE)
+    assert search.settings_["learning_rate"] == 0.03
+    assert search.objective_["total"] == pytest.approx(exact.objective_["total"], abs=2e-3)
+
+
 def test_a_given_parameter_wins_over_the_preset() -> None:
     ensemble = EDOEnsemble("paper-fixed", solver="exact", lambda_div=0.25).fit(POOL, PEOPLE)
     assert ensemble.settings_["solver"] == "exact"

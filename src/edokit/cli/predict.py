@@ -8,16 +8,30 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
+from edokit.errors import InputError
 
 
 def predict(
     ensemble: Annotated[
         Path, typer.Argument(help="A folder made by `edo fit`.", show_default=False)
     ],
-    predictions: Annotated[
-        Path, typer.Option(help="What its members say: .npz, Parquet or a folder of shards.")
-    ],
     out: Annotated[Path, typer.Option(help="The probabilities: .csv, .tsv, .parquet or .jsonl.")],
+    predictions: Annotated[
+        Path | None, typer.Option(help="What its members say: .npz, Parquet or a folder of shards.")
+    ] = None,
+    members: Annotated[
+        Path | None, typer.Option(help="Or its members themselves (a folder of `edo train`), …")
+    ] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="… with texts: item and text columns, or a text per line.")
+    ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
+    ] = False,
+    device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    split: options.Split = None,
+    column: options.Column = None,
     json: options.Json = False,
 ) -> None:
     """Pool the members' answers: probabilities, entropy, spread of the members and a label."""
@@ -25,7 +39,26 @@ def predict(
     from edokit.files import write_table
     from edokit.predictions import read_predictions
 
-    pooled = load_ensemble(ensemble).describe(read_predictions(predictions))
+    if (predictions is None) == (members is None) or (members is None) != (texts is None):
+        raise InputError(
+            "what to pool is given by --predictions, or by --members with --texts, but"
+            f" {'neither is' if predictions is None and members is None else 'not so here'}",
+            "give one of the two",
+        )
+    fitted = load_ensemble(ensemble)
+    if members is None or texts is None:
+        answers = read_predictions(str(predictions))
+    else:
+        from edokit.members import read_texts, score_members
+
+        asked = read_texts(
+            texts,
+            columns=options.pairs(column, "--column", "ROLE=NAME"),
+            pairs=pairs,
+            split=split,
+        )
+        answers = score_members(members, asked, fitted.needed_members(), device=device)
+    pooled = fitted.describe(answers)
     write_table(pooled.to_table(), out)
     count = len(pooled.items)
     console.done(

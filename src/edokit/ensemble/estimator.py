@@ -193,6 +193,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         chosen: dict[str, Any],
     ) -> Solution:
         if chosen["solver"] == "gumbel":
+            thorough = GumbelSettings.thorough(
+                len(q),
+                batch_size=chosen["batch_size"],
+                min_members=chosen["min_members"],
+                max_members=chosen["max_members"],
+            )
+            for name in SEARCH:
+                if chosen[name] is None:
+                    chosen[name] = getattr(thorough, name)
             options = GumbelSettings(**{name: chosen[name] for name in SEARCH})
             return solve_gumbel(
                 P, q, y, settings, options, seeds=self.random_state, order=self.order
@@ -228,6 +237,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """Minus the cross-entropy to people's answers: higher is better."""
         named, people = together(self._known(predictions), annotations)
         return -ce(self.predict_proba(named), people.soft_labels)
+
+    def needed_members(self) -> list[str]:
+        """The members that carry weight: all that predicting needs."""
+        self._check_fitted()
+        return [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
 
     def explain(self) -> list[str]:
         """One sentence per member, heaviest first: its weight, and why it has it."""
@@ -268,7 +282,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             given = Predictions(
                 given.probabilities, given.items, given.members, tuple(self.classes_)
             ).named()
-        needed = [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
+        needed = self.needed_members()
         missing = [name for name in needed if name not in given.members]
         if missing:
             raise InputError(

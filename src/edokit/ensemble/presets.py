@@ -25,7 +25,17 @@ _PAPER = {
     "min_temperature": 0.1,
     "recalibrate": None,
 }
-_OURS = {**_PAPER, "solver": "exact", "max_members": None}
+# None: as many members as there are; and where gumbel is asked for, as many steps, as large and as
+# hot as they need to be to come close to the optimum (`GumbelSettings.thorough`).
+_OURS = {
+    **_PAPER,
+    "solver": "exact",
+    "max_members": None,
+    "epochs": None,
+    "learning_rate": None,
+    "temperature": None,
+    "temperature_decay": None,
+}
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {**_OURS, **asdict(OBJECTIVES["default"])},
