@@ -21,7 +21,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,transformers,dask]"
+	$(PIP) -e ".[dev,transformers,dask,fast]"
 	@touch $@
 
 demo: $(VENV)/.core

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edokit.objective.arrays import EPSILON, slices
+from edokit.objective.compiled import overlap_kernel
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -21,6 +22,8 @@ _ROW_BYTES = 2**16
 _GAPS_BYTES = 2**22
 # Blocks are added up in chunks of fixed size, so the sums do not depend on the threads.
 _BLOCKS_PER_CHUNK = 8
+# Below so many numbers, compiling takes longer than it saves.
+_WORTH_COMPILING = 2**23
 # OpenBLAS keeps a product of at most this many multiplications on the calling thread.
 _ONE_THREAD_PRODUCT = 2**18
 
@@ -38,17 +41,21 @@ def block_sums(
     shapes = (classes,), (members,), (len(left),), (classes,), (members, classes)
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
     block = max(1, min(items, row // P.itemsize // _columns(classes)))
+    kernel = overlap_kernel() if P.size >= _WORTH_COMPILING else None
+    ends = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
     def chunk(start: int, stop: int) -> list[Floats]:
         sums = [np.zeros(shape) for shape in shapes]
+        if y is not None and kernel is not None:
+            kernel(P[start:stop], y[start:stop], *ends, *sums[:3])
         work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
             rest = part.stop - part.start
             fit = work if rest == block else _Workspace(P.dtype, rest, members, classes)
-            if y is not None:
+            if y is not None and kernel is None:
                 fit.add_overlaps(P[s], y[s], *sums[:3])
             if q is not None:
                 fit.add_log_losses(P[s], q[s], *sums[3:])
