@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: demo test lint types rooms unit format lock clean help
+.PHONY: bench demo test lint types rooms unit format lock clean help
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
 	@echo "make test    lint, types, room order and every test"
+	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
 	@echo "make format  put the code into the house format"
 	@echo "make lock    write constraints.txt anew from the newest versions"
 	@echo "make clean   remove .venv and caches"
@@ -41,6 +42,13 @@ rooms: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/annotations.py
+	$(BIN)/python benchmarks/summaries.py --items 10000000
+	$(BIN)/python benchmarks/gumbel.py
+	$(BIN)/python benchmarks/gumbel.py --defaults
+	$(BIN)/python benchmarks/defaults.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -48,7 +48,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
     if value not in choices:
         raise InputError(
             f"{name} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
-            f"choose {name}={choices[0]!r}, for example",
+            f"choose {choices[0]!r}, for example",
         )
 
 

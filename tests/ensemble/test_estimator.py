@@ -197,7 +197,7 @@ def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
         ({"preset": "best"}, "preset must be one of"),
         ({"solver": "magic"}, "solver must be one of"),
         ({"ce": "median"}, "ce must be one of"),
-        ({"diversity": "more"}, "diversity must be one of"),
+        ({"diversity": "more", "lambda_div": 0.1}, "diversity must be one of"),
         ({"pool": "cubic"}, "pool must be one of"),
         ({"lambda_ce": -1.0}, "lambda_ce must be"),
         ({"recalibrate": "isotonic"}, "recalibrate must be"),

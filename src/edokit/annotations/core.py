@@ -45,7 +45,7 @@ class Duplicates(str, Enum):
     ALL = "all"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
     """M annotations of N items by A annotators in C classes. Build one with a ``from_`` method."""
 
@@ -132,6 +132,12 @@ class Annotations:
         from edokit.annotations.arrays import from_shares
 
         return from_shares(soft_labels, items, classes, annotator)
+
+    def __repr__(self) -> str:
+        return (
+            f"Annotations({len(self)} annotations of {len(self.items)} items by"
+            f" {len(self.annotators)} annotators, classes {', '.join(self.classes)})"
+        )
 
     def __len__(self) -> int:
         return len(self.item_codes)

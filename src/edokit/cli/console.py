@@ -26,13 +26,14 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for position, name in enumerate(header):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     # Data may hold square brackets; they are text here, not markup.
     console = Console(highlight=False, markup=False)
+    console.print(title, style="bold")
     console.print(table)
     for note in notes:
         console.print(note)

@@ -28,7 +28,7 @@ def evaluate(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Divide probabilities by their sum.")
     ] = False,
-    bootstrap: Annotated[int, typer.Option(help="Bootstrap samples; 0 for none.")] = 1000,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0 for none.")] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of random ties.")] = 0,
     json: options.Json = False,

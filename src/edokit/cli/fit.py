@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edokit.cli import console, options
+
+if TYPE_CHECKING:
+    from edokit.solvers import Certificate
 
 
 def fit(
@@ -16,7 +19,9 @@ def fit(
     ],
     annotations: Annotated[Path, typer.Option(help="What the people said (any source).")],
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
-    preset: Annotated[str, typer.Option(help="default, paper-fixed or paper.")] = "default",
+    preset: Annotated[
+        str, typer.Option(help="default, paper-fixed, or paper (where the paper's search starts).")
+    ] = "default",
     solver: Annotated[str | None, typer.Option(help="exact or gumbel.")] = None,
     ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
     diversity: Annotated[str | None, typer.Option(help="preserve or suppress.")] = None,
@@ -96,8 +101,18 @@ def fit(
         ],
         [
             *ensemble.explain(),
-            f"Certificate: {certificate.reason} ({certificate.gap:.1e})."
-            if certificate
-            else "No certificate: gumbel is a search; --solver exact has one.",
+            *([f"Temperature after pooling: {ensemble.temperature_:.3f}."] if recalibrate else []),
+            _promise(certificate),
         ],
     )
+
+
+def _promise(certificate: Certificate | None) -> str:
+    """What is known about how good the weights are."""
+    if certificate is None:
+        return "No certificate: gumbel is a search; --solver exact has one."
+    if not certificate.global_optimum:
+        return f"No certificate: {certificate.reason}."
+    if not certificate.convex:
+        return f"Certificate: {certificate.reason}."
+    return f"Certificate: no other weights lower the loss by more than {certificate.gap:.1e}."

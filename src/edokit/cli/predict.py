@@ -42,7 +42,7 @@ def predict(
     if (predictions is None) == (members is None) or (members is None) != (texts is None):
         raise InputError(
             "what to pool is given by --predictions, or by --members with --texts, but"
-            f" {'neither is' if predictions is None and members is None else 'not so here'}",
+            f" {_given(predictions, members, texts)}",
             "give one of the two",
         )
     fitted = load_ensemble(ensemble)
@@ -72,3 +72,10 @@ def predict(
         f" mean spread {pooled.spread.mean():.4f}",
         json,
     )
+
+
+def _given(predictions: Path | None, members: Path | None, texts: Path | None) -> str:
+    """Which of the options are there, in words."""
+    options = {"--predictions": predictions, "--members": members, "--texts": texts}
+    there = [name for name, value in options.items() if value is not None]
+    return f"got {' and '.join(there)}" if there else "got none of them"

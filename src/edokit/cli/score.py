@@ -89,7 +89,7 @@ def score(
             table = score_members(
                 members,
                 asked,
-                list(load_ensemble(ensemble).members_) if ensemble else options.names(only),
+                load_ensemble(ensemble).needed_members() if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
                 step=step,

@@ -7,7 +7,7 @@ from typing import Any
 _CARD = """# An EDO ensemble
 
 {size} of {count} members carry weight; their {pool} pool answers for {classes}.
-Learned from {items} items with several annotators each, by edokit {version}.
+Learned from {items} items{people}, by edokit {version}.
 
 ## Members
 | member | weight | own cross-entropy |
@@ -26,7 +26,7 @@ A low entropy means that the annotators' answers can be foreseen, not that the a
 ## Limits
 - It repeats the views, and the biases, of the annotators it learned from; it does not remove them.
 - It was not made to replace human oversight. In high-stakes decisions, such as moderation, keep
-  people in the loop: `edo predict --review` picks the items that need them most.
+  people in the loop, first of all where the entropy or the spread of an answer is high.
 - Do not use it for surveillance, for punishing people, or without the consent of those concerned,
   and keep to the data protection rules that apply to you.
 - Weights fit the data above; on other topics, languages or groups of people, measure first
@@ -47,13 +47,17 @@ def card(content: dict[str, Any]) -> str:
     metrics = content["metrics"]
     certificate = content["certificate"]
     settings = content["settings"]
-    named = ("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")
+    named = [
+        *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
+        *("class_weights", "recalibrate"),
+    ]
     return _CARD.format(
         size=content["size"],
         count=len(content["members"]) if content["groups"] is None else "the grouped",
         pool=content["pool"],
         classes=", ".join(_cell(name) for name in content["classes"]),
         items=content["items"],
+        people=_people(content.get("data") or {}),
         version=content["versions"]["edokit"],
         members="\n".join(rows),
         metrics=", ".join(
@@ -67,6 +71,17 @@ def card(content: dict[str, Any]) -> str:
             if certificate
             else ""
         ),
+    )
+
+
+def _people(data: dict[str, Any]) -> str:
+    """Who answered, as far as it is known."""
+    if not data:
+        return ""
+    classes = ", ".join(f"{count} × {_cell(name)}" for name, count in data["hard_labels"].items())
+    return (
+        f" with {data['annotations']} answers of {data['annotators']} annotators"
+        f" (hard labels: {classes})"
     )
 
 

@@ -128,6 +128,21 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         right = self.classes_[predicted] == hard
         return float(np.average(right, weights=sample_weight))
 
+    @property
+    def weights_(self) -> Floats:
+        """Weight of each classifier [K]."""
+        return self.ensemble_.weights_
+
+    @property
+    def size_(self) -> int:
+        """How many classifiers carry weight."""
+        return self.ensemble_.size_
+
+    def explain(self) -> list[str]:
+        """One sentence per classifier, heaviest first: its weight, and why it has it."""
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_.explain()
+
     def _validated(self, X: Any, reset: bool) -> Any:
         takes = self.__sklearn_tags__().input_tags
         finite = not takes.allow_nan
@@ -144,6 +159,12 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if not self.estimators:
             raise InputError(
                 "EDOClassifier needs at least one classifier, but got none",
+                'give estimators=[("lr", LogisticRegression()), …]',
+            )
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in _listed(self.estimators)):
+            raise InputError(
+                "estimators must be a list of (name, classifier), but got"
+                f" {type(self.estimators).__name__}",
                 'give estimators=[("lr", LogisticRegression()), …]',
             )
         for name, estimator in self.estimators:
@@ -254,6 +275,10 @@ def _whole_labels(values: npt.NDArray[Any]) -> None:
         raise ValueError("Input y contains NaN or infinity; give a label for every item")
     if (values != np.round(values)).any():
         raise ValueError("Unknown label type: y must hold classes, but holds fractions")
+
+
+def _listed(estimators: Any) -> list[Any]:
+    return list(estimators) if isinstance(estimators, list | tuple) else [None]
 
 
 def _is_gap(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -88,6 +88,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     """Every choice that was made, the preset's filled in."""
     n_items_: int
     """Items in the fit data."""
+    data_: dict[str, Any]
+    """Annotators, annotations and hard labels by class in the fit data."""
 
     def __init__(
         self,
@@ -173,6 +175,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.objective_ = solution.terms
         self.trajectory_, self.certificate_ = solution.trajectory, solution.certificate
         self.n_items_ = len(q)
+        hard = np.bincount(y, minlength=len(named.classes)).tolist()
+        self.data_ = {
+            "annotators": len(people.annotators),
+            "annotations": len(people),
+            "hard_labels": dict(zip(named.classes, hard, strict=True)),
+        }
         self.member_ce_ = np.array([ce(P[:, k], q) for k in range(P.shape[1])])
         self.temperature_ = 1.0
         pooled = self._pooled(P)

@@ -14,13 +14,13 @@ from edokit.solvers import Solution
 Floats = npt.NDArray[np.float64]
 
 TERMS = {
-    "lambda_f1": "hitting the hard labels",
+    "lambda_f1": "missed hard labels",
     "lambda_ce": "the cross-entropy",
     "lambda_div": "the disagreement between members",
     "lambda_reg": "the penalty on large weights",
 }
 ZERO = 1e-6
-LARGE = 0.5
+LARGE = 0.6
 
 
 def explain(
@@ -46,7 +46,10 @@ def explain(
         start = f"{names[k]}: weight {weights[k]:.3f}"
         alone = f"own cross-entropy {own[k]:.4f}, rank {int((own < own[k]).sum()) + 1}"
         if weights[k] > ZERO:
-            share = "most of the weight, " if weights[k] > LARGE and len(names) > 1 else ""
+            share = ""
+            if weights[k] > LARGE and len(names) > 1:
+                best = " as the best alone" if own[k] <= own.min() else ""
+                share = f"most of the weight{best}; "
             sentences.append(f"{start} ({share}{alone})")
         elif k not in reach:
             bound = ensemble.settings_["max_members"]
@@ -56,8 +59,8 @@ def explain(
             term = max(slopes, key=lambda name: slopes[name][k] - float(slopes[name] @ weights))
             part = slopes[term][k] - float(slopes[term] @ weights)
             sentences.append(
-                f"{start} ({alone}): a little weight would change the loss by {price:+.4f} per"
-                f" unit, of which {part:+.4f} through {TERMS[term]}"
+                f"{start} ({alone}): with weight the loss would grow by {price:.4f} per unit,"
+                f" above all through {TERMS[term]} ({part:+.4f})"
                 if price > 0
                 else f"{start} ({alone}): the chosen size {solution.size} leaves it out"
             )

@@ -72,6 +72,7 @@ def to_dict(ensemble: EDOEnsemble) -> dict[str, Any]:
             "metrics": ensemble.metrics_,
             "member_ce": ensemble.member_ce_,
             "items": ensemble.n_items_,
+            "data": ensemble.data_,
             "explanation": ensemble.explain(),
             "versions": {
                 "edokit": __version__,
@@ -131,6 +132,7 @@ def _rebuilt(content: dict[str, Any]) -> EDOEnsemble:
     ensemble.metrics_ = dict(content["metrics"])
     ensemble.member_ce_ = np.array(content["member_ce"], dtype=np.float64)
     ensemble.n_items_ = int(content["items"])
+    ensemble.data_ = dict(content.get("data") or {})
     certificate, trajectory = content["certificate"], content["trajectory"]
     ensemble.certificate_ = None if certificate is None else Certificate(**certificate)
     ensemble.trajectory_ = (

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from edokit.errors import one_of
+from edokit.errors import EDOWarning, InputError, one_of
 from edokit.objective import PRESETS as OBJECTIVES
 
 SOLVERS = ("exact", "gumbel")
+GUMBEL_ONLY = (
+    "min_members",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "temperature",
+    "temperature_decay",
+    "min_temperature",
+)
 
 # What the paper fixes outside the objective: its ablations' values, ten epochs, up to ten members.
 _PAPER = {
@@ -51,4 +61,33 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
     one_of("solver", chosen["solver"], SOLVERS)
+    _check(chosen, given)
     return chosen
+
+
+def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse bounds that leave no size; say which parameters have no effect."""
+    least, most = chosen["min_members"], chosen["max_members"]
+    if least < 1 or (most is not None and most < least):
+        raise InputError(
+            "1 <= min_members <= max_members must hold, but got"
+            f" min_members={least}, max_members={most}",
+            "leave them out to let every size compete",
+        )
+    if not any(chosen[name] for name in ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")):
+        raise InputError(
+            "at least one term must count, but lambda_f1, lambda_ce, lambda_div and lambda_reg are"
+            " all 0",
+            "leave lambda_ce at 1",
+        )
+    idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
+    if idle and chosen["solver"] == "exact":
+        _note(f"{', '.join(idle)} steer the gumbel solver and have no effect on the exact one")
+    if given.get("diversity") is not None and chosen["lambda_div"] == 0:
+        _note("the diversity term has weight 0, so its direction has no effect; give lambda_div")
+    if chosen["ce"] == "random" and chosen["solver"] == "exact":
+        _note("the exact solver takes ce='random' in expectation, which is ce='all'")
+
+
+def _note(line: str) -> None:
+    warnings.warn(line, EDOWarning, stacklevel=5)

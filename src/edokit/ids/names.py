@@ -76,7 +76,7 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
             parts.append(f"{len(extra)} are extra: {examples(extra)}")
         raise InputError(
             f"{what} and {against} must hold the same items, but in {what} " + "; ".join(parts),
-            "check the ids, or choose one split with --split",
+            "check the ids, or choose one split",
         )
     result: npt.NDArray[np.intp] = where
     return result

@@ -113,7 +113,7 @@ def most_active(answers: Answers, members: int) -> list[str]:
     if members > fewest:
         warnings.warn(
             f"{members} per-annotator members are more than the {fewest} annotator(s) of the least"
-            f" annotated item (the paper's K ≤ min A_i): no item was answered by all of them;"
+            " annotated item (the paper's K ≤ min A_i): not every item was answered by all of them;"
             f" {fewest} member(s) or random-select keep the rule",
             EDOWarning,
             stacklevel=2,

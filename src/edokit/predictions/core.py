@@ -19,7 +19,7 @@ from edokit.predictions.shapes import Array, Layout, canonical
 __all__ = ["Invalid", "Predictions", "checked"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
     """Probabilities of K members for N items in C classes."""
 
@@ -116,6 +116,10 @@ class Predictions:
         """(N, K, C)."""
         n, k, c = self.probabilities.shape
         return n, k, c
+
+    def __repr__(self) -> str:
+        n, k, _ = self.shape
+        return f"Predictions({n} items, {k} members, classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
         return len(self.items)
