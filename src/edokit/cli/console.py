@@ -41,7 +41,10 @@ def print_table(
 
 def print_described(title: str, result: dict[str, Any]) -> None:
     """The figures of `edokit.datasets.describe`, a column per split."""
-    splits = result["splits"]
+    # Train, dev and test in this order, whatever else after them.
+    usual = ["train", "dev", "test"]
+    order = sorted(result["splits"], key=lambda name: [*usual, name].index(name))
+    splits = {name: result["splits"][name] for name in order}
     per_item = [part["annotations_per_item"] for part in splits.values()]
     rows = [
         ["items", *(str(part["items"]) for part in splits.values())],

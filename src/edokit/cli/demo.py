@@ -57,9 +57,9 @@ def demo(
         ["test split", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "true CE ↓"],
         rows,
         [
-            "CE: how surprised a method is by people's answers; MD, BS: distance to their shares;",
-            "true CE: the same against everyone's leaning, which only a simulator knows.",
-            f"EDO keeps {size} of {members} members; its CE differs from the plain mean's by"
+            "CE: surprise at people's answers. MD, BS: distance to their shares.",
+            "true CE: surprise at everyone's leaning, which only a simulator knows.",
+            f"EDO keeps {size} of {members} members. Its CE less the plain mean's:"
             f" {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
             *(

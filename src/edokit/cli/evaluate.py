@@ -51,13 +51,13 @@ def evaluate(
         return
     intervals = result.get("intervals", {})
     rows = [
-        [label, _number(result[key]), _interval(intervals.get(key))]
+        [label, _number(result[key]), *([_interval(intervals[key])] if intervals else [])]
         for key, label in LABELS.items()
         if key in result
     ]
     console.print_table(
         f"{probabilities.name}: {result['items']} items",
-        ["metric", "value", f"{level:.0%} interval"],
+        ["metric", "value", *([f"{level:.0%} interval"] if intervals else [])],
         rows,
         [f"The best possible CE on these answers is {_number(result['ce_floor'])}."],
     )
@@ -70,7 +70,7 @@ LABELS = {
     "md": "Manhattan distance ↓",
     "bs": "Brier score ↓",
     "jsd": "Jensen–Shannon divergence ↓",
-    "ece": "calibration error ↓",
+    "ece": "calibration error to shares ↓",
     "entropy_correlation": "entropy correlation ↑",
 }
 

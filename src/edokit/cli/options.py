@@ -56,7 +56,7 @@ Clean = Annotated[
     typer.Option("--clean", help="Clean texts as the paper does (markup, URLs, mentions, …)."),
 ]
 Dialogue = Annotated[
-    str | None, typer.Option(help="ConvAbuse: which turns make the text, in which order.")
+    str | None, typer.Option(help="ConvAbuse's conversations: user-last, user-first or user-only.")
 ]
 
 

@@ -37,6 +37,11 @@ def join_models(
     numbers are probabilities of that class. ``logits`` is about tables; stored predictions never
     are logits.
     """
+    if negative is not None and positive is None:
+        raise InputError(
+            "the other class is named beside the positive one, but positive is not given",
+            "give --positive, too",
+        )
     if not files:
         raise InputError("at least one file must be joined, but got none", "name the files")
     for what, given in (("names", names), ("groups", groups)):
