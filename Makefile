@@ -46,6 +46,7 @@ unit: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/annotations.py
 	$(BIN)/python benchmarks/summaries.py --items 10000000
+	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/gumbel.py
 	$(BIN)/python benchmarks/gumbel.py --defaults
 	$(BIN)/python benchmarks/defaults.py
