@@ -423,3 +423,17 @@ def test_members_go_from_texts_to_pooled_probabilities(tmp_path: Path) -> None:
     assert judged[0] == pytest.approx(judged[1], abs=1e-6)
     assert_one_line(edo("predict", ensemble, "--out", by_text), "--predictions", "--members")
     assert_one_line(edo("predict", ensemble, "--members", trained, "--out", by_text), "--texts")
+
+
+def test_weights_can_be_learned_from_cross_fitted_members(tmp_path: Path) -> None:
+    kept, trained = tmp_path / "kept", tmp_path / "trained"
+    answer("demo", "--regime", "two-camps", "--members", "1", "--out", kept)
+    people = kept / "annotations.parquet"
+    answer("train", people, "--members", "2", "--cross-fit", "2", "--out", trained)
+    fitted = answer(
+        *("fit", "--predictions", trained / "predictions" / "fit.npz", "--annotations", people),
+        *("--split", "train,dev", "--out", tmp_path / "ensemble"),
+    )
+    assert sum(fitted["weights"].values()) == pytest.approx(1)
+    assert answer("data", "info", people, "--split", "train,dev")["items"] == 784 + 168
+    assert_one_line(edo("data", "info", people, "--split", "train,final"), "'final'")

@@ -19,7 +19,6 @@ from edokit.errors import EDOWarning, InputError, examples, one_of
 from edokit.ids import (
     Codes,
     Strings,
-    as_name,
     as_names,
     check_positions,
     check_unique,
@@ -318,14 +317,20 @@ class Annotations:
 
     def split(self, name: str) -> Annotations:
         """The items of one split."""
-        name = as_name(name)
-        if self.splits is None or name not in self.split_names:
-            known = ", ".join(map(repr, self.split_names)) or "no splits"
-            raise InputError(
-                f"the split must be one that the data has ({known}), but got {name!r}",
-                "choose one of these" if self.split_names else "give the data a split column",
-            )
-        return self.take(self.splits == name)
+        return self.of_splits([name])
+
+    def of_splits(self, names: Iterable[object]) -> Annotations:
+        """The items of these splits, in the order of the data."""
+        wanted = as_names(names)
+        for name in wanted:
+            if self.splits is None or name not in self.split_names:
+                known = ", ".join(map(repr, self.split_names)) or "no splits"
+                raise InputError(
+                    f"the split must be one that the data has ({known}), but got {name!r}",
+                    "choose one of these" if self.split_names else "give the data a split column",
+                )
+        chosen = [] if self.splits is None else np.isin(self.splits, wanted)
+        return self.take(np.flatnonzero(chosen))
 
     def to_table(self) -> pa.Table:
         """The long table that ``from_table`` reads."""

@@ -27,7 +27,7 @@ Column = Annotated[
         "--column", metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."
     ),
 ]
-Split = Annotated[str | None, typer.Option(help="Only this split, e.g. dev.")]
+Split = Annotated[str | None, typer.Option(help="Only this split, e.g. dev, or these: train,dev.")]
 Classes = Annotated[
     str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,maybe,yes.")
 ]
@@ -91,16 +91,20 @@ def read_people(
     *,
     column: list[str] | None = None,
     classes: str | None = None,
+    split: str | None = None,
     clean: bool = False,
     **said: Any,
 ) -> Annotations:
     """Read what the shared options describe."""
     from edokit.datasets import read_annotations
 
-    return read_annotations(
+    several = names(split) or []
+    people = read_annotations(
         source,
         columns=pairs(column, "--column", "ROLE=NAME") or None,
         classes=names(classes),
+        split=split if len(several) == 1 else None,
         clean=clean,
         **said,
     )
+    return people.of_splits(several) if len(several) > 1 else people
