@@ -329,8 +329,8 @@ class Annotations:
                     f"the split must be one that the data has ({known}), but got {name!r}",
                     "choose one of these" if self.split_names else "give the data a split column",
                 )
-        chosen = [] if self.splits is None else np.isin(self.splits, wanted)
-        return self.take(np.flatnonzero(chosen))
+        splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
+        return self.take(np.flatnonzero(np.isin(splits, wanted)))
 
     def to_table(self) -> pa.Table:
         """The long table that ``from_table`` reads."""
