@@ -151,6 +151,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         labels [N], labels per annotator [N, A] with gaps, or soft labels [N, C].
         """
         chosen = choices(self.preset, self.get_params())
+        if chosen["recalibrate"] is not None:
+            one_of("recalibrate", chosen["recalibrate"], ["temperature"])
         named, people = together(as_predictions(predictions), annotations)
         q = people.soft_labels
         y = people.hard_labels(ties=self.ties, seed=self.random_state)
@@ -160,7 +162,22 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
         if chosen["max_members"] is None:
             chosen["max_members"] = units.shape[1]
-        solution = self._solve(units, q, y, settings, chosen)
+        # One pass over the items serves the solver and the explanation.
+        sums = Summaries.from_arrays(units, q, y)
+        problem = Problem.from_arrays(
+            units,
+            q,
+            y,
+            class_weights=settings.class_weights,
+            pool=settings.pool,
+            summaries=sums,
+        )
+        if chosen["solver"] == "gumbel":
+            solution = self._search(units, q, y, settings, chosen)
+        else:
+            ranks = rank_members(sums, self.order)
+            most = chosen["max_members"]
+            solution = solve_exact(problem, settings, order=ranks, max_members=most)
 
         self.settings_ = {**chosen, "order": self.order, "ties": self.ties}
         self.settings_["random_state"] = self.random_state
@@ -185,14 +202,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.temperature_ = 1.0
         pooled = self._pooled(P)
         if chosen["recalibrate"] is not None:
-            one_of("recalibrate", chosen["recalibrate"], ["temperature"])
             self.temperature_ = fit_temperature(pooled, q)
             pooled = sharpen(pooled, self.temperature_)
         self.metrics_ = evaluate(pooled, q, y)
-        self._reasons = explain(self, units, q, y, settings, solution)
+        names = list(named.members) if groups is None else group_names(groups)
+        self._reasons = explain(
+            names, solution, problem, sums.member_ce(), settings, chosen["max_members"]
+        )
         return self
 
-    def _solve(
+    def _search(
         self,
         P: Floats,
         q: Floats,
@@ -200,30 +219,20 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         settings: Settings,
         chosen: dict[str, Any],
     ) -> Solution:
-        if chosen["solver"] == "gumbel":
-            thorough = GumbelSettings.thorough(
-                len(q),
-                batch_size=chosen["batch_size"],
-                min_members=chosen["min_members"],
-                max_members=chosen["max_members"],
-            )
-            for name in SEARCH:
-                if chosen[name] is None:
-                    chosen[name] = getattr(thorough, name)
-            options = GumbelSettings(**{name: chosen[name] for name in SEARCH})
-            return solve_gumbel(
-                P, q, y, settings, options, seeds=self.random_state, order=self.order
-            )[0]
-        summaries = Summaries.from_arrays(P, q, y)
-        problem = Problem.from_arrays(
-            P, q, y, class_weights=settings.class_weights, pool=settings.pool, summaries=summaries
-        )
-        return solve_exact(
-            problem,
-            settings,
-            order=rank_members(summaries, self.order),
+        """What gumbel finds; what the preset leaves open is filled in, and kept in ``chosen``."""
+        thorough = GumbelSettings.thorough(
+            len(q),
+            batch_size=chosen["batch_size"],
+            min_members=chosen["min_members"],
             max_members=chosen["max_members"],
         )
+        for name in SEARCH:
+            if chosen[name] is None:
+                chosen[name] = getattr(thorough, name)
+        options = GumbelSettings(**{name: chosen[name] for name in SEARCH})
+        return solve_gumbel(P, q, y, settings, options, seeds=self.random_state, order=self.order)[
+            0
+        ]
 
     def describe(self, predictions: Any) -> Pooled:
         """Pooled probabilities with the entropy and the spread of the members, item by item."""

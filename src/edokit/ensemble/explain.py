@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit.objective import CE, Problem, Regularize, Settings, Summaries, group_names, joint_loss
+from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
 from edokit.solvers import Solution
 
 Floats = npt.NDArray[np.float64]
@@ -24,23 +24,19 @@ LARGE = 0.6
 
 
 def explain(
-    ensemble: Any,
-    P: Floats,
-    q: Floats,
-    y: npt.NDArray[Any],
-    settings: Settings,
+    names: Sequence[str],
     solution: Solution,
+    problem: Problem,
+    own: Floats,
+    settings: Settings,
+    max_members: int,
 ) -> list[str]:
-    """One sentence per member (per group, where groups were averaged), heaviest first."""
-    groups = ensemble.groups_
-    names = list(ensemble.members_) if groups is None else group_names(groups)
+    """One sentence per member, heaviest first; ``own`` [K] is each member's cross-entropy alone."""
     weights = solution.weights
-    slopes = _slopes(P, q, y, settings, weights)
+    slopes = _slopes(problem, settings, weights)
     total = np.sum(list(slopes.values()), axis=0)
     level = float(total @ weights)
-    own = Summaries.from_arrays(P, q, y).member_ce()
-    ranked = solution.order
-    reach = set(ranked[: ensemble.settings_["max_members"]].tolist())
+    reach = set(solution.order[:max_members].tolist())
     sentences = []
     for k in np.argsort(-weights, kind="stable"):
         start = f"{names[k]}: weight {weights[k]:.3f}"
@@ -52,8 +48,7 @@ def explain(
                 share = f"most of the weight{best}; "
             sentences.append(f"{start} ({share}{alone})")
         elif k not in reach:
-            bound = ensemble.settings_["max_members"]
-            sentences.append(f"{start} ({alone}, beyond max_members={bound})")
+            sentences.append(f"{start} ({alone}, beyond max_members={max_members})")
         else:
             price = total[k] - level
             term = max(slopes, key=lambda name: slopes[name][k] - float(slopes[name] @ weights))
@@ -67,14 +62,11 @@ def explain(
     return sentences
 
 
-def _slopes(
-    P: Floats, q: Floats, y: npt.NDArray[Any], settings: Settings, weights: Floats
-) -> dict[str, Floats]:
+def _slopes(problem: Problem, settings: Settings, weights: Floats) -> dict[str, Floats]:
     """What each term of the loss gains per unit of each member's weight [K]."""
     if settings.ce is CE.RANDOM:
         settings = replace(settings, ce=CE.ALL)
     settings = replace(settings, regularize=Regularize.EFFECTIVE)
-    problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
     silent = dict.fromkeys(TERMS, 0.0)
     return {
         name: joint_loss(
