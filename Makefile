@@ -22,7 +22,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,transformers,dask,fast]"
+	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,docs]"
 	@touch $@
 
 demo: $(VENV)/.core

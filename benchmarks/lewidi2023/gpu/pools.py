@@ -67,21 +67,23 @@ def groups_of(dataset: str) -> list[Group]:
             {**COMMON, **DATASETS[dataset], **options},
         )
 
+    soft = {"supervision": "soft"}
     return [
-        # Tried first, and judged on dev, before twenty members are trained.
-        group("pilot.helped", 2),
-        group("pilot.plain", 2, **PLAIN),
-        group("pilot.slower", 2, learning_rate=DATASETS[dataset]["learning_rate"] / 2),
-        group("pilot.adversarial", 2, layer_decay=1.0, learning_rate=3e-5),
         group("random-select", 20),
         group("per-annotator", people, supervision="per-annotator", epochs=epochs),
-        group("soft-ce", 5, supervision="soft"),
-        group("soft-md", 5, supervision="soft", loss="md"),
-        group("mixed.annotator-heads", 3, annotator_heads=True),
+        group("soft-ce", 20, **soft),
+        group("soft-md", 5, loss="md", **soft),
+        group("mixed.soft-strong", 3, **soft, adversarial=2.0),
+        group("mixed.soft-long", 3, **soft, epochs=round(1.5 * DATASETS[dataset]["epochs"])),
+        group("mixed.annotator-heads", 4, annotator_heads=True),
+        group("mixed.first-token", 3, **soft, pooling="first"),
+        group("mixed.plain-slow", 3, **PLAIN, learning_rate=1e-5),
         group("mixed.once", 3, draw="once"),
         group("mixed.majority", 3, supervision="majority"),
-        group("mixed.first-token", 3, pooling="first"),
-        group("mixed.plain-slow", 3, **PLAIN, learning_rate=1e-5),
+        # On a CPU, in seconds to minutes.
+        Group("linear", 3, "mixed.linear"),
+        Group("linear", 2, "mixed.linear-soft", "soft"),
+        Group("encoder", 3, "mixed.encoder", "soft", options={"model": MODEL}),
     ]
 
 

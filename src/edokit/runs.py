@@ -1,0 +1,125 @@
+"""What was run: the command, its files and its seed, kept beside the results as ``run.json``.
+
+A page or a colleague can then read the same files in the same way, and see whether they changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from edokit._version import __version__
+from edokit.annotations import Annotations
+from edokit.datasets import read_annotations
+from edokit.errors import InputError
+from edokit.files import cannot_read, read_json, write_json
+from edokit.predictions import Predictions, read_predictions
+
+FILE = "run.json"
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
+_LIMIT = 2**30
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def versions() -> dict[str, str]:
+    """Versions that results may depend on."""
+    return {"edokit": __version__, **{name: version(name) for name in _LIBRARIES}}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file or folder that a run read."""
+
+    path: str
+    """Where, as it was given; inside the run's folder, relative to it."""
+    sha256: str | None = None
+    """Digest of its bytes; none above one GiB."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How annotations were read: arguments of ``read_annotations``, and ``splits``."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """How results came about."""
+
+    kind: str
+    """``demo``, ``search``, ``fit`` or ``compare``."""
+    inputs: Mapping[str, Input]
+    """By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
+    ``test_annotations`` (to judge by)."""
+    seed: int = 0
+    command: str = ""
+    """As typed, without credentials; empty from Python."""
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+    def save(self, folder: Path) -> None:
+        """Write ``run.json``."""
+        write_json(asdict(self), folder / FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> RunRecord:
+        """Read what ``save`` wrote."""
+        stored = read_json(folder / FILE)
+        try:
+            inputs = {str(role): Input(**given) for role, given in stored["inputs"].items()}
+            return cls(**{**stored, "inputs": inputs})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise InputError(
+                f"{folder / FILE} must describe a run, but does not: {error}", "run it again"
+            ) from error
+
+    def path(self, role: str, folder: Path) -> Path | None:
+        """Where the input of this role is now, if there is one."""
+        given = self.inputs.get(role)
+        if given is None:
+            return None
+        inside = folder / given.path
+        return inside if inside.exists() else Path(given.path)
+
+    def predictions(self, role: str, folder: Path) -> Predictions | None:
+        """The predictions of this role, if the run had some."""
+        path = self.path(role, folder)
+        return None if path is None else read_predictions(path)
+
+    def annotations(self, role: str, folder: Path) -> Annotations | None:
+        """The annotations of this role, read as the run read them."""
+        path = self.path(role, folder)
+        if path is None:
+            return None
+        options = dict(self.inputs[role].options)
+        splits = options.pop("splits", None)
+        people = read_annotations(path, **options)
+        return people.of_splits(splits) if splits else people
+
+    def changed(self, role: str, folder: Path) -> bool:
+        """Whether the input is no longer what the run read."""
+        path, given = self.path(role, folder), self.inputs.get(role)
+        return path is not None and given is not None and given.sha256 != digest(path)
+
+
+def digest(path: Path) -> str | None:
+    """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB."""
+    try:
+        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
+        if sum(file.stat().st_size for file in files) > _LIMIT:
+            return None
+        found = hashlib.sha256()
+        for file in files:
+            if file != path:
+                found.update(file.relative_to(path).as_posix().encode() + b"\0")
+            found.update(file.read_bytes())
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    return found.hexdigest()
+
+
+def as_typed(arguments: Sequence[str]) -> str:
+    """A command line as text, without the credentials that a URL may carry."""
+    import shlex
+
+    return shlex.join(_CREDENTIALS.sub("***@", argument) for argument in arguments)
