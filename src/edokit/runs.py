@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -23,7 +24,9 @@ from edokit.predictions import Predictions, read_predictions
 FILE = "run.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
 _LIMIT = 2**30
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+# What stands before the last @ of a URL, and passwords among its parameters.
+_CREDENTIALS = re.compile(r"(?<=://)\S+@")
+_PASSWORDS = re.compile(r"(?i)(\w*pass\w*=)[^&\s]+")
 
 
 def versions() -> dict[str, str]:
@@ -120,6 +123,5 @@ def digest(path: Path) -> str | None:
 
 def as_typed(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
-    import shlex
-
-    return shlex.join(_CREDENTIALS.sub("***@", argument) for argument in arguments)
+    shown = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
+    return shlex.join(_PASSWORDS.sub(r"\1***", argument) for argument in shown)

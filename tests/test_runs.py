@@ -1,0 +1,78 @@
+"""What was run is kept beside its results, without secrets, and read again as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edokit.errors import InputError
+from edokit.runs import Input, RunRecord, as_typed, digest
+
+
+def rows(path: Path) -> Path:
+    path.write_text(
+        "item,annotator,label,split\n1,a,no,dev\n1,b,yes,dev\n2,a,no,test\n3,b,no,train\n"
+    )
+    return path
+
+
+def test_a_record_survives_saving(tmp_path: Path) -> None:
+    record = RunRecord("search", {"annotations": Input("people.csv", "abc", {"split": "dev"})}, 3)
+    record.save(tmp_path)
+    assert RunRecord.load(tmp_path) == record
+
+
+def test_annotations_are_read_again_as_the_run_read_them(tmp_path: Path) -> None:
+    rows(tmp_path / "people.csv")
+    one = RunRecord("fit", {"annotations": Input("people.csv", None, {"split": "dev"})})
+    two = RunRecord("fit", {"annotations": Input("people.csv", None, {"splits": ["dev", "test"]})})
+    people = one.annotations("annotations", tmp_path)
+    both = two.annotations("annotations", tmp_path)
+    assert people is not None
+    assert both is not None
+    assert list(people.items) == ["1"]
+    assert list(both.items) == ["1", "2"]
+    assert one.predictions("test_predictions", tmp_path) is None
+
+
+def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
+    path = rows(tmp_path / "people.csv")
+    record = RunRecord("fit", {"annotations": Input("people.csv", digest(path))})
+    assert not record.changed("annotations", tmp_path)
+    path.write_text(path.read_text() + "4,a,no,dev\n")
+    assert record.changed("annotations", tmp_path)
+
+
+def test_the_digest_of_a_folder_knows_names_and_bytes(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder, name in ((first, "x"), (second, "y")):
+        folder.mkdir()
+        (folder / name).write_text("same")
+    assert digest(first) != digest(second)
+    (second / "y").rename(second / "x")
+    assert digest(first) == digest(second)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:secret@host/study",
+        "postgresql://ann:sec/ret@host/study",
+        "postgresql://ann:sec@ret@host/study",
+        "postgresql://host/study?user=ann&password=secret",
+        "postgresql://host/study?sslpassword=secret&x=1",
+    ],
+)
+def test_a_command_is_shown_without_credentials(url: str) -> None:
+    shown = as_typed(["edo", "search", "--storage", url])
+    assert shown.startswith("edo search --storage ")
+    assert "sec" not in shown
+    assert "ret@" not in shown
+    assert "host/study" in shown
+
+
+def test_a_damaged_record_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"kind": "fit"}')
+    with pytest.raises(InputError, match="must describe a run"):
+        RunRecord.load(tmp_path)
