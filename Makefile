@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: bench demo test lint types rooms unit format lock clean help
+.PHONY: bench docs release services demo test lint types rooms unit format lock clean help
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
 	@echo "make test    lint, types, room order and every test"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
+	@echo "make docs    build the documentation into site/"
+	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
 	@echo "make lock    write constraints.txt anew from the newest versions"
 	@echo "make clean   remove .venv and caches"
@@ -40,8 +42,12 @@ types: $(VENV)/.dev
 rooms: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev services
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+
+# A PostgreSQL server and a browser, where root may install them and they are missing.
+services:
+	@bash tools/test_services.sh
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/annotations.py
@@ -50,6 +56,16 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/gumbel.py
 	$(BIN)/python benchmarks/gumbel.py --defaults
 	$(BIN)/python benchmarks/defaults.py
+	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/selection.py --jobs 2
+	$(BIN)/python benchmarks/diagnose.py power
+	$(BIN)/python benchmarks/larger_than_memory.py
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release:
+	bash tools/check_release.sh
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

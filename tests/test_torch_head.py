@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib import reload
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -199,10 +199,8 @@ def test_impossible_sizes_are_refused() -> None:
 
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.torch as module
-
     monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("edokit.torch")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
-        reload(module)
-    monkeypatch.undo()
-    reload(module)
+        import_module("edokit.torch")

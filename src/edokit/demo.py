@@ -1,4 +1,4 @@
-"""The whole story on simulated people: members, an ensemble, and how close it comes to answers."""
+"""The whole story on simulated people: members, ensembles, and how close they come to answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from edokit.members.recipe import Lesson
 from edokit.members.supervision import random_select
 from edokit.metrics import bootstrap, ce, ce_items, entropy, evaluate, paired_test
 from edokit.predictions import Predictions, write_predictions
+from edokit.runs import Input, RunRecord, digest
+from edokit.search import search
 
 Step = Callable[[int, int, str], None]
+TRIALS = 50
 SHOWN = ("f1", "ce", "md", "bs")
 SEEN = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
 """The share of the training items that each of ten members sees: pools are rarely all alike."""
@@ -34,10 +37,12 @@ def run_demo(
     seed: int = 0,
     out: Path | None = None,
     step: Step = lambda done, total, what: None,
+    command: str = "",
 ) -> dict[str, Any]:
     """Simulate people, train members, learn their weights on dev, judge everything on test.
 
-    With ``out`` the data, the predictions, the ensemble and the results are kept there.
+    Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
+    data, the predictions, the ensemble, the trials and the results are kept there.
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
@@ -47,7 +52,15 @@ def run_demo(
     seen = [SEEN[k % len(SEEN)] for k in range(members)]
     predictions = train_members(people, members, seed, step, seen)
     ensemble = EDOEnsemble(random_state=seed).fit(predictions["dev"], dev)
+    found = search(
+        predictions["dev"],
+        dev,
+        trials=TRIALS,
+        seed=seed,
+        progress=lambda done, total, best: step(done, total, "searching"),
+    )
     answers = _answers(simulation, ensemble, predictions["test"])
+    answers["edo-paper"] = found.ensemble.predict_proba(predictions["test"])
     losses = {name: ce_items(p, test.soft_labels) for name, p in answers.items()}
     result = {
         "regime": regime,
@@ -59,6 +72,7 @@ def run_demo(
         "ce_floor": entropy(test.soft_labels),
         "truth_ce_floor": entropy(simulation.truth[simulation.rows("test")]),
         "ensemble": ensemble.summary(),
+        "search": found.summary(),
         "explanation": ensemble.explain(),
         "gain": asdict(paired_test(losses["edo"], losses["uniform"], seed=seed)),
     }
@@ -67,10 +81,22 @@ def run_demo(
         for split, table in predictions.items():
             write_predictions(table, out / "predictions" / f"{split}.npz")
         ensemble.save(out / "ensemble")
+        found.save_trials(out / "search", test=found.judge(predictions["test"], test))
         pooled = ensemble.describe(predictions["test"])
         write_table(pooled.to_table(), out / "probabilities.csv")
         write_json(result, out / "results.json")
+        _recorded(seed, out, command).save(out)
     return result
+
+
+def _recorded(seed: int, out: Path, command: str) -> RunRecord:
+    """How the results came about; the files lie beside them."""
+    inputs = {}
+    for prefix, split in (("", "dev"), ("test_", "test")):
+        people, table = "annotations.parquet", f"predictions/{split}.npz"
+        inputs[f"{prefix}predictions"] = Input(table, digest(out / table))
+        inputs[f"{prefix}annotations"] = Input(people, digest(out / people), {"split": split})
+    return RunRecord("demo", inputs, seed=seed, command=command)
 
 
 def train_members(

@@ -99,3 +99,18 @@ def test_the_row_of_a_bad_label_is_counted_from_one_without_the_header(tmp_path:
     path.write_text("item,annotator,label\na,x,0\n\na,y,2\nb,x,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="row 2 has '2'"):
         Annotations.from_table(read_table(path), classes=[0, 1])
+
+
+def test_texts_and_attributes_that_repeat_reach_pandas() -> None:
+    rows = pa.table(
+        {
+            "item": ["1", "1", "2"],
+            "annotator": ["a", "b", "a"],
+            "label": ["no", "yes", "no"],
+            "text": ["twice", "twice", "twice"],
+            "age": ["30", "30", "30"],
+        }
+    )
+    table = Annotations.from_table(rows).to_table().to_pandas()
+    assert list(table["text"]) == ["twice"] * 3
+    assert list(table["age"]) == ["30"] * 3

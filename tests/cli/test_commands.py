@@ -276,7 +276,8 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     out = tmp_path / "kept"
     result = answer("demo", "--regime", "two-camps", "--members", "3", "--out", out)
     by_name = {method["name"]: method for method in result["methods"]}
-    assert list(by_name) == ["constant", "best-single", "uniform", "edo"]
+    assert list(by_name) == ["constant", "best-single", "uniform", "edo", "edo-paper"]
+    assert result["search"]["trials"] == 50
     assert by_name["edo"]["ce"] < by_name["constant"]["ce"]
     assert result["gain"]["difference"] == pytest.approx(
         by_name["edo"]["ce"] - by_name["uniform"]["ce"]

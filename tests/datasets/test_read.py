@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edokit.datasets import read_annotations
-from edokit.datasets.read import Format, recognise
+from edokit.datasets.registry import recognise
 from edokit.errors import InputError
 from edokit.files import write_table
 
@@ -99,7 +99,7 @@ def test_a_folder_of_lewidi_splits_is_recognised(tmp_path: Path) -> None:
 def test_tables_are_recognised(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
     write_table(pa.table(TABLE), path)
-    assert recognise(path) is Format.TABLE
+    assert recognise(path).name == "table"
     assert read_annotations(path).classes == ("no", "yes")
 
 
@@ -129,7 +129,7 @@ def test_a_flat_argilla_table_is_recognised_by_its_columns(tmp_path: Path) -> No
         "polite.responses.status": [["submitted", "submitted"]],
     }
     write_table(pa.table(flat), path)
-    assert recognise(path) is Format.ARGILLA
+    assert recognise(path).name == "argilla"
     assert read_annotations(path).soft_labels.tolist() == [[0.5, 0.5]]
 
 

@@ -76,6 +76,41 @@ class PriorMember(Member):
         return member
 
 
+class PeopleMember(PriorMember):
+    """Knows the mean answer of every annotator, and can answer for some of them."""
+
+    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+        told = lesson.annotations
+        chosen = np.eye(self.n_classes)[told.label_codes]
+        self.people = {
+            name: chosen[told.annotator_codes == code].mean(axis=0)
+            for code, name in enumerate(told.annotators)
+        }
+        return self
+
+    @property
+    def tells_apart(self) -> Sequence[str]:
+        return tuple(self.people)
+
+    def predict_proba(
+        self, texts: Sequence[Text], annotators: Sequence[Sequence[str]] | None = None
+    ) -> Floats:
+        everyone = tuple(self.people)
+        asked = [everyone for _ in texts] if annotators is None else annotators
+        known = [[name for name in names if name in self.people] or everyone for names in asked]
+        return np.array([np.mean([self.people[name] for name in names], axis=0) for names in known])
+
+    def save(self, folder: Path) -> None:
+        np.savez(folder / "people.npz", **self.people)
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        with np.load(folder / "people.npz") as kept:
+            member = cls(2)
+            member.people = {name: kept[name] for name in kept.files}
+        return member
+
+
 class SeenMember(PriorMember):
     """Says 1 of texts that it learned from, else 0."""
 

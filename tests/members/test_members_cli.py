@@ -59,6 +59,19 @@ def test_people_see_a_table(data: Path, tmp_path: Path) -> None:
     assert "mean of all" in shown
 
 
+def test_quality_is_shown_on_dev_and_test_is_left_alone(data: Path, tmp_path: Path) -> None:
+    command = ("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
+    shown = run(*command)
+    assert "dev CE" in shown
+    assert "test CE" not in shown
+    assert "Not looked at here: test" in shown
+    kept = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert set(kept["members"][0]["metrics"]) == {"dev", "test"}
+    folds = run(*command[:3], tmp_path / "f", *command[4:], "--cross-fit", 2)
+    assert "fit CE" in folds
+    assert "test CE" not in folds
+
+
 def test_options_and_folds_reach_the_members(data: Path, tmp_path: Path) -> None:
     result = trained(
         data,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,21 @@ def test_members_survive_the_disk(trained: tuple[EndToEndMembers, EDOHead], tmp_
         loaded.predict_members(texts), ensemble.predict_members(texts), rtol=0, atol=1e-7
     )
     assert (loaded.weights_, loaded.size_) == (ensemble.weights_, ensemble.size_)
+    assert loaded.options() == {**ensemble.options(), "device": None}
+
+
+def test_a_bad_option_in_a_folder_is_named_as_such(
+    trained: tuple[EndToEndMembers, EDOHead], tmp_path: Path
+) -> None:
+    trained[0].save(tmp_path)
+    kept = json.loads((tmp_path / "end_to_end.json").read_text())
+    kept["options"]["epochs"] = 0
+    (tmp_path / "end_to_end.json").write_text(json.dumps(kept))
+    with pytest.raises(InputError, match=r"^epochs must be a whole number at least 1"):
+        EndToEndMembers.load(tmp_path)
+    (tmp_path / "end_to_end.json").write_text(json.dumps({"options": {"n_classes": 2}}))
+    with pytest.raises(InputError, match="can't be read: 'weights'"):
+        EndToEndMembers.load(tmp_path)
 
 
 def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> None:

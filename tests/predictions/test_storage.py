@@ -104,7 +104,7 @@ def test_shards_that_disagree_are_named(other: dict[str, Any], words: str, tmp_p
 def test_an_item_in_two_shards_is_refused_with_the_shard(tmp_path: Path) -> None:
     write_predictions(made_up(3, items=["a", "b", "c"]), tmp_path / "1.npz")
     write_predictions(made_up(3, items=["d", "c", "a"]), tmp_path / "2.npz")
-    with pytest.raises(InputError, match=r"2.npz repeats 2 of the shards before it: 'a', 'c'"):
+    with pytest.raises(InputError, match=r"2.npz repeats 2 of 1.npz: 'a', 'c'"):
         list(read_shards(tmp_path))
 
 

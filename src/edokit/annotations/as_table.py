@@ -37,5 +37,7 @@ def to_long_table(annotations: Annotations) -> pa.Table:
 
 
 def _column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:
-    indices = pa.array(codes, mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, text_array(names, "text in a table"))
+    # Texts and attributes may repeat; the entries of a dictionary may not.
+    unique = text_array(names, "text in a table").dictionary_encode()
+    indices = unique.indices.take(pa.array(codes, mask=codes < 0))
+    return pa.DictionaryArray.from_arrays(indices, unique.dictionary)

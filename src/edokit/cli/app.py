@@ -12,17 +12,22 @@ import typer
 
 from edokit._version import __version__
 from edokit.cli import (
+    compare,
     data_convert,
     data_get,
     data_info,
     data_split,
     demo,
+    diagnose,
     evaluate,
     fit,
     predict,
     predictions_info,
     predictions_join,
+    report,
+    reproduce,
     score,
+    search,
     train,
 )
 from edokit.errors import EDOError, EDOWarning
@@ -45,11 +50,16 @@ data = typer.Typer(help="See, convert, split and obtain data.", no_args_is_help=
 predictions = typer.Typer(help="Join and inspect predictions.", no_args_is_help=True)
 
 app.command("demo")(demo.demo)
+app.command("diagnose")(diagnose.diagnose)
 app.command("train")(train.train)
 app.command("score")(score.score)
 app.command("fit")(fit.fit)
+app.command("search")(search.search)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 data.command("info")(data_info.info)
 data.command("convert")(data_convert.convert)
 data.command("split")(data_split.split)

@@ -20,16 +20,17 @@ def get(
     json: options.Json = False,
 ) -> None:
     """Download a dataset from its official repository, or copy it, with checksums verified."""
-    from edokit.datasets import get_lewidi2023
+    from edokit.datasets.registry import obtainable
 
-    one_of("the dataset", name, ["lewidi2023"])
+    known = obtainable()
+    one_of("the dataset", name, known)
     with console.progress() as bars:
         task = bars.add_task("files", total=None, detail="")
 
         def step(done: int, total: int, file: str) -> None:
             bars.update(task, completed=done, total=total, detail=file)
 
-        files = get_lewidi2023(out, source=source, progress=step)
+        files = known[name](out, source=source, progress=step)
     console.done(
         {"out": str(out), "files": [str(file) for file in files]},
         f"{out}: {len(files)} files, checksums verified",

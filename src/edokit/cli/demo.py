@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from edokit.cli import console, options
+from edokit.cli.report import add_page
 
 NAMES = {
     "constant": "same answer for all",
     "best-single": "best single member",
     "uniform": "plain mean",
     "edo": "EDO",
+    "edo-paper": "EDO, the paper's search",
 }
 
 
@@ -28,7 +31,10 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of people, texts and members.")] = 0,
     json: options.Json = False,
 ) -> None:
-    """Simulate people who disagree, train ten quick members, and pool them with EDO."""
+    """Simulate people who disagree, train ten quick members, and pool them with EDO.
+
+    Once with its defaults, and once as the paper does: fifty trials of a search.
+    """
     with console.progress() as bars:
         task = bars.add_task("starting", total=None, detail="")
 
@@ -36,8 +42,18 @@ def demo(
             bars.update(task, description=what, completed=done, total=total)
 
         from edokit.demo import run_demo
+        from edokit.runs import as_typed
 
-        result = run_demo(regime, members=members, seed=seed, out=out, step=step)
+        result = run_demo(
+            regime,
+            members=members,
+            seed=seed,
+            out=out,
+            step=step,
+            command=as_typed(["edo", *sys.argv[1:]]),
+        )
+        if out is not None:
+            add_page(out)
     if json:
         console.print_json(result)
         return
@@ -51,7 +67,7 @@ def demo(
     ]
     floor, true_floor = f"{result['ce_floor']:.4f}", f"{result['truth_ce_floor']:.4f}"
     rows.append(["best possible", "", floor, "", "", true_floor])
-    gain, size = result["gain"], result["ensemble"]["size"]
+    gain, size, searched = result["gain"], result["ensemble"]["size"], result["search"]
     console.print_table(
         f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
         ["test split", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "true CE ↓"],
@@ -62,8 +78,10 @@ def demo(
             f"EDO keeps {size} of {members} members. Its CE less the plain mean's:"
             f" {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
+            f"The paper's search of {searched['trials']} trials keeps"
+            f" {searched['chosen']['size']}; {len(searched['front'])} trials are on the front.",
             *(
-                [f"Kept in {out}: annotations, predictions, ensemble, probabilities, results."]
+                [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]
                 if out
                 else []
             ),

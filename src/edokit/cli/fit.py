@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit.cli import console, options
+from edokit.cli import console, options, shards
 
 if TYPE_CHECKING:
     from edokit.solvers import Certificate
@@ -17,7 +17,10 @@ def fit(
     predictions: Annotated[
         Path, typer.Option(help="What the members say: .npz, Parquet or a folder of shards.")
     ],
-    annotations: Annotated[Path, typer.Option(help="What the people said (any source).")],
+    annotations: Annotated[
+        Path,
+        typer.Option(help="What the people said (any source, or files named like the shards)."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     preset: Annotated[
         str, typer.Option(help="default, paper-fixed, or paper (where the paper's search starts).")
@@ -53,15 +56,17 @@ def fit(
     column: options.Column = None,
     classes: options.Classes = None,
     duplicates: options.Duplicates = None,
+    stream: shards.Stream = None,
+    memory: shards.Memory = shards.MEMORY,
+    jobs: shards.Jobs = None,
+    engine: shards.Engine = "local",
+    scratch: shards.Scratch = None,
     json: options.Json = False,
 ) -> None:
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
     from edokit.predictions import read_predictions
 
-    people = options.read_people(
-        annotations, column=column, split=split, classes=classes, duplicates=duplicates
-    )
     ensemble = EDOEnsemble(
         preset,
         solver=solver,
@@ -81,7 +86,17 @@ def fit(
         recalibrate=recalibrate,
         ties=ties,
         random_state=seed,
-    ).fit(read_predictions(predictions), people)
+    )
+    said: Any = {"column": column, "split": split, "classes": classes, "duplicates": duplicates}
+    parts = shards.to_stream(predictions, stream, memory, engine)
+    if parts is None:
+        people = options.read_people(annotations, **said)
+        ensemble.fit(read_predictions(predictions), people)
+    else:
+        ensemble.check()
+        where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
+        with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
+            ensemble.fit_shards(data)
     ensemble.save(out)
     if json:
         console.print_json(ensemble.summary())

@@ -108,3 +108,22 @@ def read_people(
         **said,
     )
     return people.of_splits(several) if len(several) > 1 else people
+
+
+def read_as(
+    *,
+    column: list[str] | None = None,
+    classes: str | None = None,
+    split: str | None = None,
+    **said: Any,
+) -> dict[str, Any]:
+    """How `read_people` reads annotations, as the record of a run keeps it."""
+    several = names(split) or []
+    how = {
+        "columns": pairs(column, "--column", "ROLE=NAME") or None,
+        "classes": names(classes),
+        "split": split if len(several) == 1 else None,
+        "splits": several if len(several) > 1 else None,
+        **said,
+    }
+    return {name: value for name, value in how.items() if value is not None}

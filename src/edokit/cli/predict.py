@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit.cli import console, options
+from edokit.cli import console, options, reviewing
 from edokit.errors import InputError
+
+if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
 
 
 def predict(
@@ -30,6 +34,17 @@ def predict(
         typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
     ] = False,
     device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    review: Annotated[
+        int | None,
+        typer.Option(min=1, help="Also pick so many items where people are needed most."),
+    ] = None,
+    review_out: Annotated[
+        Path | None,
+        typer.Option(help="Where they go, for Label Studio (.json); beside --out unless told."),
+    ] = None,
+    annotations: Annotated[
+        Path | None, typer.Option(help="A source with the texts of the items to review.")
+    ] = None,
     split: options.Split = None,
     column: options.Column = None,
     json: options.Json = False,
@@ -39,13 +54,26 @@ def predict(
     from edokit.files import write_table
     from edokit.predictions import read_predictions
 
-    if (predictions is None) == (members is None) or (members is None) != (texts is None):
+    if review is None and (review_out is not None or annotations is not None):
+        raise InputError(
+            "--review-out and --annotations go with --review N, but it is not given",
+            "say how many items to review, or leave them out",
+        )
+    # Texts are what members are asked about, or what people see in the review.
+    unasked = texts is not None and members is None and review is None
+    lacking = members is not None and texts is None
+    if (predictions is None) == (members is None) or unasked or lacking:
         raise InputError(
             "what to pool is given by --predictions, or by --members with --texts, but"
             f" {_given(predictions, members, texts)}",
             "give one of the two",
         )
     fitted = load_ensemble(ensemble)
+    shown = texts if annotations is None else annotations
+    queue = reviewing.Queue(review, review_out, out, shown, split, column)
+    if predictions is not None and predictions.is_dir():
+        _by_shard(fitted, predictions, out, queue, json)
+        return
     if members is None or texts is None:
         answers = read_predictions(str(predictions))
     else:
@@ -59,6 +87,8 @@ def predict(
         )
         answers = score_members(members, asked, fitted.needed_members(), device=device)
     pooled = fitted.describe(answers)
+    queue.add(pooled)
+    queue.find_texts()
     write_table(pooled.to_table(), out)
     count = len(pooled.items)
     console.done(
@@ -67,9 +97,38 @@ def predict(
             "items": count,
             "entropy": float(pooled.entropy.mean()),
             "spread": float(pooled.spread.mean()),
+            **queue.write(),
         },
         f"{out}: {count} items, mean entropy {pooled.entropy.mean():.4f},"
-        f" mean spread {pooled.spread.mean():.4f}",
+        f" mean spread {pooled.spread.mean():.4f}{queue.said()}",
+        json,
+    )
+
+
+def _by_shard(
+    fitted: EDOEnsemble, folder: Path, out: Path, queue: reviewing.Queue, json: bool
+) -> None:
+    """Pool one shard after the other, so that no more than one need be in memory."""
+    from edokit.files import write_tables
+    from edokit.predictions import read_shards
+
+    sums = {"items": 0, "entropy": 0.0, "spread": 0.0}
+
+    def parts() -> Iterator[Any]:
+        for shard in read_shards(folder):
+            pooled = fitted.describe(shard)
+            sums["items"] += len(pooled.items)
+            sums["entropy"] += float(pooled.entropy.sum())
+            sums["spread"] += float(pooled.spread.sum())
+            queue.add(pooled)
+            yield pooled.to_table()
+
+    count = write_tables(parts(), out)
+    means = {name: sums[name] / count for name in ("entropy", "spread")}
+    console.done(
+        {"out": str(out), "items": count, **means, **queue.write()},
+        f"{out}: {count} items, mean entropy {means['entropy']:.4f},"
+        f" mean spread {means['spread']:.4f}{queue.said()}",
         json,
     )
 

@@ -50,6 +50,13 @@ def score(
         str | None,
         typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
     ] = None,
+    judges: Annotated[
+        Path | None,
+        typer.Option(
+            help="Who judges each item (item and annotator columns, or a source of annotations):"
+            " members with a head per annotator answer for these people."
+        ),
+    ] = None,
     pairs: Annotated[
         bool,
         typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
@@ -61,7 +68,7 @@ def score(
 ) -> None:
     """Write what trained members, or models that you have, say about texts."""
     from edokit.ensemble import load_ensemble
-    from edokit.members import read_texts, score_members, score_models
+    from edokit.members import read_judges, read_texts, score_members, score_models
     from edokit.members.hub import LabelMap, model_names
     from edokit.predictions import write_predictions
 
@@ -71,9 +78,18 @@ def score(
             f" {'neither is' if members is None else 'both are'} given",
             "give one of them",
         )
+    if judges is not None and members is None:
+        raise InputError(
+            "--judges is for trained members (--members), but --model is given",
+            "leave one of them out",
+        )
+    columns = options.pairs(column, "--column", "ROLE=NAME")
+    people = None if judges is None else read_judges(judges, columns=columns)
+    if people is not None and split is None:
+        columns.pop("annotator", None)  # said of the judges' table; one of texts has none
     asked = read_texts(
         texts,
-        columns=options.pairs(column, "--column", "ROLE=NAME"),
+        columns=columns,
         pairs=pairs,
         split=split,
         dialogue=dialogue,
@@ -92,6 +108,7 @@ def score(
                 load_ensemble(ensemble).needed_members() if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
+                judges=people,
                 step=step,
             )
         else:
@@ -116,6 +133,7 @@ def score(
             "members": list(table.members),
             "classes": list(table.classes),
             "labels": maps,
+            "judges": None if judges is None else str(judges),
         },
         f"{out}: {n} items, {k} members, classes {', '.join(table.classes)}{shown}",
         json,

@@ -11,6 +11,7 @@ from edokit.cli import console, options
 from edokit.errors import InputError, counted
 
 if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
     from edokit.members import Trained
 
 
@@ -20,21 +21,40 @@ def train(
         Path, typer.Option(help="Folder for members, predictions and manifest.", show_default=False)
     ],
     recipe: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="linear, encoder, sklearn or transformer; several as linear:5,encoder:5; or a"
-            " TOML file."
+            help="linear (the default), encoder, sklearn or transformer; several as"
+            " linear:5,encoder:5; or a TOML file."
         ),
-    ] = "linear",
+    ] = None,
     supervision: Annotated[
         str, typer.Option(help="Whose answers: random-select, per-annotator, soft or majority.")
     ] = "random-select",
+    posterior: Annotated[
+        str | None,
+        typer.Option(
+            help="dawid-skene or mace: this model's belief of each train item in place of the"
+            " shares (with --supervision soft; needs the extra crowds)."
+        ),
+    ] = None,
     draw: Annotated[
         str | None,
         typer.Option(help="random-select draws every epoch or once.", metavar="epoch|once"),
     ] = None,
     members: Annotated[
         int | None, typer.Option(help="How many members; 10 unless the recipe says.")
+    ] = None,
+    end_to_end: Annotated[
+        bool,
+        typer.Option(
+            "--end-to-end",
+            help="Fine-tune one transformer with a head per member, together with the weights that"
+            " pool them.",
+        ),
+    ] = False,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="With --end-to-end, the objective: default or paper-fixed."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -89,13 +109,28 @@ def train(
     from edokit.members import parse_pool, train_members
     from edokit.members.train import prepare_elsewhere
 
-    groups = parse_pool(
-        recipe,
-        members=members,
-        supervision=supervision,
-        draw=draw,
-        options=options.pairs(option, "--option", "KEY=VALUE"),
-    )
+    chosen = options.pairs(option, "--option", "KEY=VALUE")
+    if end_to_end:
+        _check_end_to_end(
+            recipe,
+            {
+                "--cross-fit": cross_fit is not None,
+                "--tune": tune is not None,
+                "--jobs": jobs is not None,
+                "--engine": engine != "local",
+                "--forget-models": forget_models,
+                "--prepare": prepare,
+            },
+        )
+        from edokit.torch import train_end_to_end
+    elif preset is not None:
+        raise InputError(
+            "--preset chooses the objective of --end-to-end, which is not given",
+            "choose it when you fit weights: edo fit --preset",
+        )
+    else:
+        more: Any = {"members": members, "supervision": supervision, "draw": draw}
+        groups = parse_pool(recipe or "linear", options=chosen, **more)
     people = options.read_people(
         data,
         column=column,
@@ -108,12 +143,18 @@ def train(
         clean=clean,
         dialogue=dialogue,
     )
+    if posterior is not None:
+        from edokit.members.crowd_targets import crowd_targets
+
+        people = crowd_targets(people, posterior, seed=seed)
     how: dict[str, Any] = {"out": out, "seed": seed, "cross_fit": cross_fit, "pairs": pairs}
     if prepare:
         units = prepare_elsewhere(people, groups, **how)
         line = f"{out}: {counted(units, 'fit')} planned; train with `python -m edokit.members`"
         console.done({"out": str(out), "planned": units}, line, json)
         return
+    trained: Trained
+    ensemble: EDOEnsemble | None = None
     with console.progress() as bars:
         task = bars.add_task("training", total=None, detail="")
 
@@ -121,26 +162,59 @@ def train(
             done = {"completed": event["done"]} if "done" in event else {}
             bars.update(task, total=event.get("total"), detail=_detail(event), **done)
 
-        trained = train_members(
-            people,
-            groups,
-            **how,
-            tune=tune,
-            jobs=jobs,
-            device=device,
-            engine=engine,
-            keep_models=not forget_models,
-            overwrite=overwrite,
-            source=data.name,
-            step=step,
-        )
-    _show(trained, out, json)
+        if end_to_end:
+            joint = train_end_to_end(
+                people,
+                out=out,
+                members=10 if members is None else members,
+                options=chosen,
+                preset=preset or "default",
+                supervision=supervision,
+                draw=draw or "epoch",
+                seed=seed,
+                device=device,
+                pairs=pairs,
+                overwrite=overwrite,
+                source=data.name,
+                step=step,
+            )
+            trained, ensemble = joint, joint.ensemble
+        else:
+            trained = train_members(
+                people,
+                groups,
+                **how,
+                tune=tune,
+                jobs=jobs,
+                device=device,
+                engine=engine,
+                keep_models=not forget_models,
+                overwrite=overwrite,
+                source=data.name,
+                step=step,
+            )
+    _show(trained, out, json, ensemble)
     if trained.failed:
         listed = "; ".join(f"{one.unit.path}: {one.reason}" for one in trained.failed)
         raise InputError(
             f"every member must be trained, but {len(trained.failed)} failed ({listed})",
             "the others are saved; start again to try these again",
         )
+
+
+def _check_end_to_end(recipe: str | None, given: dict[str, bool]) -> None:
+    """Refuse what is for members that are trained one by one."""
+    if recipe not in (None, "transformer"):
+        raise InputError(
+            f"end to end a transformer is trained with a head per member, but --recipe is {recipe}",
+            "leave it out, and say how many heads with --members",
+        )
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{name} is for members that are trained one by one, but --end-to-end is given",
+                "leave one of them out",
+            )
 
 
 def _detail(event: dict[str, Any]) -> str:
@@ -152,24 +226,41 @@ def _detail(event: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show(trained: Trained, out: Path, json: bool) -> None:
+def _show(trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None) -> None:
     manifest = trained.manifest
     if json:
         kept = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
-        console.print_json({"out": str(out), **{key: manifest[key] for key in kept}})
+        result = {"out": str(out), **{key: manifest[key] for key in kept}}
+        more = {} if ensemble is None else {"ensemble": ensemble.summary()}
+        console.print_json({**result, **more})
         return
-    splits = list(manifest["predictions"])
-    rows = [
-        [one["name"], *_numbers(one["metrics"], splits), f"{one['seconds']:.1f}"]
-        for one in manifest["members"]
-    ]
-    rows.append(["mean of all", *_numbers(manifest["mean"], splits), f"{manifest['seconds']:.1f}"])
-    header = [f"{split} {name}" for split in splits for name in ("CE ↓", "F1 ↑")]
+    from edokit.members.crossfit import DEV, FIT
+
+    # Quality is chosen on dev and reported on test once, by other commands.
+    seen = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
+    header = [f"{split} {name}" for split in seen for name in ("CE ↓", "F1 ↑")]
+    rows = [[one["name"], *_numbers(one["metrics"], seen)] for one in manifest["members"]]
+    rows.append(["mean of all", *_numbers(manifest["mean"], seen)])
+    lines = [f"Predictions: {', '.join(manifest['predictions'].values())}"]
+    if ensemble is None:
+        header.append("seconds")
+        for row, one in zip(rows, [*manifest["members"], manifest], strict=True):
+            row.append(f"{one['seconds']:.1f}")
+    else:
+        header.append("weight")
+        for row, one in zip(rows, manifest["members"], strict=False):
+            row.append(f"{one['weight']:.3f}")
+        rows[-1].append("")
+        rows.append(["weighted pool", *_numbers(manifest["pool"], seen), ""])
+        lines.append(f"Weights: ensemble ({ensemble.size_} of {len(rows) - 2} members kept)")
+    if len(seen) < len(manifest["predictions"]):
+        others = ", ".join(split for split in manifest["predictions"] if split not in seen)
+        lines.append(f"Not looked at here: {others} (edo evaluate, edo compare).")
     console.print_table(
-        f"{out}: {counted(len(manifest['members']), 'member')}",
-        ["member", *header, "seconds"],
+        f"{out}: {counted(len(manifest['members']), 'member')}, {manifest['seconds']:.1f} s",
+        ["member", *header],
         rows,
-        [f"Predictions: {', '.join(manifest['predictions'].values())}"],
+        lines,
     )
 
 

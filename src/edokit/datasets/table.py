@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from edokit.annotations import Annotations
 from edokit.datasets.where import naming
-from edokit.files import read_table
+from edokit.errors import InputError
+from edokit.files import TABLE_SUFFIXES, read_table
 
 
 def read_annotation_table(
@@ -21,17 +25,56 @@ def read_annotation_table(
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
 
-    Columns ``p_<class>`` may stand in place of ``label``; ``text``, ``split``, ``hard_label`` and
-    what describes the annotators are read where they are. ``columns`` maps our names to the
-    file's, as in ``{"item": "id"}``.
+    Columns ``p_<class>`` may stand in place of ``label``, and without an annotator they are soft
+    labels, one row per item; ``text``, ``split``, ``hard_label`` and what describes the annotators
+    are read where they are. ``columns`` maps our names to the file's, as in ``{"item": "id"}``. A
+    folder of such files is read as one table.
     """
-    table = read_table(path, numbers=lambda name: name.startswith("p_"))
+    parts = [read_table(file, numbers=_is_share) for file in table_files(path)]
     with naming(path):
         return Annotations.from_table(
-            table,
+            with_annotator(_joined(parts), columns or {}),
             columns=columns,
             classes=classes,
             duplicates=duplicates,
             split=split,
             attributes=attributes,
         )
+
+
+def table_files(path: str | Path) -> list[Path]:
+    """The file itself, or the tables in a folder by name."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    # Hidden files are what an interrupted writer left behind.
+    return sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix.lower() in TABLE_SUFFIXES and not file.name.startswith(".")
+    )
+
+
+def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
+    """The table as it is; soft labels (shares, and nobody named) as those of one annotator."""
+    named = {*columns, *table.column_names}
+    if named & {"annotator", "worker", "label"} or not any(map(_is_share, table.column_names)):
+        return table
+    codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
+    return table.append_column("annotator", pa.DictionaryArray.from_arrays(codes, ["soft"]))
+
+
+def _is_share(name: str) -> bool:
+    return name.startswith("p_")
+
+
+def _joined(parts: Sequence[pa.Table]) -> pa.Table:
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"tables in a folder must have the same columns, but: {error}",
+            "write them with the same names and types of columns",
+        ) from error

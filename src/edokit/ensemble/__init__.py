@@ -5,13 +5,19 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.presets import PRESETS
+from edokit.ensemble.review import Review, review, write_review
+from edokit.objective.sharded import LabelledShards
 
 __all__ = [
     "PRESETS",
     "EDOClassifier",
     "EDOEnsemble",
+    "LabelledShards",
     "Pooled",
+    "Review",
     "load_ensemble",
+    "review",
     "save_ensemble",
     "soft_score",
+    "write_review",
 ]

@@ -7,14 +7,14 @@ from typing import Any
 _CARD = """# An EDO ensemble
 
 {size} of {count} members carry weight; their {pool} pool answers for {classes}.
-Learned from {items} items{people}, by edokit {version}.
+{learned} {items} items{people}, by edokit {version}.
 
 ## Members
 | member | weight | own cross-entropy |
 |---|---|---|
 {members}
 
-## On the fit data (not held out)
+## On {where}
 {metrics}
 
 Settings: {settings}.
@@ -26,7 +26,9 @@ A low entropy means that the annotators' answers can be foreseen, not that the a
 ## Limits
 - It repeats the views, and the biases, of the annotators it learned from; it does not remove them.
 - It was not made to replace human oversight. In high-stakes decisions, such as moderation, keep
-  people in the loop, first of all where the entropy or the spread of an answer is high.
+  people in the loop, first of all where the entropy or the spread of an answer is high. Who should
+  look, and how: people who know the matter, and those concerned; `edo predict --review N` picks the
+  N items where they are needed most, says why, and writes them for Label Studio.
 - Do not use it for surveillance, for punishing people, or without the consent of those concerned,
   and keep to the data protection rules that apply to you.
 - Weights fit the data above; on other topics, languages or groups of people, measure first
@@ -47,6 +49,7 @@ def card(content: dict[str, Any]) -> str:
     metrics = content["metrics"]
     certificate = content["certificate"]
     settings = content["settings"]
+    learned = settings["solver"] != "given"
     named = [
         *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
         *("class_weights", "recalibrate"),
@@ -56,6 +59,8 @@ def card(content: dict[str, Any]) -> str:
         count=len(content["members"]) if content["groups"] is None else "the grouped",
         pool=content["pool"],
         classes=", ".join(_cell(name) for name in content["classes"]),
+        learned="Learned from" if learned else "Its weights were given; judged on",
+        where="the fit data (not held out)" if learned else "these items",
         items=content["items"],
         people=_people(content.get("data") or {}),
         version=content["versions"]["edokit"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from edokit.ensemble.auto import ITEMS, decide
 from edokit.ensemble.explain import explain
 from edokit.ensemble.inputs import as_predictions, together
 from edokit.ensemble.pooled import Pooled, spread_items
 from edokit.ensemble.presets import choices
 from edokit.ensemble.recalibrate import fit_temperature, sharpen
-from edokit.errors import InputError, one_of
+from edokit.errors import EDOWarning, InputError, one_of
 from edokit.ids import Strings
 from edokit.metrics import ce, evaluate
 from edokit.objective import (
@@ -29,7 +31,8 @@ from edokit.objective import (
     rank_members,
     spread_weights,
 )
-from edokit.predictions import Predictions
+from edokit.objective.sharded import LabelledShards
+from edokit.predictions import Predictions, Shards
 from edokit.solvers import (
     Certificate,
     GumbelSettings,
@@ -47,8 +50,9 @@ SEARCH = tuple(GumbelSettings.__dataclass_fields__)
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     """Learn which of K members to trust, and how many, so that the pool answers like people do.
 
-    A parameter that is None takes the value of the ``preset``: ``default``, ``paper-fixed`` (the
-    paper's ablations) or ``paper`` (what the paper's search starts from).
+    A parameter that is None takes the value of the ``preset``: ``default``, ``auto`` (pool, groups,
+    penalty and temperature settled on the fit data by cross-fitting), ``paper-fixed`` (the paper's
+    ablations) or ``paper`` (what the paper's search starts from).
 
     Parameters in plain words: ``solver`` exact or gumbel; ``ce`` mean, all or random;
     ``diversity`` preserve or suppress; ``pool`` linear or log; ``groups`` averages the members of
@@ -144,20 +148,29 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.ties = ties
         self.random_state = random_state
 
-    def fit(self, predictions: Any, annotations: Any) -> EDOEnsemble:
+    def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
         """Learn weights and size from predictions (or [N, K, C]) and what people said of the items.
 
         ``annotations``: `Annotations`, matched by item id, or an array with one row per item:
-        labels [N], labels per annotator [N, A] with gaps, or soft labels [N, C].
+        labels [N], labels per annotator [N, A] with gaps, or soft labels [N, C]. `Shards` of
+        predictions are never all in memory; see ``fit_shards``.
         """
-        chosen = choices(self.preset, self.get_params())
-        if chosen["recalibrate"] is not None:
-            one_of("recalibrate", chosen["recalibrate"], ["temperature"])
+        if isinstance(predictions, LabelledShards):
+            return self.fit_shards(predictions)
+        if isinstance(predictions, Shards):
+            self.check()
+            with LabelledShards.open(
+                predictions, annotations, ties=self.ties, seed=self.random_state
+            ) as data:
+                return self.fit_shards(data)
+        chosen = self._choices()
         named, people = together(as_predictions(predictions), annotations)
         q = people.soft_labels
         y = people.hard_labels(ties=self.ties, seed=self.random_state)
         P = np.asarray(named.probabilities, dtype=np.float64)
-        groups = _groups(named) if chosen["groups"] else None
+        if self.preset == "auto":
+            self._decide(chosen, named, P, q, y)
+        groups = named_groups(named.members, named.groups) if chosen["groups"] else None
         units = P if groups is None else average_groups(P, groups)
         settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
         if chosen["max_members"] is None:
@@ -173,33 +186,29 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             summaries=sums,
         )
         if chosen["solver"] == "gumbel":
-            solution = self._search(units, q, y, settings, chosen)
+            options = self._search_options(len(q), chosen)
+            (solution,) = solve_gumbel(
+                units, q, y, settings, options, seeds=self.random_state, order=self.order
+            )
         else:
             ranks = rank_members(sums, self.order)
             most = chosen["max_members"]
             solution = solve_exact(problem, settings, order=ranks, max_members=most)
 
-        self.settings_ = {**chosen, "order": self.order, "ties": self.ties}
-        self.settings_["random_state"] = self.random_state
-        self.classes_ = np.array(named.classes, dtype=object)
-        self.members_ = named.members
-        self.groups_ = groups
-        self.group_weights_ = None if groups is None else solution.weights
-        self.weights_ = (
-            solution.weights if groups is None else spread_weights(solution.weights, groups)
-        )
-        self.size_ = solution.size
-        self.objective_ = solution.terms
-        self.trajectory_, self.certificate_ = solution.trajectory, solution.certificate
-        self.n_items_ = len(q)
         hard = np.bincount(y, minlength=len(named.classes)).tolist()
-        self.data_ = {
-            "annotators": len(people.annotators),
-            "annotations": len(people),
-            "hard_labels": dict(zip(named.classes, hard, strict=True)),
-        }
+        self._keep(
+            chosen,
+            solution,
+            named.members,
+            named.classes,
+            groups,
+            {
+                "annotators": len(people.annotators),
+                "annotations": len(people),
+                "hard_labels": dict(zip(named.classes, hard, strict=True)),
+            },
+        )
         self.member_ce_ = np.array([ce(P[:, k], q) for k in range(P.shape[1])])
-        self.temperature_ = 1.0
         pooled = self._pooled(P)
         if chosen["recalibrate"] is not None:
             self.temperature_ = fit_temperature(pooled, q)
@@ -211,17 +220,100 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def _search(
+    def _decide(
         self,
+        chosen: dict[str, Any],
+        named: Predictions,
         P: Floats,
         q: Floats,
         y: npt.NDArray[Any],
-        settings: Settings,
+    ) -> None:
+        """Settle what the preset ``auto`` leaves open."""
+        known = named.groups is not None or chosen["groups"]
+        groups = named_groups(named.members, named.groups) if known else None
+        rows = np.arange(len(q))
+        if len(q) <= ITEMS:
+            # Folds by name, so that the order of the items does not matter.
+            rows = np.argsort(named.items.astype(str), kind="stable")
+        decide(chosen, self.get_params(), P[rows], q[rows], y[rows], groups, seed=self.random_state)
+
+    def fit_shards(self, data: LabelledShards) -> EDOEnsemble:
+        """Learn from data that do not fit into memory, in some passes over their shards.
+
+        The exact solver finds what ``fit`` finds. The gumbel solver learns from a random sample
+        (``data.sample``), with members ranked and results told for all items.
+        """
+        from edokit.ensemble.sharded import fit_shards
+
+        fit_shards(self, data)
+        return self
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: Any,
+        predictions: Any,
+        annotations: Any,
+        *,
+        size: int | None = None,
+        **parameters: Any,
+    ) -> EDOEnsemble:
+        """The ensemble with these weights [K], judged on predictions and what people said.
+
+        For weights that were learned elsewhere, as end to end. ``metrics_`` and ``objective_``
+        are then of the data given here, and ``parameters`` say which objective and pool.
+        """
+        from edokit.ensemble.given import with_weights
+
+        return with_weights(weights, predictions, annotations, size=size, **parameters)
+
+    def check(self) -> EDOEnsemble:
+        """Itself, if its parameters go together; ``fit`` checks them, too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            chosen = self._choices()
+        Settings(**{name: chosen[name] for name in OBJECTIVE})
+        return self
+
+    def _choices(self) -> dict[str, Any]:
+        """Every choice, the preset's filled in."""
+        chosen = choices(self.preset, self.get_params())
+        if chosen["recalibrate"] is not None:
+            one_of("recalibrate", chosen["recalibrate"], ["temperature", "none"])
+        if chosen["recalibrate"] == "none":
+            chosen["recalibrate"] = None
+        return chosen
+
+    def _keep(
+        self,
         chosen: dict[str, Any],
-    ) -> Solution:
-        """What gumbel finds; what the preset leaves open is filled in, and kept in ``chosen``."""
+        solution: Solution,
+        members: tuple[str, ...],
+        classes: tuple[str, ...],
+        groups: tuple[str, ...] | None,
+        data: dict[str, Any],
+    ) -> None:
+        """Take over what was learned, apart from what is measured on it."""
+        self.settings_ = {**chosen, "order": self.order, "ties": self.ties}
+        self.settings_["random_state"] = self.random_state
+        self.classes_ = np.array(classes, dtype=object)
+        self.members_ = members
+        self.groups_ = groups
+        self.group_weights_ = None if groups is None else solution.weights
+        self.weights_ = (
+            solution.weights if groups is None else spread_weights(solution.weights, groups)
+        )
+        self.size_ = solution.size
+        self.objective_ = solution.terms
+        self.trajectory_, self.certificate_ = solution.trajectory, solution.certificate
+        self.data_ = data
+        self.n_items_ = sum(data["hard_labels"].values())
+        self.temperature_ = 1.0
+
+    def _search_options(self, items: int, chosen: dict[str, Any]) -> GumbelSettings:
+        """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
         thorough = GumbelSettings.thorough(
-            len(q),
+            items,
             batch_size=chosen["batch_size"],
             min_members=chosen["min_members"],
             max_members=chosen["max_members"],
@@ -229,10 +321,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         for name in SEARCH:
             if chosen[name] is None:
                 chosen[name] = getattr(thorough, name)
-        options = GumbelSettings(**{name: chosen[name] for name in SEARCH})
-        return solve_gumbel(P, q, y, settings, options, seeds=self.random_state, order=self.order)[
-            0
-        ]
+        return GumbelSettings(**{name: chosen[name] for name in SEARCH})
 
     def describe(self, predictions: Any) -> Pooled:
         """Pooled probabilities with the entropy and the spread of the members, item by item."""
@@ -332,14 +421,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("this EDOEnsemble must be fitted first, but is not; call fit")
 
 
-def _groups(predictions: Predictions) -> tuple[str, ...]:
-    if predictions.groups is None:
+def named_groups(members: tuple[str, ...], groups: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The group of each member; one without a group is a group of its own."""
+    if groups is None:
         raise InputError(
             "groups=True needs the group of each member, but these predictions have none",
             "name them (Predictions.grouped, `edo predictions join --group`), or leave groups out",
         )
-    # A member without a group is a group of its own.
-    return tuple(
-        group or f"member {name}"
-        for name, group in zip(predictions.members, predictions.groups, strict=True)
-    )
+    return tuple(group or f"member {name}" for name, group in zip(members, groups, strict=True))

@@ -49,6 +49,8 @@ _OURS = {
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {**_OURS, **asdict(OBJECTIVES["default"])},
+    # Pool, groups, penalty and temperature are then settled on the data (`edokit.ensemble.auto`).
+    "auto": {**_OURS, **asdict(OBJECTIVES["default"])},
     "paper-fixed": {**_PAPER, **asdict(OBJECTIVES["paper-fixed"])},
     "paper": {**_PAPER, **asdict(OBJECTIVES["paper"])},
 }
@@ -90,4 +92,4 @@ def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def _note(line: str) -> None:
-    warnings.warn(line, EDOWarning, stacklevel=5)
+    warnings.warn(line, EDOWarning, stacklevel=6)

@@ -10,6 +10,9 @@ from edokit.objective import EPSILON
 
 Floats = npt.NDArray[np.float64]
 
+LOWEST, HIGHEST = 0.05, 20.0
+"""Temperatures that are considered."""
+
 
 def sharpen(probabilities: Floats, temperature: float) -> Floats:
     """Probabilities [N, C] to the power 1/temperature, normalised; below 1 sharpens."""
@@ -35,6 +38,24 @@ def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
         return float(np.mean(norms - (soft_labels * scores).sum(axis=1)))
 
     found = minimize_scalar(
-        cross_entropy, bounds=(0.05, 20.0), method="bounded", options={"xatol": 1e-9}
+        cross_entropy, bounds=(1 / HIGHEST, 1 / LOWEST), method="bounded", options={"xatol": 1e-9}
     )
     return float(1.0 / found.x)
+
+
+def power_sums(probabilities: Floats, soft_labels: Floats, power: float) -> Floats:
+    """[3] cross-entropy after sharpening to this power, its slope and its bend in the power.
+
+    Summed over items, so that shards add up.
+    """
+    logs = np.log(probabilities + EPSILON)
+    scores = logs * power
+    top = scores.max(axis=1, keepdims=True)
+    powers = np.exp(scores - top)
+    norms = powers.sum(axis=1, keepdims=True)
+    sharp = powers / norms
+    mean = (sharp * logs).sum(axis=1)
+    value = (top + np.log(norms)).sum() - (soft_labels * scores).sum()
+    slope = mean.sum() - (soft_labels * logs).sum()
+    bend = (sharp * logs**2).sum() - (mean**2).sum()
+    return np.array([value, slope, bend])

@@ -2,6 +2,7 @@
 
 from edokit.files.documents import read_json, write_json
 from edokit.files.explain import not_utf8
+from edokit.files.streams import write_tables
 from edokit.files.tables import (
     TABLE_SUFFIXES,
     number_column,
@@ -24,4 +25,5 @@ __all__ = [
     "whole_file",
     "write_json",
     "write_table",
+    "write_tables",
 ]

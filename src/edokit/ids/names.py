@@ -40,9 +40,15 @@ def as_names(values: Iterable[object]) -> Strings:
     """Names as an array of strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"names must be a list, but got {values!r}", "give one name per entry")
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuU":
-        values = values.ravel().tolist()
-    names = [as_name(value) for value in values]
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "biuU":
+            values = values.ravel().tolist()
+        elif values.dtype.kind == "O" and set(map(type, values.ravel())) <= {str}:
+            return values.ravel().copy()
+    listed = list(values)
+    # Millions of names are mostly text or whole numbers, whose text is their name.
+    plain = set(map(type, listed)) <= {str, int}
+    names = list(map(str, listed)) if plain else [as_name(value) for value in listed]
     result = np.empty(len(names), dtype=object)
     result[:] = names
     return result

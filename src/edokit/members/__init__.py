@@ -2,10 +2,11 @@
 
 from edokit.members.course import Course
 from edokit.members.hub import score_models
+from edokit.members.judges import read_judges
 from edokit.members.plan import Plan, Unit
 from edokit.members.pool import Group, parse_pool
 from edokit.members.recipe import Lesson, Member
-from edokit.members.registry import RECIPES, find_recipe
+from edokit.members.registry import find_recipe, recipe_names
 from edokit.members.score import load_member, score_members
 from edokit.members.supervision import (
     Draw,
@@ -20,7 +21,6 @@ from edokit.members.texts import Texts, read_texts
 from edokit.members.train import Trained, make_plan, train_members, train_plan
 
 __all__ = [
-    "RECIPES",
     "Course",
     "Draw",
     "Group",
@@ -39,7 +39,9 @@ __all__ = [
     "parse_pool",
     "per_annotator",
     "random_select",
+    "read_judges",
     "read_texts",
+    "recipe_names",
     "score_members",
     "score_models",
     "soft",

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.errors import InputError
-from edokit.members.fine_tuning import FineTuning
+from edokit.members.fine_tuning import FineTuning, check_number
 from edokit.members.recipe import Floats, Lesson, Progress, Text
 from edokit.members.transformers_extra import need_transformers
 
+FOLDER = "end-to-end"
+"""Where a training keeps such members."""
 _SETTINGS = "end_to_end.json"
 
 
@@ -56,6 +58,22 @@ class EndToEndMembers(FineTuning):
     best_epoch_: int | None = field(default=None, init=False, repr=False)
     _tuned: Any = field(default=None, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("n_members", self.n_members, 1, float("inf"), whole=True)
+        check_number("member_weight", self.member_weight, 0.0, float("inf"))
+        check_number("joint_learning_rate", self.joint_learning_rate, 0.0, 1.0, above=True)
+        if self.annotator_heads:
+            raise InputError(
+                "end to end there is a head per member, but annotator_heads is set",
+                "choose annotator_heads=False",
+            )
+
+    def options(self) -> dict[str, Any]:
+        """Every option by name, as plain values."""
+        own = ("n_members", "member_weight", "joint_learning_rate")
+        return {**super().options(), **{name: getattr(self, name) for name in own}}
+
     def fit(
         self, lesson: JointLesson, head: Any, *, seed: int, progress: Progress | None = None
     ) -> EndToEndMembers:
@@ -70,11 +88,6 @@ class EndToEndMembers(FineTuning):
         from edokit.members.end_to_end_task import joint_task
         from edokit.members.fine_tune import fine_tune
 
-        if self.annotator_heads:
-            raise InputError(
-                "end to end there is a head per member, but annotator_heads is set",
-                "choose annotator_heads=False",
-            )
         task = joint_task(lesson, head, self)
         plain = Lesson(
             lesson.texts,
@@ -119,7 +132,7 @@ class EndToEndMembers(FineTuning):
         folder.mkdir(parents=True, exist_ok=True)
         save_tuned(self._tuned, folder)
         state = {
-            "options": {**self.options(), "n_members": self.n_members},
+            "options": self.options(),
             "weights": self.weights_,
             "size": self.size_,
             "history": self.history_,
@@ -135,7 +148,11 @@ class EndToEndMembers(FineTuning):
         try:
             state = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
             members = cls(**{**state["options"], "device": device})
+            members.weights_, members.size_ = state["weights"], state["size"]
+            members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
         except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(
                 f"{folder} must be the folder of members trained end to end, but its {_SETTINGS}"
                 f" can't be read: {error}",
@@ -145,8 +162,6 @@ class EndToEndMembers(FineTuning):
         from edokit.members.transformer_files import load_tuned
         from edokit.members.transformer_network import MemberHeads
 
-        members.weights_, members.size_ = state["weights"], state["size"]
-        members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
         members._tuned = load_tuned(
             folder, members, lambda width: MemberHeads(width, members.n_classes, members.n_members)
         )

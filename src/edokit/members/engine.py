@@ -83,7 +83,7 @@ def _survive(
 def _on_dask(
     room: Classroom, placed: Sequence[tuple[Unit, str | None]], members: Path, engine: str
 ) -> Iterator[Outcome]:
-    with _client(engine) as client:
+    with dask_client(engine) as client:
 
         def together(some: Sequence[tuple[Unit, str | None]]) -> Iterator[Outcome]:
             from joblib import Parallel, delayed, parallel_config
@@ -122,7 +122,8 @@ def _bring_home(outcome: Outcome, members: Path) -> Outcome:
 
 
 @contextmanager
-def _client(engine: str) -> Iterator[Any]:
+def dask_client(engine: str) -> Iterator[Any]:
+    """A client of the scheduler at ``dask://host:port``."""
     try:
         from distributed import Client
     except ImportError as error:

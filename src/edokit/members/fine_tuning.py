@@ -99,12 +99,12 @@ class FineTuning:
             ("warmup_steps", 0),
             ("max_length", 8),
         ):
-            _check(name, getattr(self, name), least, float("inf"), whole=True)
-        _check("learning_rate", self.learning_rate, 0.0, 1.0, above=True)
-        _check("adversarial", self.adversarial, 0.0, float("inf"))
-        _check("layer_decay", self.layer_decay, 0.0, 1.0, above=True)
+            check_number(name, getattr(self, name), least, float("inf"), whole=True)
+        check_number("learning_rate", self.learning_rate, 0.0, 1.0, above=True)
+        check_number("adversarial", self.adversarial, 0.0, float("inf"))
+        check_number("layer_decay", self.layer_decay, 0.0, 1.0, above=True)
         if self.weight_decay is not None:
-            _check("weight_decay", self.weight_decay, 0.0, 1.0)
+            check_number("weight_decay", self.weight_decay, 0.0, 1.0)
         if self.annotator_heads and self.loss != Loss.CE.value:
             raise InputError(
                 f"a head per annotator learns from single answers, but loss is {self.loss!r}",
@@ -126,9 +126,10 @@ class FineTuning:
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
 
 
-def _check(
+def check_number(
     name: str, value: Any, least: float, most: float, *, above: bool = False, whole: bool = False
 ) -> None:
+    """Refuse what is no number, or one outside of these bounds."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     right_kind = isinstance(value, kinds) and not isinstance(value, bool)
     if not right_kind or not (least < value if above else least <= value) or value > most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from edokit.errors import InputError
 from edokit.members.collect import MEMBERS, read_card
+from edokit.members.course import Course
+from edokit.members.end_to_end import FOLDER
 from edokit.members.plan import Plan
 from edokit.members.pool import Group
 from edokit.members.registry import find_recipe, known_options
@@ -17,8 +20,9 @@ from edokit.members.unit import FORMAT, Outcome, versions
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
-NAME = "manifest.json"
+NAME, PREDICTIONS, ENSEMBLE = "manifest.json", "predictions", "ensemble"
 METRICS = ("f1", "ce", "md", "bs")
+Scores = dict[str, float | None]
 
 
 def make_manifest(
@@ -32,7 +36,7 @@ def make_manifest(
     source: str = "",
 ) -> dict[str, Any]:
     """Groups, members with their metrics, the plain mean's metrics, what failed, versions."""
-    scores = {name: _scores(plan, name, table) for name, table in predictions.items()}
+    scores = {name: member_scores(plan.course, table) for name, table in predictions.items()}
     named = next(iter(predictions.values()), None)
     members = [
         _member(plan, name, out, {split: table[k] for split, (table, _) in scores.items()})
@@ -40,13 +44,7 @@ def make_manifest(
     ]
     return {
         "format": FORMAT,
-        "data": {
-            "source": source,
-            "digest": plan.course.digest,
-            "items": dict(Counter(plan.course.splits)),
-            "classes": list(plan.course.classes),
-            "annotators": len(plan.course.annotators),
-        },
+        "data": described(plan.course, source),
         "seed": seed,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
         "groups": [
@@ -63,7 +61,7 @@ def make_manifest(
         "members": members,
         "mean": {split: mean for split, (_, mean) in scores.items()},
         "failed": [{"name": one.unit.path, "reason": one.reason} for one in failed],
-        "predictions": {name: f"predictions/{name}.npz" for name in predictions},
+        "predictions": {name: f"{PREDICTIONS}/{name}.npz" for name in predictions},
         "seconds": round(sum(member["seconds"] for member in members), 3),
         "versions": versions(),
     }
@@ -89,19 +87,48 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _scores(plan: Plan, name: str, table: Predictions) -> tuple[list[Any], Any]:
+def check_kind(out: Path, other: str, *, overwrite: bool) -> None:
+    """Refuse a folder that holds members of the other kind, unless they are to be replaced."""
+    if (out / other).is_dir() and not overwrite:
+        how = {MEMBERS: "one by one", FOLDER: "end to end"}[other]
+        raise InputError(
+            f"{out} must be empty or hold members of this very training, but holds members trained"
+            f" {how}",
+            "choose another --out, or replace them with --overwrite",
+        )
+
+
+def clear(out: Path, *kinds: str) -> None:
+    """Remove members, and what was written about them."""
+    (out / NAME).unlink(missing_ok=True)
+    for name in (PREDICTIONS, ENSEMBLE, *kinds):
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
+def described(course: Course, source: str) -> dict[str, Any]:
+    """What members were trained on."""
+    return {
+        "source": source,
+        "digest": course.digest,
+        "items": dict(Counter(course.splits)),
+        "classes": list(course.classes),
+        "annotators": len(course.annotators),
+    }
+
+
+def member_scores(course: Course, table: Predictions) -> tuple[list[Scores], Scores]:
     """Metrics of each member and of the plain mean."""
+    members = [scores(course, table, table.probabilities[:, k]) for k in range(len(table.members))]
+    return members, scores(course, table, table.uniform)
+
+
+def scores(course: Course, table: Predictions, probabilities: Any) -> Scores:
+    """Metrics of probabilities [N, C] of the table's items."""
     from edokit.metrics import evaluate
 
-    place = {item: row for row, item in enumerate(plan.course.items)}
+    place = {item: row for row, item in enumerate(course.items)}
     rows = [place[str(item)] for item in table.items]
-    soft, hard = plan.course.soft_labels[rows], plan.course.hard[rows]
-
-    def metrics(probabilities: Any) -> dict[str, float | None]:
-        return evaluate(probabilities, soft, hard, metrics=METRICS)
-
-    members = [metrics(table.probabilities[:, k]) for k in range(len(table.members))]
-    return members, metrics(table.uniform)
+    return evaluate(probabilities, course.soft_labels[rows], course.hard[rows], metrics=METRICS)
 
 
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:

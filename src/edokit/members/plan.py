@@ -124,7 +124,7 @@ def plan_units(
                         options=dict(group.options),
                         supervision=group.supervision,
                         draw=str(group.draw),
-                        seed=_seed(seed, group.name, k, fold),
+                        seed=member_seed(seed, group.name, k, fold),
                         annotator=people[k],
                         fold=fold,
                     )
@@ -138,7 +138,8 @@ def plan_units(
     return Plan(course, tuple(units), folds)
 
 
-def _seed(seed: int, group: str, number: int, fold: int | None) -> int:
+def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> int:
+    """A member's own seed."""
     parts = [seed, zlib.crc32(group.encode()), number] + ([] if fold is None else [fold])
     # 31 bits: some libraries refuse larger seeds.
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)

@@ -54,6 +54,15 @@ class Member(Protocol):
     on_device: ClassVar[bool] = False
     """Whether ``fit`` computes with torch: one member then trains per device at a time."""
 
+    @property
+    def tells_apart(self) -> Sequence[str]:
+        """The annotators whose answers it can tell apart; none unless it says so.
+
+        Where there are some, ``predict_proba`` also takes ``annotators``: for each text those who
+        judge it.
+        """
+        return ()
+
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
         """Work that all members of a group share, done once for all texts that they will see.

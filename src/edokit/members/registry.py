@@ -1,32 +1,35 @@
-"""Recipes by name, loaded when they are first used, and made from checked options."""
+"""Recipes by name, loaded when they are first used, and made from checked options.
+
+A new recipe is one file in ``recipes``, called like it, with its class.
+"""
 
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from edokit.errors import InputError, examples
+from edokit.members import recipes
 from edokit.members.recipe import Member
 
-RECIPES = {
-    "linear": "edokit.members.linear:LinearMember",
-    "encoder": "edokit.members.encoder:EncoderMember",
-    "sklearn": "edokit.members.sklearn_recipe:SklearnMember",
-    "transformer": "edokit.members.transformer:TransformerMember",
-}
-"""Where each recipe lives. A new recipe is one file and one line here."""
+
+def recipe_names() -> list[str]:
+    """The names of all recipes; nothing of them is loaded."""
+    return sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
 
 
 def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
-    place = RECIPES.get(name, name)
-    module, colon, attribute = place.partition(":")
+    if name in recipe_names():
+        return _only_recipe(f"{recipes.__name__}.{name}")
+    module, colon, attribute = name.partition(":")
     if not colon:
         raise InputError(
-            f"the recipe must be one of {', '.join(map(repr, RECIPES))} or 'package.module:Class',"
-            f" but got {name!r}",
+            f"the recipe must be one of {', '.join(map(repr, recipe_names()))} or"
+            f" 'package.module:Class', but got {name!r}",
             "choose one of these",
         )
     try:
@@ -44,7 +47,23 @@ def find_recipe(name: str) -> type[Member]:
     return found
 
 
-def known_options(recipe: type[Member]) -> dict[str, Any]:
+def _only_recipe(module: str) -> type[Member]:
+    """The class with `Member` as its base that a file of ``recipes`` holds."""
+    found = [
+        value
+        for value in vars(import_module(module)).values()
+        if isinstance(value, type) and value is not Member and Member in value.__mro__
+    ]
+    if len(found) != 1:
+        raise InputError(
+            f"a file of recipes must hold one class with edokit.members.recipe.Member as its base,"
+            f" but {module} holds {len(found)}",
+            "see edokit/members/linear.py for an example",
+        )
+    return found[0]
+
+
+def known_options(recipe: type) -> dict[str, Any]:
     """The recipe's options and their defaults."""
     return {
         name: parameter.default
@@ -55,13 +74,15 @@ def known_options(recipe: type[Member]) -> dict[str, Any]:
 
 def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a recipe in their own types; text such as "3" or "true" is understood."""
-    recipe = find_recipe(name)
-    known = known_options(recipe)
+    return typed_options(f"the recipe {name!r}", known_options(find_recipe(name)), options)
+
+
+def typed_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """These options in the types of their defaults; what is not among the known is refused."""
     unknown = [option for option in options if option not in known]
     if unknown:
         raise InputError(
-            f"the recipe {name!r} has the options {', '.join(known) or '(none)'}, but got"
-            f" {examples(unknown)}",
+            f"{who} has the options {', '.join(known) or '(none)'}, but got {examples(unknown)}",
             "check the spelling",
         )
     return {option: _typed(option, value, known[option]) for option, value in options.items()}

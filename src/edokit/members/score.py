@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.errors import InputError, examples
+from edokit.errors import EDOWarning, InputError, examples
 from edokit.members.collect import MEMBERS, read_card
+from edokit.members.end_to_end import FOLDER, EndToEndMembers
+from edokit.members.judges import Judges
 from edokit.members.manifest import read_manifest
 from edokit.members.recipe import Floats, Member, Text
-from edokit.members.registry import RECIPES, find_recipe
+from edokit.members.registry import find_recipe, recipe_names
 from edokit.members.texts import Texts
 
 if TYPE_CHECKING:
@@ -27,12 +30,14 @@ def score_members(
     *,
     device: str | None = None,
     trust: Sequence[str] = (),
+    judges: Mapping[str, Iterable[str]] | None = None,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> Predictions:
     """Predictions of all members in a folder that `edo train` made, or of the named ones.
 
     Members trained in folds answer with the mean over their folds. ``trust`` names packages, beside
-    scikit-learn, whose types may be loaded and whose recipes may be imported.
+    scikit-learn, whose types may be loaded and whose recipes may be imported. ``judges`` are the
+    annotators known to judge an item: members with a head per annotator then answer for these.
     """
     from edokit.predictions import Predictions
 
@@ -48,13 +53,24 @@ def score_members(
             "check the spelling",
         )
     asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
-    answers = []
-    for done, name in enumerate(names):
-        step(done, len(names), name)
-        answers.append(_answers(folder / MEMBERS / name, asked.texts, device, trust))
+    told = None if judges is None else Judges(judges, asked.items)
+    if "end_to_end" in manifest:
+        step(0, len(names), f"{len(listed)} heads")
+        places = [list(listed).index(name) for name in names]
+        answers = _heads(folder / FOLDER, asked.texts, len(listed), device)[:, places]
+        if told is not None:
+            told.set_aside(names)
+    else:
+        each = []
+        for done, name in enumerate(names):
+            step(done, len(names), name)
+            each.append(_answers(folder / MEMBERS / name, asked.texts, device, trust, told))
+        answers = np.stack(each, axis=1)
     step(len(names), len(names), "")
+    for note in told.notes() if told is not None else ():
+        warnings.warn(note, EDOWarning, stacklevel=2)
     return Predictions.from_arrays(
-        np.stack(answers, axis=1),
+        answers,
         items=asked.items,
         members=names,
         classes=manifest["data"]["classes"],
@@ -78,7 +94,7 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
         )
     name = str(card["recipe"])
     package = name.partition(":")[0].partition(".")[0]
-    if name not in RECIPES and package not in trust:
+    if name not in recipe_names() and package not in trust:
         raise InputError(
             f"a recipe outside of edokit is only imported when you trust it, but {folder} asks for"
             f" {name!r}",
@@ -93,11 +109,31 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
 
 
 def _answers(
-    place: Path, texts: Sequence[Text], device: str | None, trust: Sequence[str]
+    place: Path,
+    texts: Sequence[Text],
+    device: str | None,
+    trust: Sequence[str],
+    judges: Judges | None,
 ) -> Floats:
     """Probabilities [N, C] of one member, the mean over its folds."""
-    folds = sorted(place.glob("fold-*")) or [place]
-    total: Floats = np.mean(
-        [load_member(fold, device, trust).predict_proba(texts) for fold in folds], axis=0
-    )
+    each = []
+    for fold in sorted(place.glob("fold-*")) or [place]:
+        member = load_member(fold, device, trust)
+        if judges is None:
+            each.append(member.predict_proba(texts))
+        else:
+            each.append(judges.ask(place.name, member, texts))
+    total: Floats = np.mean(each, axis=0)
     return total
+
+
+def _heads(place: Path, texts: Sequence[Text], members: int, device: str | None) -> Floats:
+    """Probabilities [N, K, C] of members that were trained end to end."""
+    trained = EndToEndMembers.load(place, device=device)
+    if trained.n_members != members:
+        raise InputError(
+            f"{place} must hold the {members} members of the manifest, but holds"
+            f" {trained.n_members}",
+            "train again",
+        )
+    return trained.predict_members(texts)

@@ -15,7 +15,8 @@ from edokit.members import engine as engines
 from edokit.members.collect import MEMBERS, collect, unfinished
 from edokit.members.course import Course
 from edokit.members.crossfit import check_splits, fold_numbers, rows_of
-from edokit.members.manifest import NAME, make_manifest
+from edokit.members.end_to_end import FOLDER
+from edokit.members.manifest import NAME, PREDICTIONS, check_kind, clear, make_manifest
 from edokit.members.plan import Plan, Unit, plan_units
 from edokit.members.pool import Group, check_pool
 from edokit.members.recipe import Progress, Text
@@ -95,7 +96,7 @@ def train_members(
         predictions = collect(plan, folder, broken)
         manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
         if out is not None:
-            _write(folder, predictions, manifest)
+            write_trained(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
 
 
@@ -130,6 +131,9 @@ def train_plan(
             " without one",
             "leave the device out",
         )
+    check_kind(out, FOLDER, overwrite=overwrite)
+    if (out / FOLDER).is_dir():
+        clear(out, FOLDER)
     if (out / MEMBERS).is_dir():
         remove_unfinished(out / MEMBERS)
     waiting = unfinished(plan, out, overwrite=overwrite)
@@ -202,12 +206,15 @@ def _all_failed(failed: Sequence[Outcome]) -> EDOError:
     return InputError(f"at least one member must be trained, but all failed: {reasons[0]}{more}")
 
 
-def _write(folder: Path, predictions: dict[str, Predictions], manifest: dict[str, Any]) -> None:
+def write_trained(
+    folder: Path, predictions: dict[str, Predictions], manifest: dict[str, Any]
+) -> None:
+    """Write predictions, and the manifest last."""
     from edokit.files import write_json
     from edokit.predictions import write_predictions
 
     for name, table in predictions.items():
-        write_predictions(table, folder / "predictions" / f"{name}.npz")
+        write_predictions(table, folder / PREDICTIONS / f"{name}.npz")
     write_json(manifest, folder / NAME)
 
 

@@ -43,6 +43,11 @@ class TransformerMember(FineTuning, Member):
     """The one answer [C] of a member that saw a single class."""
     _tuned: Any = field(default=None, init=False, repr=False)
 
+    @property
+    def tells_apart(self) -> Sequence[str]:
+        """The annotators that have a head."""
+        return tuple(self.annotators_)
+
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
         """Tokens by text, read once for all members."""
@@ -206,8 +211,8 @@ class TransformerMember(FineTuning, Member):
                 strangers += 1
         if strangers:
             warnings.warn(
-                f"{strangers} of {n_texts} texts are judged by annotators without a head only;"
-                " they get the average over all annotators",
+                f"{strangers} of {n_texts} texts have no judge with a head; they get the average"
+                " over all annotators",
                 EDOWarning,
                 stacklevel=3,
             )

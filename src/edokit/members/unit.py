@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -117,10 +117,7 @@ def fit_unit(
             name: _answers(member, course, positions) for name, positions in rows.answer.items()
         }
     seconds = time.perf_counter() - started
-    ours = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, EDOWarning))
-    theirs = dict.fromkeys(
-        " ".join(str(w.message).split()) for w in caught if not issubclass(w.category, EDOWarning)
-    )
+    ours, theirs = heard(caught)
     if room.keep_models:
         member.save(folder)
     arrays: dict[str, Any] = {}
@@ -144,7 +141,7 @@ def fit_unit(
     (folder / CARD).write_text(
         json.dumps(card, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
     )
-    return tuple(ours)
+    return ours
 
 
 def make_lesson(part: Course, unit: Unit, stop: Course, shared: Any = None) -> Lesson:
@@ -179,6 +176,16 @@ def make_lesson(part: Course, unit: Unit, stop: Course, shared: Any = None) -> L
         annotations=part,
         shared=shared,
     )
+
+
+def heard(
+    caught: Sequence[warnings.WarningMessage],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What was warned about by EDO, and by others; each once."""
+    said = dict.fromkeys(
+        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
+    )
+    return tuple(s for s, own in said if own), tuple(s for s, own in said if not own)
 
 
 def versions() -> dict[str, str]:

@@ -24,10 +24,12 @@ from edokit.metrics.scores import (
     md,
     md_items,
 )
+from edokit.metrics.sums import MetricSums
 
 __all__ = [
     "METRICS",
     "evaluate",
+    "MetricSums",
     "f1",
     "f1_items",
     "macro_f1",

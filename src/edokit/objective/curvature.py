@@ -47,6 +47,11 @@ class Curvature:
             self.hessian + other.hessian,
         )
 
+    def select(self, members: Array) -> Curvature:
+        """Of these members (positions), in this order; they must hold all weight."""
+        hessian = self.hessian[members, :][:, members]
+        return Curvature(self.items, self.value, self.gradient[members], hessian)
+
     def __radd__(self, other: object) -> Curvature:
         # sum(shards) starts at 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented

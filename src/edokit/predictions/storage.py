@@ -13,7 +13,9 @@ from edokit.files import check_file, read_table, write_table
 from edokit.predictions.check import Invalid, checked, policy_for
 from edokit.predictions.core import Predictions
 from edokit.predictions.npz import read_npz, write_npz
+from edokit.predictions.numbering import check_numbering
 from edokit.predictions.parquet import from_long_table, long_table
+from edokit.predictions.seen import Hashes, check_once, hashes
 
 SUFFIXES = (".npz", ".parquet")
 
@@ -34,31 +36,39 @@ def read_predictions(path: str | Path, *, invalid: str = "error") -> Predictions
 
 
 def read_shards(path: str | Path, *, invalid: str = "error") -> Iterator[Predictions]:
-    """One shard after the other, so that no more than one needs to be in memory."""
+    """One shard after the other, so that no more than one needs to be in memory.
+
+    Eight bytes per item are kept, to refuse an item that stands in two shards; that is known at the
+    end.
+    """
     files = shard_files(path)
     return _shards(files, policy_for(invalid))
 
 
+Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
+"""Members, classes and groups."""
+
+
 def _shards(files: Sequence[Path], policy: Invalid) -> Iterator[Predictions]:
-    first: Predictions | None = None
-    seen: set[str] = set()
+    known: Names | None = None
+    seen: list[Hashes] = []
     for file in files:
-        shard = _read_file(file, policy)
-        if first is None:
-            first = shard
-        for what in ("members", "classes", "groups"):
-            if getattr(shard, what) != getattr(first, what):
-                raise _disagree(what, first, files[0], shard, file)
-        again = seen.intersection(shard.items) if seen else ()
-        if again:
-            raise InputError(
-                f"an item must stand in one shard, but {file.name} repeats {len(again)} of the"
-                f" shards before it: {examples(sorted(again))}",
-                "keep each item in one shard",
-            )
+        shard = read_file(file, policy)
+        if known is None:
+            known = (shard.members, shard.classes, shard.groups)
+        check_alike(shard, file, known, files[0])
         if len(files) > 1:
-            seen.update(shard.items)
+            seen.append(hashes(shard.items))
         yield shard
+    names = [file.name for file in files]
+    check_once(seen, names, lambda number: read_file(files[number], policy).items)
+
+
+def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> None:
+    """Refuse a shard whose members, classes or groups are not those of the first."""
+    for what, wanted in zip(("members", "classes", "groups"), known, strict=True):
+        if getattr(shard, what) != wanted:
+            raise _disagree(what, wanted or (), first, getattr(shard, what) or (), file)
 
 
 def shard_files(path: str | Path) -> list[Path]:
@@ -77,6 +87,7 @@ def shard_files(path: str | Path) -> list[Path]:
             f"a folder of predictions must hold .npz or .parquet shards, but {path} holds none",
             "name a file, or a folder with shards",
         )
+    check_numbering(files)
     return files
 
 
@@ -94,7 +105,8 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
         )
 
 
-def _read_file(path: Path, policy: Invalid) -> Predictions:
+def read_file(path: Path, policy: Invalid) -> Predictions:
+    """The predictions in one .npz or Parquet file."""
     check_file(path)
     if path.suffix.lower() == ".npz":
         predictions = read_npz(path)
@@ -118,16 +130,15 @@ def _read_file(path: Path, policy: Invalid) -> Predictions:
 
 
 def _disagree(
-    what: str, first: Predictions, path: Path, shard: Predictions, file: Path
+    what: str, wanted: tuple[str, ...], first: Path, given: tuple[str, ...], file: Path
 ) -> InputError:
-    wanted, given = getattr(first, what), getattr(shard, what)
     # Of long lists the part that differs says more than the start.
-    for start in range(max(len(wanted or ()), len(given or ()))):
-        if (wanted or ())[start : start + 1] != (given or ())[start : start + 1]:
-            wanted, given = (wanted or ())[start:], (given or ())[start:]
+    for start in range(max(len(wanted), len(given))):
+        if wanted[start : start + 1] != given[start : start + 1]:
+            wanted, given = wanted[start:], given[start:]
             break
     return InputError(
-        f"all shards must have the same {what} in one order, but where {path.name} has"
-        f" {examples(wanted or ()) or 'none'} {file.name} has {examples(given or ()) or 'none'}",
+        f"all shards must have the same {what} in one order, but where {first.name} has"
+        f" {examples(wanted) or 'none'} {file.name} has {examples(given) or 'none'}",
         "write the shards with the same members and classes, in one order",
     )

@@ -1,9 +1,9 @@
-"""Mini-batches of several seeds side by side, laid out so that a step is two matrix products."""
+"""Mini-batches of several seeds side by side, laid out so that a step is a few matrix products."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from edokit.objective import CE, Problem
+from edokit.objective import EPSILON, Pool, Problem
+from edokit.objective.arrays import slices
 from edokit.solvers.draws import Draws
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -19,6 +20,10 @@ Ints: TypeAlias = NDArray[np.int64]
 
 # Numbers that one block of steps may gather: few enough to stay near the processor.
 _BLOCK = 2**21
+# Numbers that are kept from one call to the next, at most.
+_KEPT = 2**23
+# Distances between members that are kept from one block to the next, at most.
+_PAIRS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,82 +33,139 @@ class Block:
     A last batch that is short is filled up with an item that adds nothing to any term.
     """
 
-    factors: Floats
-    """[B, S, F, K] one matrix per step. Its rows: K of mean distances between members; the mean
-    probabilities on the hard label; then, for ``ce="all"``, the members' cross-entropies, or for
-    ``"mean"`` the n·C rows that are pooled."""
+    distances: Floats
+    """[B, S, K, K] mean distances between members."""
+    linear: Floats
+    """[B, S, 2, K] mean probabilities on the hard label; mean cross-entropies of the members."""
     targets: Floats
     """[B, S, 1, n, C] soft labels, divided by the number of items of the batch."""
     size_noise: Floats
     """[B, S, 1, M]"""
+    rows: Floats | None
+    """[B, S, n·C, K] for ``ce="mean"``: what is pooled (for a linear pool, plus ε)."""
     losses: Floats | None
-    """[B, K, S, 1, n] for ``ce="random"``: the members' losses per item, divided likewise."""
+    """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
     member_noise: Floats | None
-    """[B, K, S, 1, n] for ``ce="random"``."""
+    """[B, S, 1, n, K] for ``ce="random"``; the largest of each item is 0."""
+
+    def __len__(self) -> int:
+        return len(self.distances)
 
 
 class Batches:
     """The fit data, ready to be shuffled and cut."""
 
-    def __init__(self, P: Floats, y: Ints, problem: Problem, ce: CE, batch_size: int) -> None:
+    def __init__(self, P: Floats, y: Ints, problem: Problem, batch_size: int) -> None:
         """Of P [N, K, C] and hard labels y [N]; ``problem`` holds the same members and items."""
         self._items, self._members, self._classes = (int(length) for length in P.shape)
         self._batch = min(batch_size, self._items)
-        self._ce = ce
         # Item N is the filler: all members agree on it, and it has neither soft nor hard label.
         self._P = _with_filler(P, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
         self._targets = _with_filler(problem.targets, 0.0)
-        if ce is CE.MEAN:
-            rows = problem.rows.reshape(P.shape[1], P.shape[0], P.shape[2])
-            self._rows = _with_filler(rows.transpose(1, 2, 0), 1.0)
-        else:
-            self._losses = _with_filler(problem.item_losses, 0.0)
+        rows = problem.rows.reshape(P.shape[1], P.shape[0], P.shape[2])
+        # Weights sum to one, so that ε beside every member is ε beside the pool.
+        beside = EPSILON if problem.pool is Pool.LINEAR else 0.0
+        self._rows = _with_filler(rows.transpose(1, 2, 0) + beside, 1.0)
+        self._losses = _with_filler(problem.item_losses, 0.0)
+        self._apart: Floats | None = None
+        self._kept: tuple[tuple[object, ...], bool, bool, list[list[Block]]] | None = None
 
     @property
     def steps(self) -> int:
         """Steps per epoch; a last short batch counts."""
         return math.ceil(self._items / self._batch)
 
-    def epoch(self, draws: Sequence[Draws], sizes: int) -> Iterator[Block]:
-        """The steps of one epoch, block by block, every seed in its own order."""
+    def epochs(
+        self,
+        count: int,
+        seeds: Sequence[int],
+        sizes: int,
+        *,
+        pooled: bool,
+        drawn: bool,
+        keep: bool = False,
+    ) -> Iterable[Iterable[Block]]:
+        """The steps of each epoch, block by block, every seed in its own order; to be gone through
+        in order.
+
+        ``pooled`` and ``drawn`` say which kinds of cross-entropy are needed: of the pool, and of
+        one member drawn per item. With ``keep`` they are there for the next call, if they are few.
+        """
+        which = (count, tuple(seeds), sizes)
+        if self._kept is not None and self._kept[0] == which:
+            _, has_pooled, has_drawn, epochs = self._kept
+            if has_pooled >= pooled and has_drawn >= drawn:
+                return epochs
+            pooled, drawn = pooled or has_pooled, drawn or has_drawn
+        if not keep or count * self.steps * self._per_step(len(seeds), pooled, drawn) > _KEPT:
+            return self._made(count, seeds, sizes, pooled, drawn)
+        epochs = [list(epoch) for epoch in self._made(count, seeds, sizes, pooled, drawn)]
+        self._kept = which, pooled, drawn, epochs
+        return epochs
+
+    def _made(
+        self, count: int, seeds: Sequence[int], sizes: int, pooled: bool, drawn: bool
+    ) -> Iterator[Iterator[Block]]:
+        draws = [Draws(seed) for seed in seeds]
+        for _ in range(count):
+            yield self._epoch(draws, sizes, pooled, drawn)
+
+    def _epoch(
+        self, draws: Sequence[Draws], sizes: int, pooled: bool, drawn: bool
+    ) -> Iterator[Block]:
         padded = np.full((len(draws), self.steps * self._batch), self._items)
         for s, own in enumerate(draws):
             padded[s, : self._items] = own.shuffle(self._items)
         places = padded.reshape(len(draws), self.steps, self._batch).swapaxes(0, 1)
         counts = np.full(self.steps, float(self._batch))
         counts[-1] = self._items - (self.steps - 1) * self._batch
-        per_step = len(draws) * self._members * (self._members + self._batch * self._classes)
-        length = max(1, _BLOCK // per_step)
-        for start in range(0, self.steps, length):
-            part = slice(start, start + length)
-            yield self._block(places[part], counts[part], draws, sizes)
+        for part in slices(self.steps, max(1, _BLOCK // self._per_step(len(draws), True, True))):
+            yield self._block(places[part], counts[part], draws, sizes, pooled, drawn)
 
-    def _block(self, places: Ints, counts: Floats, draws: Sequence[Draws], sizes: int) -> Block:
+    def _per_step(self, seeds: int, pooled: bool, drawn: bool) -> int:
+        """Numbers that a step takes, more or less."""
+        per_item = pooled * self._classes + drawn * 2
+        return seeds * self._members * (self._members + self._batch * per_item)
+
+    def _block(
+        self,
+        places: Ints,
+        counts: Floats,
+        draws: Sequence[Draws],
+        sizes: int,
+        pooled: bool,
+        drawn: bool,
+    ) -> Block:
         """Of the items at ``places`` [B, S, n], ``counts`` [B] of them no fillers."""
         steps, seeds, batch = places.shape
         members = self._members
-        per_batch = counts[:, None, None, None]
-        after = {CE.MEAN: batch * self._classes, CE.ALL: 1, CE.RANDOM: 0}[self._ce]
-        factors = np.empty((steps, seeds, members + 1 + after, members))
-        self._put_sums(factors, places)
-        factors[:, :, : members + 2] /= per_batch
-        losses = noise = None
-        if self._ce is CE.MEAN:
-            rows = np.take(self._rows, places, axis=0)
-            factors[:, :, members + 1 :] = rows.reshape(steps, seeds, -1, members)
-        elif self._ce is CE.RANDOM:
-            losses = _members_first(np.take(self._losses, places, axis=0) / per_batch)
-            noise = _members_first(
-                np.stack([own.member_noise(steps, batch, members) for own in draws], axis=1)
-            )
-        targets = np.take(self._targets, places, axis=0) / per_batch
+        distances, linear = self._means(places, counts)
+        targets = np.take(self._targets, places, axis=0) / counts[:, None, None, None]
+        rows = losses = noise = None
+        if pooled:
+            rows = np.take(self._rows, places, axis=0).reshape(steps, seeds, -1, members)
+        if drawn:
+            losses = np.take(self._losses, places, axis=0)[:, :, None]
+            losses /= counts[:, None, None, None, None]
+            each = [own.member_noise(steps, batch, members) for own in draws]
+            noise = np.stack(each, axis=1)[:, :, None]
+            noise -= noise.max(axis=-1, keepdims=True)
         size_noise = np.stack([own.size_noise(steps, sizes) for own in draws], axis=1)
-        return Block(factors, targets[:, :, None], size_noise[:, :, None], losses, noise)
+        return Block(
+            distances,
+            linear,
+            targets[:, :, None],
+            size_noise[:, :, None],
+            rows,
+            losses,
+            noise,
+        )
 
-    def _put_sums(self, factors: Floats, places: Ints) -> None:
-        """Fill in the rows that are sums over a batch."""
+    def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
+        """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""
         steps, seeds, batch = places.shape
+        members = self._members
         # Seeds share items: look at each item of the block once, then add up by batch.
         used = np.zeros(self._items + 1, dtype=bool)
         used[places] = True
@@ -112,31 +174,37 @@ class Batches:
             (np.ones(index.size), index, np.arange(0, index.size + 1, batch)),
             shape=(steps * seeds, int(used.sum())),
         )
+        distances = np.zeros((steps, seeds, members, members))
+        for left, right, apart in self._pairs(used):
+            sums = (by_batch @ apart).reshape(steps, seeds, -1)
+            distances[:, :, left, right] = distances[:, :, right, left] = sums
+        both = np.concatenate([self._hits[used], self._losses[used]], axis=1)
+        linear = (by_batch @ both).reshape(steps, seeds, 2, members)
+        per_batch = counts[:, None, None, None]
+        return distances / per_batch, linear / per_batch
 
-        def sums(values: Floats) -> Floats:
-            """[items, R] -> [B, S, R]"""
-            total: Floats = (by_batch @ values).reshape(steps, seeds, -1)
-            return total
-
+    def _pairs(self, used: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Members, other members, and how far they are apart on each used item [items, pairs]."""
         members = self._members
-        P = self._P[:, :, used]
-        for k in range(members):
-            factors[:, :, k, k] = 0.0
-            if k + 1 < members:
-                apart = P[:, k + 1 :] - P[:, k : k + 1]
-                to_later = sums(np.abs(apart, out=apart).sum(axis=0).T)
-                factors[:, :, k, k + 1 :] = to_later
-                factors[:, :, k + 1 : members, k] = to_later
-        factors[:, :, members] = sums(self._hits[used])
-        if self._ce is CE.ALL:
-            factors[:, :, members + 1] = sums(self._losses[used])
+        if (self._items + 1) * members * (members - 1) // 2 <= _PAIRS:
+            if self._apart is None:
+                parts = [self._to_later(k, slice(None)) for k in range(members - 1)]
+                self._apart = np.concatenate([np.empty((self._items + 1, 0)), *parts], axis=1)
+            yield *np.triu_indices(members, 1), self._apart[used]
+            return
+        # Too many to keep: each member with those after it, in turn.
+        for k in range(members - 1):
+            later = np.arange(k + 1, members)
+            yield np.full_like(later, k), later, self._to_later(k, used)
+
+    def _to_later(self, k: int, used: slice | NDArray[np.bool_]) -> Floats:
+        """[items, members after k]"""
+        P = self._P[:, k:, used]
+        apart = P[:, 1:] - P[:, :1]
+        total: Floats = np.abs(apart, out=apart).sum(axis=0).T
+        return total
 
 
 def _with_filler(values: Floats, filler: float) -> Floats:
     """[N, ...] -> [N + 1, ...]"""
     return np.concatenate([values, np.full((1, *values.shape[1:]), filler)])
-
-
-def _members_first(values: Floats) -> Floats:
-    """[B, S, n, K] -> [B, K, S, 1, n]"""
-    return values.transpose(0, 3, 1, 2)[:, :, :, None].copy()

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit.objective import CE, EPSILON, Pool
-from edokit.solvers.adam import Adam
-from edokit.solvers.batches import Batches, Block
-from edokit.solvers.draws import Draws
+from edokit.objective import Pool
+from edokit.objective.arrays import slices
+from edokit.solvers.adam import FURTHEST, Adam
+from edokit.solvers.batches import Block
+from edokit.solvers.cross_entropies import Drawn, Pooled
 
 Floats: TypeAlias = NDArray[np.float64]
 
 # As in effective_weights: members further below the best are lifted to exp(-600), still positive.
 _LOWEST_LOGIT = -600.0
+# Logits below this need no care before they are exponentiated, and products of two neither.
+_TAME = 250.0
+# Numbers that are laid out for some steps at a time.
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What differs between configurations, each [S, R, 1]."""
+    """What differs between configurations, each [S, R, 1].
+
+    The configurations of a seed stand in this order: ``pooled`` of them with ``ce="mean"``, those
+    with ``"all"``, and at the end ``drawn`` with ``"random"``.
+    """
 
     lambda_f1: Floats
     lambda_ce: Floats
@@ -35,6 +44,8 @@ class Columns:
     temperature: Floats
     temperature_decay: Floats
     min_temperature: Floats
+    pooled: int
+    drawn: int
 
     def temperature_in(self, epoch: int) -> Floats:
         """[S, R, 1] temperature of the Gumbel-Softmax, epochs counted from 0."""
@@ -55,141 +66,162 @@ class Path:
 
 
 def descend(
-    batches: Batches,
-    draws: Sequence[Draws],
+    epochs: Iterable[Iterable[Block]],
     columns: Columns,
     *,
     members: int,
     min_members: int,
-    epochs: int,
-    ce: CE,
     pool: Pool,
 ) -> Path:
     """Learn weights of ``members`` members and a size between ``min_members`` and all of them."""
-    seeds, rows, _ = columns.learning_rate.shape
-    sizes = members - min_members + 1
-    steps = _Steps(columns, members, min_members, ce, pool)
-    temperatures = np.stack([columns.temperature_in(epoch) for epoch in range(epochs)])
-    parameters = np.zeros((seeds, rows, members + sizes))  # θ, then π
-    adam = Adam(parameters, columns.learning_rate)
-    after = np.empty((epochs, *parameters.shape))
-    for epoch, temperature in enumerate(temperatures):
-        for block in batches.epoch(draws, sizes):
-            for b in range(len(block.factors)):
-                adam.step(steps.gradient(parameters, block, b, temperature))
-        after[epoch] = parameters
-    return Path(after[..., :members], after[..., members:], temperatures)
+    steps = _Steps(columns, members, min_members, pool)
+    after, temperatures = [], []
+    for epoch, blocks in enumerate(epochs):
+        temperature = columns.temperature_in(epoch)
+        for block in blocks:
+            for part in slices(len(block), steps.at_a_time(block)):
+                steps.take(block, part, temperature)
+        after.append((steps.theta.copy(), steps.pi.copy()))
+        temperatures.append(temperature)
+    shape = (len(after), *columns.learning_rate.shape[:2], -1)
+    theta, pi = (np.stack(each).reshape(shape) for each in zip(*after, strict=True))
+    return Path(theta, pi, np.stack(temperatures))
 
 
 class _Steps:
-    """The gradient of one mini-batch's loss in θ and π.
+    """Adam on θ [S·R, K] and π [S·R, M], which lie one after the other in one array.
 
     The formulas are those of ``joint_loss``, ``effective_weights_vjp`` and ``softmax_vjp``, put
-    together so that a step takes few array operations: at this size their number is the time.
+    together so that a step takes few array operations: at this size their number is the time, and
+    operations on whole arrays of one shape take a third of the time of those that broadcast.
     """
 
-    def __init__(
-        self, columns: Columns, members: int, min_members: int, ce: CE, pool: Pool
-    ) -> None:
-        self._columns = columns
-        self._members = members
-        self._ce = ce
-        self._pool = pool
-        self._minus_lambda_ce = -columns.lambda_ce
-        self._twice_div = 2.0 * columns.lambda_div
-        self._twice_reg = 2.0 * columns.lambda_reg * (1.0 - columns.on_raw)
-        self._twice_raw = 2.0 * columns.lambda_reg * columns.on_raw
-        self._any_raw = bool(columns.on_raw.any())
+    def __init__(self, columns: Columns, members: int, min_members: int, pool: Pool) -> None:
+        seeds, each, _ = columns.learning_rate.shape
+        rows, sizes = seeds * each, members - min_members + 1
+        self._shape = (seeds, each, rows, members, sizes)
+        self._parameters, self.theta, self.pi = self._array()
+        rates, rates_of_theta, rates_of_pi = self._array()
+        rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate.reshape(rows, 1)
+        self._adam = Adam(self._parameters, rates)
+        self._largest_rate = float(rates.max())
+        self._twice_div = self._full(2.0 * columns.lambda_div)
+        self._twice_reg = self._full(2.0 * columns.lambda_reg * (1.0 - columns.on_raw))
+        self._twice_raw = self._full(2.0 * columns.lambda_reg * columns.on_raw)
+        # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
+        own = columns.lambda_ce.copy()
+        own[:, : columns.pooled] = own[:, each - columns.drawn :] = 0.0
+        self._linear = np.concatenate([-columns.lambda_f1, own], axis=2)
+        self._pooled = Pooled(columns.lambda_ce, columns.pooled, pool) if columns.pooled else None
+        self._drawn = Drawn(columns.lambda_ce, columns.drawn) if columns.drawn else None
         kept = np.tri(members)[min_members - 1 :]
         self._kept = kept  # [M, K] 1 where a size keeps a member
         self._kept_by = np.ascontiguousarray(kept.T)
-        self._left = np.empty((0, 0, 0))
+        self._everything = np.ones((sizes, sizes))  # a product with it is the sum, in each column
+        self._any_raw = bool(columns.on_raw.any())
+        # Memory that every step uses again.
+        self._powers, self._w, self._sizes = self._array()
+        self._slopes, self._in_theta, self._in_pi = self._array()
+        self._colder, of_theta, self._colder_pi = self._array()
+        of_theta.fill(1.0)
+        self._sums, self._shares = np.empty((rows, sizes)), np.empty((rows, sizes))
+        self._from_w, self._v = np.empty((rows, members)), np.empty((rows, members))
 
-    def gradient(self, parameters: Floats, block: Block, b: int, temperature: Floats) -> Floats:
-        """[S, R, K + M] at ``parameters``, for step b of the block."""
-        members = self._members
-        theta, pi = parameters[..., :members], parameters[..., members:]
-        w = theta - theta.max(axis=-1, keepdims=True)
-        np.maximum(w, _LOWEST_LOGIT, out=w)
-        np.exp(w, out=w)  # not normalised: only ratios of w enter v
-        sizes = (pi + block.size_noise[b]) / temperature  # z / T_e
-        sizes -= sizes.max(axis=-1, keepdims=True)
-        np.exp(sizes, out=sizes)
-        sizes /= sizes.sum(axis=-1, keepdims=True)  # k̃
-        sums = w @ self._kept_by
-        shares = sizes / sums
-        v = w * (shares @ self._kept)
-        in_v = self._in_v(v, block, b, temperature)
-        means = (w * in_v) @ self._kept_by
-        means /= sums
-        gradient = np.empty_like(parameters)
-        in_theta, in_pi = gradient[..., :members], gradient[..., members:]
-        shares *= means
-        np.multiply(v, in_v, out=in_theta)
-        in_theta -= w * (shares @ self._kept)
-        np.multiply(sizes, means, out=in_pi)
-        in_pi -= sizes * in_pi.sum(axis=-1, keepdims=True)
-        in_pi /= temperature
-        if self._any_raw:
-            w /= w.sum(axis=-1, keepdims=True)
-            square = w * w
-            in_theta += self._twice_raw * (square - w * square.sum(axis=-1, keepdims=True))
-        return gradient
+    def _array(self) -> tuple[Floats, Floats, Floats]:
+        """An array, its part [S·R, K] and its part [S·R, M]."""
+        _, _, rows, members, sizes = self._shape
+        whole = np.zeros(rows * (members + sizes))
+        middle = rows * members
+        return whole, whole[:middle].reshape(rows, members), whole[middle:].reshape(rows, sizes)
 
-    def _in_v(self, v: Floats, block: Block, b: int, temperature: Floats) -> Floats:
-        """[S, R, K] gradient in v."""
-        members, factors = self._members, block.factors[b]
-        left = self._left_side(v.shape[:2], factors.shape[1])
-        np.multiply(v, self._twice_div, out=left[..., :members])
-        if self._ce is CE.MEAN:
-            self._pooled(v, block, b, out=left[..., members + 1 :])
-        in_v: Floats = left @ factors
+    def _full(self, column: Floats) -> Floats:
+        """[S, R, 1] -> [S·R, K]"""
+        _, _, rows, members, _ = self._shape
+        return np.repeat(column.reshape(rows, 1), members, axis=1)
+
+    def at_a_time(self, block: Block) -> int:
+        """Steps to lay out at once."""
+        _, _, rows, members, _ = self._shape
+        items, classes = block.targets.shape[3:]
+        numbers = rows * items * (2 * members if self._drawn else classes)
+        return max(1, _BLOCK // int(numbers))
+
+    def take(self, block: Block, part: slice, temperature: Floats) -> None:
+        """Take some steps of a block."""
+        _, _, rows, members, sizes = self._shape
+        self._colder_pi[:] = 1.0 / temperature.reshape(rows, 1)
+        noise = block.size_noise[part] / temperature
+        noise -= noise.max(axis=-1, keepdims=True)
+        noise = noise.reshape(-1, rows, sizes)
+        linear = (self._linear @ block.linear[part]).reshape(-1, rows, members)
+        distances = block.distances[part]
+        if self._pooled is not None:
+            self._pooled.lay_out(block, part)
+        if self._drawn is not None:
+            self._drawn.lay_out(block, part, temperature)
+        # Far from zero, logits are brought back before they are exponentiated.
+        reach = FURTHEST * self._largest_rate * len(noise)
+        furthest = float(((np.abs(self._parameters) + reach) * self._colder).max())
+        wild = not furthest < _TAME
+        for b in range(len(noise)):
+            v = self._weigh(noise[b], wild)
+            self._adam.step(self._gradient(self._in_v(v, distances[b], linear[b], b)))
+
+    def _weigh(self, noise: Floats, wild: bool) -> Floats:
+        """[S·R, K] effective weights v; their parts are left in place."""
+        w, sizes, shares = self._w, self._sizes, self._shares
+        np.multiply(self._parameters, self._colder, out=self._powers)
+        sizes += noise
+        if wild:
+            w -= w.max(axis=-1, keepdims=True)
+            np.maximum(w, _LOWEST_LOGIT, out=w)
+            sizes -= sizes.max(axis=-1, keepdims=True)
+        np.exp(self._powers, out=self._powers)  # w is not normalised: only its ratios enter v
+        np.dot(w, self._kept_by, out=self._sums)
+        np.dot(sizes, self._everything, out=shares)
+        sizes /= shares  # k̃
+        np.divide(sizes, self._sums, out=shares)
+        np.dot(shares, self._kept, out=self._from_w)
+        return np.multiply(w, self._from_w, out=self._v)
+
+    def _in_v(self, v: Floats, distances: Floats, linear: Floats, b: int) -> Floats:
+        """[S·R, K] gradient in v, for step b of those laid out."""
+        seeds, each, rows, members, _ = self._shape
+        in_v: Floats = v * self._twice_div
+        if seeds == 1:
+            in_v = np.dot(in_v, distances[0])
+        else:
+            in_v = (in_v.reshape(seeds, each, members) @ distances).reshape(rows, members)
+        in_v += linear
         in_v += self._twice_reg * v
-        if block.losses is not None and block.member_noise is not None:
-            drawn = _drawn(v, block.losses[b], block.member_noise[b], temperature)
-            in_v += self._columns.lambda_ce * drawn
+        by_seed, slopes = v.reshape(seeds, each, members), in_v.reshape(seeds, each, members)
+        if self._pooled is not None:
+            self._pooled.add_slope(by_seed, slopes, b)
+        if self._drawn is not None:
+            self._drawn.add_slope(by_seed, slopes, b)
         return in_v
 
-    def _left_side(self, batch: tuple[int, ...], length: int) -> Floats:
-        """[S, R, F] what a step's factors are multiplied with; its constant columns are set."""
-        if self._left.shape != (*batch, length):
-            self._left = np.empty((*batch, length))
-            self._left[..., self._members] = -self._columns.lambda_f1[..., 0]
-            if self._ce is CE.ALL:
-                self._left[..., self._members + 1] = self._columns.lambda_ce[..., 0]
-        return self._left
-
-    def _pooled(self, v: Floats, block: Block, b: int, out: Floats) -> None:
-        """λ_CE times the slope of the pool's cross-entropy in what is pooled, [S, R, n·C]."""
-        targets = block.targets[b]
-        rows = block.factors[b][:, self._members + 1 :]
-        pooled: Floats = v @ rows.swapaxes(-1, -2)
-        by_item = pooled.reshape(*pooled.shape[:2], *targets.shape[2:])
-        if self._pool is Pool.LOG:
-            by_item -= by_item.max(axis=-1, keepdims=True)
-            np.exp(by_item, out=by_item)
-            by_item *= targets.sum(axis=-1, keepdims=True) / by_item.sum(axis=-1, keepdims=True)
-            np.subtract(targets, by_item, out=by_item)
-        else:
-            by_item += EPSILON
-            np.divide(targets, by_item, out=by_item)
-        np.multiply(pooled, self._minus_lambda_ce, out=out)
-
-
-def _drawn(v: Floats, losses: Floats, noise: Floats, temperature: Floats) -> Floats:
-    """[S, R, K] straight-through slope of the loss of one member drawn per item; see ce_random.
-
-    Members come first, in losses and noise [K, S, 1, n] too: sums over them are then fast.
-    """
-    likely = v + EPSILON
-    soft = np.moveaxis(np.log(likely), -1, 0)[..., None] + noise
-    soft /= temperature
-    soft -= soft.max(axis=0)
-    np.exp(soft, out=soft)
-    soft /= soft.sum(axis=0)
-    lost = soft * losses
-    soft *= lost.sum(axis=0)
-    lost -= soft
-    slope: Floats = np.moveaxis(lost.sum(axis=-1), 0, -1) / likely
-    slope /= temperature
-    return slope
+    def _gradient(self, in_v: Floats) -> Floats:
+        """The gradient in θ and π, one after the other."""
+        w, sizes, shares, in_theta, in_pi = (
+            self._w,
+            self._sizes,
+            self._shares,
+            self._in_theta,
+            self._in_pi,
+        )
+        means = np.dot(np.multiply(w, in_v, out=in_theta), self._kept_by)
+        means /= self._sums
+        shares *= means
+        np.multiply(self._from_w, in_v, out=in_theta)
+        in_theta -= np.dot(shares, self._kept)
+        in_theta *= w
+        np.multiply(sizes, means, out=in_pi)
+        means -= np.dot(in_pi, self._everything)
+        np.multiply(sizes, means, out=in_pi)
+        in_pi *= self._colder_pi
+        if self._any_raw:
+            raw = w / w.sum(axis=-1, keepdims=True)
+            square = raw * raw
+            in_theta += self._twice_raw * (square - raw * square.sum(axis=-1, keepdims=True))
+        return self._slopes

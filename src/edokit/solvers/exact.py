@@ -25,7 +25,7 @@ _STEPS = 100
 _FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still cheap
 _SAMPLE = 1024  # items to find a good start on
 _BEST_VERTICES = 5  # of more members, the lowest vertices to descend from
-_BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
+BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
 # A promised decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
 
@@ -99,8 +99,8 @@ def solve_exact(
     if part.items >= 2 * _SAMPLE:
         # A few thousand items tell nearly all; the many are then looked at a few times only.
         sample = part.take(np.arange(0, part.items, part.items // _SAMPLE))
-        starts = _ends(InMemory(sample, settings), sample, settings, [])[:_BEST_ENDS]
-    v, certificate = _optimum(InMemory(part, settings), part, settings, starts)
+        starts = ends_of(InMemory(sample, settings), sample, settings, [])[:BEST_ENDS]
+    v, certificate = optimum(InMemory(part, settings), part, settings, starts)
     weights = np.zeros(problem.members)
     weights[kept] = v
     loss = joint_loss(v, part, settings)
@@ -113,7 +113,7 @@ def solve_exact(
     )
 
 
-def _optimum(
+def optimum(
     objective: Objective, problem: Problem, settings: Settings, starts: list[Floats]
 ) -> tuple[Floats, Certificate]:
     """The best weights [K] found, and what is known of them."""
@@ -121,7 +121,7 @@ def _optimum(
     if shape == "concave":
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
-    v = _cleaned(objective, _ends(objective, problem, settings, starts)[0])
+    v = _cleaned(objective, ends_of(objective, problem, settings, starts)[0])
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
         return v, Certificate(_gap(objective, v), True, True, reason)
@@ -129,7 +129,7 @@ def _optimum(
     return v, Certificate(_gap(objective, v), False, False, reason)
 
 
-def _ends(
+def ends_of(
     objective: Objective, problem: Problem, settings: Settings, starts: list[Floats]
 ) -> list[Floats]:
     """Where descents from the starts end, best first; without starts, from well-chosen ones."""
@@ -190,10 +190,12 @@ def _descend(objective: Objective, start: Floats) -> Floats:
         # Members without weight that promise nothing stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
-        step[inside] += _model_minimum(objective.curvature(v, inside), slope[inside], v[inside])
+        curvature = objective.curvature(v, inside)
+        step[inside] += _model_minimum(curvature, slope[inside], v[inside])
         decrease = float(slope @ step)
         if -decrease > _ROUNDING * max(1.0, abs(value)):
-            v, value = _line_search(objective, v, value, step, decrease)
+            concave = bool(curvature[1].any())
+            v, value = _line_search(objective, v, value, step, decrease, double=concave)
         elif gap > smallest:
             break
         else:
@@ -222,11 +224,17 @@ def _along(hessian: Floats) -> Floats:
 
 
 def _line_search(
-    objective: Objective, v: Floats, value: float, step: Floats, decrease: float
+    objective: Objective,
+    v: Floats,
+    value: float,
+    step: Floats,
+    decrease: float,
+    *,
+    double: bool,
 ) -> tuple[Floats, float]:
     """Halve the step until the objective falls as the slope promises, or double it while it falls.
 
-    A convex model is too cautious for a concave term; doubling makes up for it.
+    Doubling (where ``double``) is for concave terms: a convex model is too cautious for them.
     """
     length, edge = 1.0, _to_the_edge(v, step)
     while length > 1e-12:
@@ -236,7 +244,7 @@ def _line_search(
         length /= 2
     else:
         return v, value
-    while 1.0 <= length < edge:
+    while double and 1.0 <= length < edge:
         length = min(2 * length, edge)
         further, lowest = _moved(objective, v, length, step)
         if lowest >= lower:

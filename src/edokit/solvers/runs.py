@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit.errors import InputError
-from edokit.objective import Regularize, Settings
+from edokit.objective import CE, Regularize, Settings
 from edokit.solvers.descent import Columns
 from edokit.solvers.gumbel_settings import GumbelSettings
+
+_KINDS = (CE.MEAN, CE.ALL, CE.RANDOM)
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Run:
         """Runs that agree on this can share arrays; in all else they may differ."""
         chosen, options = self.settings, self.options
         how = (options.epochs, options.batch_size, options.min_members, options.max_members)
-        return (chosen.ce, chosen.class_weights, chosen.pool, *how)
+        return (chosen.class_weights, chosen.pool, *how)
 
 
 def as_runs(
@@ -63,14 +65,16 @@ def as_runs(
 
 
 def batches_of(runs: Sequence[Run]) -> list[list[list[Run]]]:
-    """Batches of S seeds with R runs each; the runs of a batch have one shape.
+    """Batches of S seeds with R runs each; the runs of a batch have one shape, and those of a seed
+    stand in the order that `Columns` asks for.
 
-    Seeds with different numbers of runs come in different batches, so that none has gaps.
+    Seeds with other numbers of runs of some kind come in other batches, so that none has gaps.
     """
     batches = []
     for alike in _grouped(runs, lambda run: run.shape):
         by_seed = _grouped(alike, lambda run: run.seed)
-        batches.extend(_grouped(by_seed, len))
+        in_order = [sorted(own, key=lambda run: _KINDS.index(run.settings.ce)) for own in by_seed]
+        batches.extend(_grouped(in_order, _counts))
     return batches
 
 
@@ -80,6 +84,7 @@ def columns_of(batch: Sequence[Sequence[Run]]) -> Columns:
     def column(value: Callable[[Run], float]) -> Any:
         return np.array([[[value(run)] for run in seed] for seed in batch], dtype=np.float64)
 
+    counts = _counts(batch[0])
     return Columns(
         lambda_f1=column(lambda run: run.settings.lambda_f1),
         lambda_ce=column(lambda run: run.settings.lambda_ce),
@@ -90,7 +95,15 @@ def columns_of(batch: Sequence[Sequence[Run]]) -> Columns:
         temperature=column(lambda run: run.options.temperature),
         temperature_decay=column(lambda run: run.options.temperature_decay),
         min_temperature=column(lambda run: run.options.min_temperature),
+        pooled=counts[0],
+        drawn=counts[2],
     )
+
+
+def _counts(runs: Sequence[Run]) -> tuple[int, ...]:
+    """How many runs there are of each kind."""
+    kinds = [run.settings.ce for run in runs]
+    return tuple(kinds.count(kind) for kind in _KINDS)
 
 
 _T = TypeVar("_T")

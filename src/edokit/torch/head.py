@@ -25,7 +25,7 @@ try:
     from torch import nn
 except ImportError as error:
     raise MissingExtraError(
-        f"EDOHead needs the package torch, but it can't be imported: {error}",
+        f"edokit.torch needs the package torch, but it can't be imported: {error}",
         'install it with: pip install "edokit[transformers]"',
     ) from error
 

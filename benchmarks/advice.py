@@ -1,0 +1,153 @@
+"""What is best where disagreement is structured, and where it is noise? Measured on the simulator.
+
+    python benchmarks/advice.py              # some minutes
+    python benchmarks/advice.py --seeds 2    # a quick look
+    python benchmarks/advice.py --lewidi LEWIDI_FOLDER
+
+Members (TF-IDF and logistic regression) learn from one randomly selected answer per item or from
+one annotator each; as many of both. Weights are learned on the dev split. What counts is the
+cross-entropy of the test split to what the whole population would answer, above its floor. On
+real data it is the cross-entropy to the shares of the test split's annotators.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit import EDOEnsemble, Predictions, read_annotations, simulate
+from edokit.annotations import Annotations
+from edokit.members.linear import LinearMember
+from edokit.members.recipe import Lesson
+from edokit.members.supervision import most_active, per_annotator, random_select
+from edokit.metrics import ce, ce_items, entropy, paired_test
+
+REGIMES = {"three-voices": 3, "partial-panel": 8, "two-camps": 6, "crowd": 10}
+LEWIDI = {"ArMIS": 3, "ConvAbuse": 8, "HS-Brexit": 6, "MD-Agreement": 10}
+STRUCTURED = (0.0, 0.3, 0.6, 0.9)
+SIGNS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", preserve": {"lambda_div": 0.1},
+    ", suppress": {"lambda_div": 0.1, "diversity": "suppress"},
+}
+COLUMNS = [
+    *("random-select", "per-annotator"),
+    *("random-select, preserve", "random-select, suppress"),
+    *("per-annotator, preserve", "per-annotator, suppress"),
+]
+
+
+def pool(
+    people: Annotations, lessons: list[tuple[Any, Callable[[int], Any]]], shared: Any
+) -> dict[str, Predictions]:
+    """Predictions of dev and test by one member per lesson (positions of items, targets)."""
+    train = people.split("train")
+    texts = np.asarray(train.texts)
+    members = []
+    for k, (positions, targets) in enumerate(lessons):
+        member = LinearMember(len(people.classes))
+        member.fit(Lesson(texts[positions].tolist(), targets, shared=shared), seed=k)
+        members.append(member)
+    result = {}
+    for name in ("dev", "test"):
+        part = people.split(name)
+        asked = np.asarray(part.texts).tolist()
+        result[name] = Predictions.from_arrays(
+            [member.predict_proba(asked) for member in members],
+            items=part.items,
+            members=[f"member-{k}" for k in range(len(members))],
+            classes=people.classes,
+        )
+    return result
+
+
+def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Predictions]]:
+    """As many members of both kinds, and how many answers those of one annotator saw."""
+    train = people.split("train")
+    shared = LinearMember.prepare(np.asarray(people.texts).tolist(), {})
+    everything = np.arange(len(train.items))
+    drawn = [
+        (everything, lambda epoch, k=k: random_select(train, 1000 * seed + k, epoch))
+        for k in range(count)
+    ]
+    own = []
+    for name in most_active(train, count):
+        positions, targets = per_annotator(train, name)
+        if len(set(targets.argmax(axis=1).tolist())) > 1:
+            own.append((positions, lambda epoch, targets=targets: targets))
+    return {
+        "random-select": pool(people, drawn, shared),
+        "per-annotator": pool(people, own, shared),
+    }
+
+
+def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
+    """Probabilities [N, C] of the test items by supervision and sign."""
+    result = {}
+    for name, answers in pools(people, count, seed).items():
+        for label, settings in SIGNS.items():
+            ensemble = EDOEnsemble(**settings).fit(answers["dev"], people.split("dev"))
+            result[name + label] = ensemble.predict_proba(answers["test"])
+    return result
+
+
+def measure(regime: str, count: int, structured: float, seed: int) -> dict[str, float]:
+    """Distance to the truth of each way to learn."""
+    simulation = simulate(regime, seed=seed, structured=structured)
+    truth = simulation.truth[simulation.rows("test")]
+    floor = entropy(truth)
+    answers = fitted(simulation.annotations, count, seed)
+    return {name: ce(p, truth) - floor for name, p in answers.items()}
+
+
+def simulated(seeds: int) -> None:
+    """Print the table of the simulator; differences to the first column are within seeds."""
+    print("| people | structured |", " | ".join(COLUMNS), "|")
+    print("|---" * (2 + len(COLUMNS)) + "|")
+    for regime, count in REGIMES.items():
+        for structured in STRUCTURED:
+            rows = [measure(regime, count, structured, seed) for seed in range(seeds)]
+            first = np.array([row[COLUMNS[0]] for row in rows])
+            cells = [f"{first.mean():.4f}"]
+            for name in COLUMNS[1:]:
+                apart = np.array([row[name] for row in rows]) - first
+                error = 2.0 * apart.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else 0.0
+                cells.append(f"{apart.mean():+.4f} ± {error:.4f}")
+            print(f"| {regime} | {structured:g} |", " | ".join(cells), "|", flush=True)
+
+
+def real(folder: Path) -> None:
+    """Print the table of the four datasets; differences with 95 % intervals over items."""
+    print("| dataset | members |", " | ".join(COLUMNS), "|")
+    print("|---" * (2 + len(COLUMNS)) + "|")
+    for name, count in LEWIDI.items():
+        people = read_annotations(folder / name)
+        q = people.split("test").soft_labels
+        losses = {key: ce_items(p, q) for key, p in fitted(people, count, 0).items()}
+        first = losses[COLUMNS[0]]
+        cells = [f"{first.mean():.4f}"]
+        for key in COLUMNS[1:]:
+            test = paired_test(losses[key], first)
+            cells.append(f"{test.difference:+.4f} [{test.low:+.4f}, {test.high:+.4f}]")
+        print(f"| {name} | {count} |", " | ".join(cells), "|", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--lewidi", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.lewidi is None:
+        simulated(given.seeds)
+    else:
+        real(given.lewidi)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Does `edo diagnose` say what is true? Measured on the simulator, where the truth is known.
+
+    python benchmarks/diagnose.py power --figure docs/images/diagnose-power.svg
+    python benchmarks/diagnose.py declared
+    python benchmarks/diagnose.py shares
+    python benchmarks/diagnose.py lewidi LEWIDI_FOLDER
+
+`power`: how often the test finds structure, by how much of the disagreement is lasting; at 0 there
+is none, and 5 % are false alarms. `declared`: the same for groups that needn't be found. `shares`:
+the estimated shares of the variance beside the true ones. `lewidi`: the diagnosis of the four
+datasets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit import read_annotations, simulate
+from edokit.annotations import Annotations
+from edokit.datasets.simulate import REGIMES, Regime, Simulation
+from edokit.datasets.simulate.variance import Variance
+from edokit.diagnose import diagnose
+from edokit.diagnose.answers import Answers
+from edokit.diagnose.halves import Grouping, cross_fitted
+from edokit.diagnose.permutation import LEVEL, permutation_test
+from edokit.diagnose.structure import Design, look
+from edokit.diagnose.variance import Shares, decompose
+
+DESIGNS: dict[str, Regime] = {
+    "6 people, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),
+    "8 people, 2-7 per item": replace(REGIMES["partial-panel"], items=(800, 1, 1)),
+    "100 people, 5 per item": replace(
+        REGIMES["crowd"], items=(1000, 1, 1), annotators=100, activity_spread=1.0
+    ),
+}
+STRICT = {"group_weight": 0.0, "personal_weight": 0.0, "noise_spread": 0.0}
+"""What makes a regime one of strictness alone."""
+STRUCTURED = (0.0, 0.15, 0.3, 0.5)
+TESTS = {
+    "any structure": "p",
+    "annotators": "p_annotator",
+    "groups by items": "p_group_item",
+    "beyond strictness": "p_views",
+}
+PARTS = ("item", "annotator", "group_item", "rest")
+
+
+def rejections(regime: Regime, structured: float, runs: int, shuffles: int) -> dict[str, float]:
+    """Share of the runs in which each test finds something."""
+    found: dict[str, list[bool]] = {name: [] for name in TESTS}
+    for seed in range(runs):
+        annotations = simulate(replace(regime, structured=structured), seed=seed).annotations
+        answers = Answers.of(annotations)
+        design = Design.of(answers)
+        result = permutation_test(answers, design, look(answers, design), shuffles, seed)
+        for name, key in TESTS.items():
+            found[name].append(bool(getattr(result, key) <= LEVEL))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def power(runs: int, shuffles: int, figure: Path | None) -> None:
+    """Print the curves, and draw them."""
+    print(f"| people | lasting | runs | {' | '.join(TESTS)} |")
+    print("|---" * (3 + len(TESTS)) + "|")
+    curves: dict[str, list[tuple[float, dict[str, float]]]] = {}
+    for name, regime in DESIGNS.items():
+        for structured in STRUCTURED:
+            count = runs if structured == 0 else max(runs // 4, 1)
+            shares = rejections(regime, structured, count, shuffles)
+            curves.setdefault(name, []).append((structured, shares))
+            cells = " | ".join(f"{share:.1%}" for share in shares.values())
+            print(f"| {name} | {structured:.0%} | {count} | {cells} |", flush=True)
+        alone = replace(regime, **STRICT)
+        count = max(runs // 4, 1)
+        shares = rejections(alone, 0.5, count, shuffles)
+        cells = " | ".join(f"{share:.1%}" for share in shares.values())
+        print(f"| {name} | 50%, strictness alone | {count} | {cells} |", flush=True)
+    if figure is not None:
+        draw(curves, figure)
+
+
+def told(runs: int, shuffles: int) -> None:
+    """Print how often declared groups are found to differ by items."""
+    print("| people | lasting | runs | declared groups by items |")
+    print("|---" * 4 + "|")
+    for name, regime in DESIGNS.items():
+        for structured in STRUCTURED:
+            count = runs if structured == 0 else max(runs // 4, 1)
+            found = []
+            for seed in range(count):
+                drawn = simulate(replace(regime, structured=structured), seed=seed).annotations
+                answers = Answers.of(drawn)
+                group = np.unique(drawn.attributes["group"], return_inverse=True)[1]
+                design = Design.of(answers, group, int(group.max()) + 1)
+                rng = np.random.default_rng(seed)
+                real = look(answers, design).groups.score
+                chance = [look(answers.shuffled(rng), design).groups.score for _ in range(shuffles)]
+                p = (1 + sum(score >= real for score in chance)) / (1 + shuffles)
+                found.append(p <= LEVEL)
+            print(f"| {name} | {structured:.0%} | {count} | {np.mean(found):.1%} |", flush=True)
+
+
+def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) -> None:
+    """One panel per design, a line per test; the dashed line is the level."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "edokit"
+    from matplotlib import pyplot as plt
+
+    styles = [("#000000", "-", "o"), ("#0072B2", "--", "s"), ("#D55E00", "-.", "^")]
+    styles.append(("#009E73", ":", "D"))
+    panels, axes = plt.subplots(1, len(curves), figsize=(9.5, 3.2), sharey=True)
+    for axis, (name, points) in zip(np.atleast_1d(axes), curves.items(), strict=True):
+        for (test, _), (colour, line, marker) in zip(TESTS.items(), styles, strict=True):
+            axis.plot(
+                [100 * x for x, _ in points],
+                [100 * shares[test] for _, shares in points],
+                color=colour,
+                linestyle=line,
+                marker=marker,
+                markersize=4,
+                label=test,
+            )
+        axis.axhline(100 * LEVEL, color="grey", linewidth=0.8, linestyle="--")
+        axis.set_title(name, fontsize=9)
+        axis.set_xlabel("lasting part of the disagreement (%)", fontsize=8)
+        axis.tick_params(labelsize=8)
+    np.atleast_1d(axes)[0].set_ylabel("structure found (% of runs)", fontsize=8)
+    np.atleast_1d(axes)[-1].legend(fontsize=7, loc="center right")
+    panels.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    panels.savefig(path, metadata={"Date": None})
+
+
+def declared(answers: Answers, annotations: Annotations) -> Shares:
+    """The estimate with the true groups."""
+    group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
+    count = int(group.max()) + 1
+    grouping = Grouping(group, count, np.ones(answers.items, dtype=bool), False)
+    shares = decompose(answers, Design.of(answers, group, count), [grouping])
+    assert shares is not None
+    return shares
+
+
+def truth(simulation: Simulation) -> dict[str, float]:
+    known: Variance = simulation.variance()
+    return {**known.shares, "rest": known.shares["annotator_item"] + known.shares["noise"]}
+
+
+def shares(runs: int) -> None:
+    """Print true and estimated shares, in percent of the total variance."""
+    panel = replace(
+        REGIMES["two-camps"],
+        annotators=24,
+        per_item={8: 1.0},
+        balance=(0.7, 0.3),
+        items=(900, 1, 1),
+    )
+    regimes = {
+        "two-camps (6)": REGIMES["two-camps"],
+        "partial-panel (8)": REGIMES["partial-panel"],
+        "24 people, 8 per item": panel,
+        "crowd (670)": REGIMES["crowd"],
+    }
+    print(
+        "| people | part | true | estimated, groups declared | estimated, groups found | hidden |"
+    )
+    print("|---" * 6 + "|")
+    for name, regime in regimes.items():
+        rows: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
+        for seed in range(runs):
+            simulation = simulate(regime, seed=seed)
+            answers = Answers.of(simulation.annotations)
+            known = truth(simulation)
+            with_names = declared(answers, simulation.annotations)
+            found = decompose(answers, Design.of(answers), cross_fitted(answers, seed))
+            assert found is not None
+            for part in PARTS:
+                one, other = getattr(with_names, part), getattr(found, part)
+                rows[part].append((known[part], one.share, other.share, one.hidden))
+        for part in PARTS:
+            means = np.mean(rows[part], axis=0)
+            errors = 2 * np.std(rows[part], axis=0, ddof=1) / np.sqrt(runs)
+            print(
+                f"| {name} | {part} | {means[0]:.1%} | {means[1]:.1%} ± {errors[1]:.1%} |"
+                f" {means[2]:.1%} ± {errors[2]:.1%} | {means[3]:.1%} |",
+                flush=True,
+            )
+
+
+def lewidi(folder: Path) -> None:
+    """Print the diagnosis of the four datasets."""
+    print(
+        "| dataset | items | annotators | groups by items | rest | p any | p annotators |"
+        " p groups | p beyond strictness | groups, stability | kind | supervision | CPU s |"
+    )
+    print("|---" * 13 + "|")
+    for name in ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement"):
+        annotations = read_annotations(folder / name)
+        start = time.process_time()
+        found = diagnose(annotations)
+        spent = time.process_time() - start
+        variance, test = found["variance"], found["test"]
+        advice = {one["topic"]: one["choice"] for one in found["advice"]}
+        parts = [_share(variance[part]) for part in PARTS]
+        p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]
+        sizes = ", ".join(str(group["annotators"]) for group in found["groups"]["groups"])
+        print(
+            f"| {name} | {' | '.join(parts)} | {' | '.join(f'{value:.2f}' for value in p)} |"
+            f" {sizes}; {found['groups']['stability']:.2f} | {advice['structure']} |"
+            f" {advice['supervision']} | {spent:.1f} |"
+        )
+
+
+def _share(part: dict[str, Any] | None) -> str:
+    return "–" if part is None else f"{part['share']:.1%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=["power", "declared", "shares", "lewidi"])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--shuffles", type=int, default=39)
+    parser.add_argument("--figure", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.what == "power":
+        power(given.runs or 100, given.shuffles, given.figure)
+    elif given.what == "declared":
+        told(given.runs or 100, given.shuffles)
+    elif given.what == "shares":
+        shares(given.runs or 5)
+    else:
+        lewidi(given.folder)
+
+
+if __name__ == "__main__":
+    main()

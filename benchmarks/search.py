@@ -1,0 +1,216 @@
+"""How fast is a whole search, Optuna's bookkeeping included?
+
+    python benchmarks/search.py                  # against the literal search; needs torch
+    python benchmarks/search.py --grid           # the paper's full grid, on two cores
+    python benchmarks/search.py --growth FILE    # cost against items, members and trials; a figure
+
+Prints Markdown tables; ``docs/search.md`` says how to read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from gumbel_pools import Pool, make_pool
+from joblib import Parallel, delayed
+
+from edokit.datasets.simulate import REGIMES
+from edokit.objective import Summaries, softmax
+from edokit.search import SearchSpace, search
+from edokit.search.data import ArrayData
+
+TRIALS, POPULATION = 50, 10
+T = TypeVar("T")
+
+
+class Seconds(NamedTuple):
+    """On the clock, and of the processor (which other work on the machine does not lengthen)."""
+
+    clock: float
+    processor: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:.3g} / {self.processor:.3g}"
+
+    def times(self, other: Seconds) -> str:
+        """How often the other fits into this."""
+        return f"{self.clock / other.clock:.0f} / {self.processor / other.processor:.0f}"
+
+
+def timed(task: Callable[[], T], rounds: int = 1) -> tuple[Seconds, T]:
+    """The median of a few rounds, and the last result."""
+    taken = []
+    for _ in range(rounds):
+        before = time.perf_counter(), time.process_time()
+        result = task()
+        taken.append((time.perf_counter() - before[0], time.process_time() - before[1]))
+    return Seconds(*np.median(taken, axis=0)), result
+
+
+def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, float, float]]:
+    """The same search as one would write it: a PyTorch loop per trial inside study.optimize."""
+    import optuna
+    import torch
+    from gumbel_literal import OwnNoise, fit_literally
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    alpha = Summaries.from_arrays(*pool).class_weights()
+    labels = np.eye(pool.q.shape[1])[pool.y]
+    tensors = [torch.from_numpy(part).float() for part in (pool.P, pool.q, labels, alpha)]
+    judge = ArrayData(*pool, [str(k) for k in range(pool.P.shape[1])], ["0", "1"])
+
+    def objective(trial: optuna.Trial) -> tuple[float, ...]:
+        one = space.configuration(
+            {name: suggested(trial, name, kind) for name, kind in space.distributions().items()}
+        )
+        weights, _ = fit_literally(*tensors, one.settings, one.options, OwnNoise(trial.number))
+        scores = judge.scores(weights[None], [one.settings.pool]).estimates()[0]
+        return tuple(scores[name] for name in ("f1", "ce", "md"))
+
+    sampler = optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
+    study = optuna.create_study(directions=["maximize", "minimize", "minimize"], sampler=sampler)
+    study.optimize(objective, n_trials=TRIALS)
+    return [tuple(trial.values) for trial in study.trials]
+
+
+def suggested(trial: Any, name: str, kind: Any) -> Any:
+    if hasattr(kind, "choices"):
+        return trial.suggest_categorical(name, kind.choices)
+    return trial.suggest_float(name, kind.low, kind.high, log=kind.log)
+
+
+def ratios(rounds: int) -> None:
+    """The whole search beside the literal one."""
+    import torch
+
+    # With steps this small more threads only slow PyTorch down.
+    torch.set_num_threads(1)
+    pool = make_pool("crowd", "graded")
+    items, members, classes = pool.P.shape
+    print(
+        f"{TRIALS} trials, population {POPULATION}, {items} items × {members} members × {classes} "
+        f"classes, in memory; {platform.machine()}, numpy {np.__version__}, "
+        f"torch {torch.__version__}. Seconds and ratios: on the clock / of the processor.\n"
+    )
+    print(
+        "| space | literal search | edokit | times faster | edokit, five folds | times faster "
+        "| lowest CE: literal | edokit |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    spaces = {"the paper's": SearchSpace()}
+    spaces.update({f"ce = {kind}": SearchSpace(ce=kind) for kind in ("mean", "all", "random")})
+    for name, space in spaces.items():
+        ours, found = timed(lambda s=space: search(pool.P, pool.q, space=s, folds=0), rounds)
+        folds, _ = timed(lambda s=space: search(pool.P, pool.q, space=s, folds=5), rounds)
+        theirs, values = timed(lambda s=space: literal(pool, s))
+        lowest = min(ce for _, ce, _ in values)
+        print(
+            f"| {name} | {theirs} | {ours} | {theirs.times(ours)} | {folds} "
+            f"| {theirs.times(folds)} | {lowest:.4f} | {found.chosen.ce:.4f} |"
+        )
+
+
+def grid(jobs: int) -> None:
+    """4 datasets × 3 kinds of CE × 2 signs × 5 seeds × 50 trials."""
+    pools = [make_pool(regime, "graded") for regime in REGIMES]
+    tasks = [
+        (pool, SearchSpace(ce=ce, diversity=sign), seed)
+        for pool in pools
+        for ce in ("mean", "all", "random")
+        for sign in ("preserve", "suppress")
+        for seed in range(5)
+    ]
+    sizes = ", ".join(str(len(pool.P)) for pool in pools)
+    print(f"{len(tasks)} searches of {TRIALS} trials; {sizes} items; {jobs} processes.\n")
+    print("| folds | seconds |\n|---|---|")
+    for folds in (0, 5):
+        start = time.perf_counter()
+        Parallel(jobs)(delayed(quietly)(*task, folds) for task in tasks)
+        print(f"| {folds} | {time.perf_counter() - start:.1f} |")
+
+
+def quietly(pool: Pool, space: SearchSpace, seed: int, folds: int) -> None:
+    """A search; that some items are tied need not be said 240 times."""
+    warnings.simplefilter("ignore")
+    search(pool.P, pool.q, space=space, folds=folds, seed=seed)
+
+
+def made(items: int, members: int) -> tuple[np.ndarray, np.ndarray]:
+    """Any number of items and members, from good to bad."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet([2.0, 1.0], size=items)
+    errors = np.linspace(0.3, 2.0, members)[:, None] * rng.normal(size=(items, members, 2))
+    q = rng.multinomial(5, truth) / 5
+    return softmax(np.log(truth + 1e-3)[:, None] + errors), q
+
+
+def growth(figure: Path) -> None:
+    """Cost against items, members and trials, each with the others fixed."""
+    axes = {
+        "items": [100, 300, 1000, 3000, 10_000, 30_000],
+        "members": [5, 10, 20, 40, 80],
+        "trials": [10, 50, 200, 1000],
+    }
+    usual = {"items": 1104, "members": 10, "trials": TRIALS}
+    found: dict[str, list[float]] = {}
+    print("| what grows | value | seconds of the processor | times the one before |")
+    print("|---|---|---|---|")
+    for name, values in axes.items():
+        for value in values:
+            how = {**usual, name: value}
+            P, q = made(how["items"], how["members"])
+            space = SearchSpace(max_members=how["members"])
+
+            def task(P=P, q=q, space=space, count=how["trials"]) -> object:
+                return search(P, q, space=space, trials=count, folds=0)
+
+            taken = timed(task, 3)[0].processor
+            before = found.setdefault(name, [])
+            ratio = f"{taken / before[-1]:.2f}" if before else ""
+            before.append(taken)
+            print(f"| {name} | {value} | {taken:.3f} | {ratio} |")
+    draw(figure, axes, found)
+
+
+def draw(path: Path, axes: dict[str, list[int]], found: dict[str, list[float]]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    for panel, (name, values) in zip(figure.subplots(1, 3), axes.items(), strict=True):
+        panel.loglog(values, found[name], "o-", label="measured")
+        last = found[name][-1] / values[-1]
+        panel.loglog(values, [last * value for value in values], ":", label="proportional")
+        panel.minorticks_off()
+        panel.set_xticks(values, [f"{value:,}" for value in values], rotation=45)
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.set_xlabel(name)
+        panel.set_ylabel("seconds")
+        panel.legend(frameon=False, fontsize=8)
+        panel.grid(alpha=0.3)
+    figure.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--grid", action="store_true", help="the paper's full grid")
+    parser.add_argument("--growth", type=Path, metavar="FILE", help="cost against size; a figure")
+    parser.add_argument("--rounds", type=int, default=5, help="of edokit; the median counts")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of --grid")
+    arguments = parser.parse_args()
+    if arguments.grid:
+        grid(arguments.jobs)
+    elif arguments.growth:
+        growth(arguments.growth)
+    else:
+        ratios(arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""From a Label Studio export to an ensemble, and back to the people: `run.py [FOLDER]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from edokit import EDOEnsemble, read_annotations, simulate
+from edokit.datasets import split_items
+from edokit.demo import train_members
+from edokit.ensemble import review, write_review
+from edokit.metrics import evaluate
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    export = folder / "export.json"
+    export.write_text(json.dumps(moderated_posts()), encoding="utf-8")
+
+    people = read_annotations(export, control="verdict", classes=["fine", "offensive"])
+    print(f"{len(people.items)} posts, {len(people.annotators)} moderators, {len(people)} answers")
+
+    people = split_items(people, {"train": 0.6, "dev": 0.2, "test": 0.2})
+    dev, test = people.split("dev"), people.split("test")
+    predictions = train_members(people, members=10, seed=0)
+
+    ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], dev)
+    ensemble.save(folder / "ensemble")
+    for line in ensemble.explain():
+        print("-", line)
+
+    pooled = ensemble.describe(predictions["test"])
+    answers = {"plain mean": predictions["test"].uniform, "EDO": pooled.probabilities}
+    for name, p in answers.items():
+        found = evaluate(
+            p, test.soft_labels, test.hard_labels(ties="random"), metrics=("f1", "ce", "md")
+        )
+        print(f"{name:>10}  F1 {found['f1']:.3f}  CE {found['ce']:.3f}  MD {found['md']:.3f}")
+
+    queue = review(pooled, 10)
+    texts = dict(zip(test.items, test.texts, strict=True))
+    write_review(queue, people.classes, folder / "review.json", texts)
+    print("most in need of a person:", queue[0].item, *queue[0].reasons.values(), sep="\n  ")
+
+
+def moderated_posts() -> list[dict[str, Any]]:
+    """What *Export → JSON* gives for a project with one choice, here of simulated moderators."""
+    people = simulate("partial-panel", seed=0, items=(600, 0, 0)).annotations
+    verdicts = {"0": "fine", "1": "offensive"}
+    tasks = [
+        {"id": number, "data": {"text": str(text)}, "annotations": [], "predictions": []}
+        for number, text in enumerate(people.texts, start=1)
+    ]
+    for number, (item, person, label) in enumerate(
+        zip(people.item_codes, people.annotator_codes, people.label_codes, strict=True), start=1
+    ):
+        choice = verdicts[people.classes[label]]
+        tasks[item]["annotations"].append(answer(number, int(person) + 1, choice))
+    tasks[0]["annotations"].append(answer(0, 99, "fine") | {"was_cancelled": True})
+    return tasks
+
+
+def answer(number: int, person: int, choice: str) -> dict[str, Any]:
+    """One annotation of the export."""
+    chosen = {
+        "from_name": "verdict",
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [choice]},
+    }
+    return {"id": number, "completed_by": person, "was_cancelled": False, "result": [chosen]}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "moderation"))

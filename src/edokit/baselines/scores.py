@@ -1,0 +1,129 @@
+"""What methods scored, how sure that is, and whether they differ from the plain mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.baselines.method import Floats
+from edokit.metrics import PairedTest, bs_items, ce_items, md_items, paired_test
+from edokit.metrics.intervals import quantiles, resamples
+
+METRICS = ("f1", "ce", "md", "bs")
+"""What methods are judged by, in the order of the table."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method on the test items."""
+
+    name: str
+    about: str
+    """What the method does, in a few words."""
+    f1: float = float("nan")
+    ce: float = float("nan")
+    md: float = float("nan")
+    bs: float = float("nan")
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Bootstrap interval of each metric."""
+    against: Mapping[str, PairedTest] = field(default_factory=dict)
+    """Paired test of each metric against the reference: below 0, this method's value is lower."""
+    above_lowest: PairedTest | None = None
+    """Paired test of the CE against the method with the lowest CE."""
+    dev: Mapping[str, float] = field(default_factory=dict)
+    """The same metrics on the items that it was fitted on."""
+    size: int | None = None
+    """How many members carry weight."""
+    weights: Mapping[str, float] | None = None
+    """Weight of each member, where the method has some."""
+    seconds: float = 0.0
+    """How long fitting took."""
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether its CE can't be told from the lowest: their difference may be 0."""
+        return self.above_lowest is None or self.above_lowest.low <= 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        lowest = self.above_lowest
+        return {
+            "name": self.name,
+            "about": self.about,
+            **{metric: getattr(self, metric) for metric in METRICS},
+            "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
+            "against_reference": {metric: asdict(test) for metric, test in self.against.items()},
+            "against_lowest_ce": None if lowest is None else asdict(lowest),
+            "within_noise_of_lowest_ce": self.within_noise if self.intervals else None,
+            "dev": dict(self.dev),
+            "size": self.size,
+            "weights": None if self.weights is None else dict(self.weights),
+            "seconds": self.seconds,
+        }
+
+
+def item_scores(
+    p: Floats, hard: npt.NDArray[Any], q: Floats, y: npt.NDArray[Any]
+) -> dict[str, Floats]:
+    """Each metric item by item [N]; ``hard`` [N] are the answers that F1 is judged on."""
+    return {
+        "f1": (hard == y).astype(np.float64),
+        "ce": ce_items(p, q),
+        "md": md_items(p, q),
+        "bs": bs_items(p, q),
+    }
+
+
+def judged(
+    scores: Sequence[Score],
+    losses: Mapping[str, Mapping[str, Floats]],
+    reference: str,
+    *,
+    samples: int,
+    level: float,
+    seed: int,
+) -> list[Score]:
+    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
+    found = [_measured(score, losses[score.name]) for score in scores]
+    if not samples:
+        return found
+    ends = _intervals([losses[score.name] for score in scores], samples, level, seed)
+    lowest = min(found, key=lambda score: score.ce).name
+
+    def test(name: str, other: str, metric: str) -> PairedTest:
+        a, b = losses[name][metric], losses[other][metric]
+        return paired_test(a, b, samples=2 * samples, level=level, seed=seed)
+
+    return [
+        replace(
+            score,
+            intervals=intervals,
+            against={
+                metric: test(score.name, reference, metric)
+                for metric in METRICS
+                if score.name != reference
+            },
+            above_lowest=None if score.name == lowest else test(score.name, lowest, "ce"),
+        )
+        for score, intervals in zip(found, ends, strict=True)
+    ]
+
+
+def _measured(score: Score, losses: Mapping[str, Floats]) -> Score:
+    f1, ce, md, bs = (float(losses[metric].mean()) for metric in METRICS)
+    return replace(score, f1=f1, ce=ce, md=md, bs=bs)
+
+
+def _intervals(
+    losses: Sequence[Mapping[str, Floats]], samples: int, level: float, seed: int
+) -> list[dict[str, tuple[float, float]]]:
+    """Percentile bootstrap intervals of every method and metric over the same resamples."""
+    columns = np.column_stack([one[metric] for one in losses for metric in METRICS])
+    counts = resamples(len(columns), samples, np.random.default_rng(seed))
+    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
+    ends = iter([quantiles(column, level) for column in drawn.T])
+    return [{metric: next(ends) for metric in METRICS} for _ in losses]

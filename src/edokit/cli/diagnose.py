@@ -1,0 +1,57 @@
+"""`edo diagnose`: what kind of disagreement is in the annotations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+
+
+def diagnose(
+    annotations: options.Source,
+    group_by: Annotated[
+        str | None,
+        typer.Option(help="Groups declared by this attribute of the annotators; else found."),
+    ] = None,
+    permutations: Annotated[
+        int, typer.Option(min=0, help="How often answers are shuffled for the test; 0: no test.")
+    ] = 99,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles.")] = 0,
+    split: options.Split = None,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    format: options.Format = None,
+    control: options.Control = None,
+    question: options.Question = None,
+    multi_choice: options.MultiChoice = None,
+    json: options.Json = False,
+) -> None:
+    """Coverage, agreement, groups of people; is the disagreement structured or noise? Advice."""
+    from edokit.diagnose import diagnose as look_at
+
+    people = options.read_people(
+        annotations,
+        column=column,
+        split=split,
+        classes=classes,
+        duplicates=duplicates,
+        format=format,
+        control=control,
+        question=question,
+        multi_choice=multi_choice,
+    )
+    with console.progress() as bars:
+        task = bars.add_task("shuffling answers", total=None, detail="")
+
+        def step(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        found = look_at(people, groups=group_by, permutations=permutations, seed=seed, step=step)
+    if json:
+        console.print_json(found.to_json())
+        return
+    for line in found.lines():
+        typer.echo(line)

@@ -1,0 +1,96 @@
+"""`edo report`: a run as one page, and as figures."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit.cli import console, options
+from edokit.errors import EDOWarning, InputError
+
+WithReport = Annotated[
+    bool, typer.Option("--report/--no-report", help="Also make the page report.html in OUT.")
+]
+
+
+def add_page(folder: Path) -> None:
+    """Make the page of a run; results stay good without it, so a failure is a note."""
+    from edokit.report import write_report
+
+    try:
+        write_report(folder)
+    except Exception as error:
+        warnings.warn(
+            f"the page {folder / 'report.html'} could not be made ({error}); the results are"
+            f" complete, `edo report {folder}` tries again",
+            EDOWarning,
+            stacklevel=2,
+        )
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; report.html in the folder, unless told.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also write figures for papers into this folder.")
+    ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Show these items: what the members say of them, …")
+    ] = None,
+    annotations: Annotated[
+        Path | None, typer.Option(help="… and what the people said (any source).")
+    ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts/--no-texts", help="Keep the items' texts on the page.")
+    ] = True,
+    split: options.Split = None,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    json: options.Json = False,
+) -> None:
+    """Show what a run found: one self-contained page that opens from disk."""
+    from edokit.predictions import read_predictions
+    from edokit.report import collect, write_figures, write_report
+
+    if annotations is None and any(value is not None for value in (split, column, classes)):
+        raise InputError(
+            "--split, --column and --classes say how --annotations are read, but there are none",
+            "give --annotations, too",
+        )
+    people = None
+    if annotations is not None:
+        people = options.read_people(
+            annotations, column=column, split=split, classes=classes, duplicates=duplicates
+        )
+    items = None if predictions is None else read_predictions(predictions)
+    found = collect(run, predictions=items, annotations=people)
+    page = write_report(found, out if out is not None else run / "report.html", texts=texts)
+    drawn = [] if figures is None else write_figures(found, figures)
+    size = page.stat().st_size
+    line = f"{page}: {size / 1e6:.1f} MB"
+    if figures is not None:
+        line += f", and {len(drawn)} files in {figures}"
+    for what in found.missing:
+        line += f"\nnot shown: {what}"
+    console.done(
+        {
+            "out": str(page),
+            "bytes": size,
+            "figures": [str(path) for path in drawn],
+            "missing": found.missing,
+        },
+        line,
+        json,
+    )

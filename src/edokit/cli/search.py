@@ -1,0 +1,270 @@
+"""`edo search`: many configurations, the Pareto front, and the ensemble chosen from it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edokit.cli import console, options, shards
+from edokit.cli.report import WithReport, add_page
+from edokit.errors import InputError
+
+if TYPE_CHECKING:
+    from edokit.search import SearchResult, SearchSpace
+
+JOURNAL = "journal.log"
+METRICS = ("f1", "ce", "md")
+
+
+def search(
+    predictions: Annotated[
+        Path, typer.Option(help="What the members say: .npz, Parquet or a folder of shards.")
+    ],
+    annotations: Annotated[Path, typer.Option(help="What the people said (any source).")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the trials and the ensemble; a worker needs none."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Trials in all, those already done included.")] = 50,
+    solver: Annotated[str, typer.Option(help="gumbel (the paper's) or exact.")] = "gumbel",
+    population: Annotated[int, typer.Option(help="Trials per generation.")] = 10,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Judge trials on so many held-out parts of the data; 0: none. Unless told, five"
+            " are estimated on, and gumbel's trials judged on the data they were fitted on.",
+            show_default=False,
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="By which estimate trials compete: cross-fitted or optimistic."),
+    ] = None,
+    choose: Annotated[
+        str,
+        typer.Option(help="lowest-ce (the paper's), f1-within-one-se, knee or closest."),
+    ] = "lowest-ce",
+    prefer: Annotated[
+        str | None, typer.Option(help="What closest is to be close to, e.g. f1=0.9,ce=0.3.")
+    ] = None,
+    ce: Annotated[str | None, typer.Option(help="Only these: mean, all, random.")] = None,
+    diversity: Annotated[str | None, typer.Option(help="Only this: preserve or suppress.")] = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value"
+            " (lambda_div=0) of a parameter (repeatable).",
+        ),
+    ] = None,
+    groups: Annotated[
+        bool, typer.Option("--groups/--no-groups", help="Average each group of members first.")
+    ] = False,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Where trials are kept and found again: a file, or postgresql://USER@HOST/NAME."
+            f" OUT/search/{JOURNAL}, unless told."
+        ),
+    ] = None,
+    study: Annotated[str, typer.Option(help="Name of the search in its storage.")] = "edo",
+    worker: Annotated[
+        bool,
+        typer.Option("--worker", help="Share the search on PostgreSQL with other workers."),
+    ] = False,
+    test_predictions: Annotated[
+        Path | None, typer.Option(help="Also judge the choice: what the members say of test.")
+    ] = None,
+    test_annotations: Annotated[
+        Path | None,
+        typer.Option(help="What the people said of test; as --annotations, unless told."),
+    ] = None,
+    split: options.Split = None,
+    test_split: Annotated[
+        str | None, typer.Option(help="The split of the test annotations, e.g. test.")
+    ] = None,
+    ties: Annotated[
+        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
+    ] = "first",
+    seed: Annotated[int, typer.Option(help="Seed of the search, the solver and the folds.")] = 0,
+    column: options.Column = None,
+    classes: options.Classes = None,
+    duplicates: options.Duplicates = None,
+    stream: shards.Stream = None,
+    memory: shards.Memory = shards.MEMORY,
+    jobs: shards.Jobs = None,
+    engine: shards.Engine = "local",
+    scratch: shards.Scratch = None,
+    report: WithReport = True,
+    json: options.Json = False,
+) -> None:
+    """Try many configurations (NSGA-II), keep those that nothing beats, choose and fit one.
+
+    Started again with the same folder or storage, it goes on where it stopped.
+    """
+    from edokit.predictions import read_predictions
+    from edokit.search import search as run_search
+    from edokit.search.api import planned
+    from edokit.search.storage import open_storage
+
+    if out is None and not worker:
+        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
+    if worker and storage is None:
+        raise InputError(
+            "a worker shares a storage with others, but got none",
+            "give --storage postgresql://USER@HOST/DATABASE",
+        )
+    said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
+    judged_by = annotations if test_annotations is None else test_annotations
+    how: dict[str, Any] = {
+        "trials": trials,
+        "space": _space(space, ce=ce, diversity=diversity),
+        "solver": solver,
+        "population": population,
+        "folds": folds,
+        "judge": judge,
+        "choose": choose,
+        "preference": _preference(prefer),
+        "seed": seed,
+        "groups": groups,
+        "study": study,
+    }
+    planned(**how)
+    parts = shards.to_stream(predictions, stream, memory, engine)
+    place = storage if storage is not None else str((out or Path()) / "search" / JOURNAL)
+    with ExitStack() as stack:
+        bars = stack.enter_context(console.progress())
+        if parts is None:
+            people = options.read_people(annotations, split=split, **said)
+            fit: Any = (read_predictions(predictions), people)
+        else:
+            where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
+            where.update(split=split, ties=ties, seed=seed, bars=bars)
+            fit = (stack.enter_context(shards.labelled(parts, annotations, **where, **said)), None)
+        opened = stack.enter_context(open_storage(place))
+        task = bars.add_task("searching", total=trials, detail="")
+
+        def progress(done: int, total: int, best: Mapping[str, float]) -> None:
+            detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
+            bars.update(task, completed=done, total=total, detail=detail)
+
+        found = run_search(*fit, **how, ties=ties, storage=opened, worker=worker, progress=progress)
+    result = {**found.summary(), "storage": opened.shown, "test": None}
+    if test_predictions is not None:
+        test_people = options.read_people(judged_by, split=test_split, **said)
+        result["test"] = found.judge(read_predictions(test_predictions), test_people)
+    if out is not None:
+        found.save(out, test=result["test"])
+        inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
+        inputs["annotations"] = (annotations, options.read_as(split=split, **said))
+        if test_predictions is not None:
+            inputs["test_predictions"] = (test_predictions, {})
+            inputs["test_annotations"] = (judged_by, options.read_as(split=test_split, **said))
+        _record(out, inputs, seed)
+        # A page reads the data into memory.
+        if report and parts is None:
+            add_page(out)
+    if json:
+        console.print_json(result)
+    else:
+        _show(found, result, out)
+
+
+def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
+    """The paper's space with what the options change of it."""
+    from edokit.search import SearchSpace
+
+    said = options.pairs(given, "--space", "NAME=VALUE")
+    said.update({name: value for name, value in (("ce", ce), ("diversity", diversity)) if value})
+    return SearchSpace().with_(**{name: _value(text) for name, text in said.items()})
+
+
+def _value(text: str) -> Any:
+    """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
+    low, dots, high = text.partition("..")
+    if dots:
+        ends = (_plain(low), _plain(high))
+        if any(isinstance(end, str | bool) for end in ends):
+            raise InputError(
+                f"a range must be written LOW..HIGH, but got {text!r}", "write 0.001..0.1"
+            )
+        return ends
+    several = [_plain(part) for part in text.split(",")]
+    return several if len(several) > 1 else several[0]
+
+
+def _plain(text: str) -> Any:
+    text = text.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _preference(text: str | None) -> dict[str, float] | None:
+    """``f1=0.9,ce=0.3`` as a dictionary."""
+    if text is None:
+        return None
+    said = options.pairs(options.names(text), "--prefer", "METRIC=NUMBER")
+    try:
+        return {name: float(value) for name, value in said.items()}
+    except ValueError as error:
+        raise InputError(
+            f"--prefer must be written METRIC=NUMBER, but got {text!r}", "write --prefer f1=0.9"
+        ) from error
+
+
+def _record(out: Path, inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> None:
+    from edokit.runs import Input, RunRecord, as_typed, digest
+
+    RunRecord(
+        "search",
+        {role: Input(str(path), digest(path), how) for role, (path, how) in inputs.items()},
+        seed=seed,
+        command=as_typed(["edo", *sys.argv[1:]]),
+    ).save(out)
+
+
+def _show(found: SearchResult, result: dict[str, Any], out: Path | None) -> None:
+    rows = []
+    for trial in found.front:
+        mark = " ←" if trial is found.chosen else ""
+        settings = trial.configuration.settings
+        kind = f"{settings.diversity}, {settings.ce}"
+        metrics = [f"{getattr(trial, name):.4f}" for name in METRICS]
+        rows.append([f"{trial.number}{mark}", *metrics, str(trial.size), kind])
+    failed = f" ({result['failed']} failed)" if result["failed"] else ""
+    console.print_table(
+        f"{result['trials']} trials{failed}, {len(found.front)} on the front",
+        ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"],
+        rows,
+        [*_notes(found, result), *([f"Kept in {out}: search, ensemble, run.json."] if out else [])],
+    )
+
+
+def _notes(found: SearchResult, result: dict[str, Any]) -> list[str]:
+    chosen = found.chosen
+    lines = [f"Chosen (←, {found.rule}): {chosen.size} of {len(found.members)} members."]
+    names = {
+        "cross-fitted": "on held-out folds",
+        "optimistic": "on the data it was fitted on",
+    }
+    for kind, words in names.items():
+        estimate = chosen.estimates.get(kind)
+        if estimate is not None:
+            values = ", ".join(f"{name.upper()} {estimate[name]:.4f}" for name in METRICS)
+            judged = "; the trials competed by this" if kind == chosen.judged else ""
+            lines.append(f"Its estimate {words}: {values}{judged}.")
+    if result["test"] is not None:
+        values = ", ".join(f"{name.upper()} {result['test'][name]:.4f}" for name in METRICS)
+        lines.append(f"On test: {values}.")
+    return lines

@@ -1,0 +1,176 @@
+"""People's answers to items that come in shards: a file per shard, or one long sorted table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from edokit.annotations import Annotations
+from edokit.datasets.read import read_annotations
+from edokit.datasets.table import table_files, with_annotator
+from edokit.datasets.where import naming
+from edokit.errors import InputError, examples
+from edokit.files import check_file
+from edokit.files.explain import unreadable
+from edokit.ids import Strings, encode
+
+# Rows of a long table that are looked at in one go.
+_BATCH = 2**18
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How annotations are read."""
+
+    splits: tuple[str, ...] = ()
+    """Only these, where given."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
+
+    def read(self, path: Path, classes: Sequence[str]) -> Annotations:
+        """The annotations in one file."""
+        with naming(path):
+            return self._chosen(read_annotations(path, classes=classes, **self.options))
+
+    def build(self, table: pa.Table, classes: Sequence[str]) -> Annotations:
+        """The annotations in one table."""
+        table = with_annotator(table, self.options.get("columns") or {})
+        return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
+
+    def _chosen(self, people: Annotations) -> Annotations:
+        if not self.splits:
+            return people
+        if people.splits is None:
+            return people.of_splits(self.splits)
+        # A shard need not hold items of every split.
+        return people.take(np.flatnonzero(np.isin(people.splits, self.splits)))
+
+
+@dataclass(frozen=True)
+class AnnotationFiles:
+    """A file of annotations for each shard of predictions, under the same name."""
+
+    files: tuple[Path, ...]
+    """In the order of the shards."""
+    reading: Reading = field(default_factory=Reading)
+
+    @classmethod
+    def match(
+        cls, folder: Path, shards: Sequence[Path], reading: Reading | None = None
+    ) -> AnnotationFiles | None:
+        """Those in a folder, found by name (without ending); None where no name is alike."""
+        found: dict[str, Path] = {}
+        for file in table_files(folder):
+            other = found.setdefault(file.stem, file)
+            if other != file:
+                raise InputError(
+                    f"each shard must have one file of annotations, but {other.name} and"
+                    f" {file.name} in {folder} have one name",
+                    "keep one of them",
+                )
+        wanted = [file.stem for file in shards]
+        if not found.keys() & set(wanted):
+            return None
+        missing = [name for name in wanted if name not in found]
+        extra = sorted(found.keys() - set(wanted))
+        if missing or extra:
+            without = "annotations" if missing else "predictions"
+            raise InputError(
+                "predictions and annotations must have shards of the same names, but"
+                f" {examples(missing or extra)} {'has' if len(missing or extra) == 1 else 'have'}"
+                f" no {without}",
+                f"restore the {without}, or remove the shard on the other side",
+            )
+        return cls(tuple(found[name] for name in wanted), reading or Reading())
+
+
+class SortedAnnotations:
+    """One long Parquet table whose items stand in the order of the shards, read as it is needed."""
+
+    def __init__(self, path: Path, reading: Reading | None = None) -> None:
+        self.path = path
+        self._reading = reading or Reading()
+        columns = self._reading.options.get("columns") or {}
+        self._item = columns.get("item", "item")
+        self._batches = self._read()
+        self._waiting: pa.Table | None = None
+
+    def of(self, items: Strings, shard: Path, classes: Sequence[str]) -> Annotations:
+        """The annotations of a shard's items, in no particular order.
+
+        Rows are read until one belongs to none of them: it is of a later shard.
+        """
+        index = pd.Index(items, dtype=object)
+        parts: list[pa.Table] = []
+        while True:
+            table = self._waiting if self._waiting is not None else next(self._batches, None)
+            self._waiting = None
+            if table is None:
+                break
+            encoded = encode(table[self._item], self._item)
+            known = np.append(index.get_indexer(pd.Index(encoded.names, dtype=object)) >= 0, False)
+            inside = known[encoded.codes]
+            if inside.any():
+                parts.append(table.filter(pa.array(inside)))
+            if not inside.all():
+                self._waiting = table.filter(pa.array(~inside))
+                break
+        if not parts:
+            ahead = [] if self._waiting is None else self._items(self._waiting)
+            raise InputError(
+                f"the annotations in {self.path} must follow the order of the shards, but at"
+                f" {shard.name} " + (f"come {examples(ahead)}" if ahead else "they end"),
+                "sort them like the shards, split them into files named like the shards, or check"
+                " that no shard is missing",
+            )
+        with naming(self.path):
+            return self._reading.build(pa.concat_tables(parts), classes)
+
+    def finish(self) -> None:
+        """Refuse annotations of items that no shard holds."""
+        rest = self._waiting if self._waiting is not None else next(self._batches, None)
+        if rest is not None:
+            raise InputError(
+                f"every item in {self.path} must have predictions, but the rest, from"
+                f" {examples(self._items(rest)[:1])} on, has none",
+                "check that no shard is missing, and that both stand in one order",
+            )
+
+    def _items(self, table: pa.Table) -> list[str]:
+        return list(encode(table[self._item], self._item).names[:3])
+
+    def _read(self) -> Iterator[pa.Table]:
+        """Some rows at a time, of the chosen splits alone."""
+        columns = self._reading.options.get("columns") or {}
+        split = columns.get("split", "split")
+        check_file(self.path)
+        try:
+            with pa_parquet.ParquetFile(self.path) as file:
+                # Texts are the bulk of many tables, and nobody needs them here.
+                names = [name for name in file.schema_arrow.names if name != "text"]
+                if self._item not in names and "task" in names:
+                    self._item = "task"
+                for name in (self._item, *([split] if self._reading.splits else [])):
+                    if name not in names:
+                        raise InputError(
+                            f"{self.path} must have the column {name!r}, but its columns are"
+                            f" {examples(names, 20)}",
+                            "map it with --column ROLE=NAME",
+                        )
+                for batch in file.iter_batches(_BATCH, columns=names):
+                    table = pa.Table.from_batches([batch])
+                    if self._reading.splits:
+                        encoded = encode(table[split], split)
+                        wanted = np.append(np.isin(encoded.names, self._reading.splits), False)
+                        table = table.filter(pa.array(wanted[encoded.codes]))
+                    if table.num_rows:
+                        yield table
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(self.path, "Parquet", error) from error

@@ -1,0 +1,1 @@
+"""One file a source of annotations; `edokit.datasets.registry` finds them."""

@@ -1,0 +1,179 @@
+"""How much of the labels' variance belongs to items, to annotators, to groups by items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit.diagnose.answers import Answers, Floats, Ints, totals
+from edokit.diagnose.halves import Grouping
+from edokit.diagnose.leaning import Leanings, leanings
+from edokit.diagnose.structure import Design
+from edokit.diagnose.views import Views
+
+BLOCKS = 20
+_T = 2.093
+"""Width of a 95 % interval from 20 blocks, in standard errors."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the total variance, with a 95 % interval over items."""
+
+    share: float
+    low: float
+    high: float
+    hidden: float
+    """How much more it could be if the rest were views of one person alone: with few people these
+    can't be told from noise, and count as noise here."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Where the labels' variance comes from, when a random one of these annotators is asked about
+    a random item. The parts sum to 1; NaN is what can't be known, counted as 0."""
+
+    total: float
+    item: Part
+    """Items differ, whoever is asked."""
+    annotator: Part
+    """People differ, whatever they are shown."""
+    group_item: Part
+    """Groups see different things in an item."""
+    rest: Part
+    """Noise, and what one person alone sees in an item."""
+
+    @property
+    def disagreement(self) -> float:
+        """Share of the total that lies within items."""
+        return 1.0 - self.item.share
+
+    @property
+    def structured(self) -> float:
+        """Share of the disagreement that is lasting for sure; 0 where nobody disagrees."""
+        lasting = sum(np.nan_to_num(max(p.share, 0.0)) for p in (self.annotator, self.group_item))
+        return float(lasting / self.disagreement) if self.disagreement > 1e-12 else 0.0
+
+
+def decompose(
+    answers: Answers, design: Design, groupings: list[Grouping], seed: int = 0
+) -> Shares | None:
+    """The shares, with groups as declared (one grouping) or found on other items (several).
+
+    None where no item has two answers, or all answers are the same.
+    """
+    blocks = min(BLOCKS, answers.items)
+    block = np.random.default_rng([seed, 2]).permutation(answers.items) % blocks
+    within = _mean_within(answers, block, blocks)
+    total = _total(answers, block, blocks)
+    if not total[-1] > 1e-12 or np.isnan(within[-1]):
+        return None
+    leaning = np.array(
+        [
+            *(_leaning(answers.take(block != b)) for b in range(blocks)),
+            design.leanings.variance(answers),
+        ]
+    )
+    own = leanings(answers, float(leaning[-1]), design.within)
+    numbers = answers.values - own[answers.person]
+    usable = [grouping for grouping in groupings if grouping.count >= 2]
+    views = [_views(answers, numbers, grouping, block, blocks) for grouping in usable]
+    # Halves without any group to be found have groups that explain nothing.
+    group_item = np.full(blocks + 1, np.nan)
+    if views:
+        group_item = np.sum(views, axis=0) / len(groupings)
+    people = int((answers.per_person > 0).sum())
+    annotator = leaning * (people - 1) / people
+    lasting = np.nan_to_num(annotator) + np.nan_to_num(group_item)
+    # Two different people out of few lie further apart than two drawn with replacement.
+    disagreement = within - lasting / max(people - 1, 1)
+    parts = {
+        "item": total - disagreement,
+        "annotator": annotator,
+        "group_item": group_item,
+        "rest": disagreement - lasting,
+    }
+    # With very few items, leaving some out may leave nothing that varies.
+    total = np.where(total > 1e-12, total, np.nan)
+    shares = {name: values / total for name, values in parts.items()}
+    rest = max(float(shares["rest"][-1]), 0.0)
+    item, views_ = _hidden(usable, people)
+    hidden = {"item": item * rest, "group_item": views_ * rest}
+    return Shares(
+        float(total[-1]),
+        **{name: _part(values, hidden.get(name, 0.0)) for name, values in shares.items()},
+    )
+
+
+def _part(values: Floats, hidden: float) -> Part:
+    """The estimate stands last, after those with one block of items left out."""
+    blocks = len(values) - 1
+    scatter = float(np.sum((values[:-1] - values[:-1].mean()) ** 2))
+    width = _T * np.sqrt(scatter * (blocks - 1) / blocks)
+    share = float(values[-1])
+    # What can't be estimated with some items left out may be anything.
+    width = width if np.isfinite(width) or np.isnan(share) else np.inf
+    return Part(share, float(share - width), float(share + width), hidden)
+
+
+def _leave_out(sums: Floats, counts: Floats) -> Floats:
+    """Means with each block left out, then of all: [B + 1]."""
+    left = np.append(sums.sum() - sums, sums.sum())
+    number = np.append(counts.sum() - counts, counts.sum())
+    means: Floats = np.divide(left, number, out=np.full(len(left), np.nan), where=number > 0)
+    return means
+
+
+def _mean_within(answers: Answers, block: Ints, blocks: int) -> Floats:
+    """Mean variance of the answers to an item, by block left out."""
+    several = answers.per_item >= 2
+    spread = answers.scatter[several] / (answers.per_item[several] - 1)
+    sums = totals(block[several], spread, blocks)
+    return _leave_out(sums, np.bincount(block[several], minlength=blocks).astype(np.float64))
+
+
+def _total(answers: Answers, block: Ints, blocks: int) -> Floats:
+    """Variance of an answer to a random item, by block left out."""
+    counts = np.bincount(block, minlength=blocks).astype(np.float64)
+    squared = answers.means_by_item(answers.values**2).sum(axis=1)
+    total = _leave_out(totals(block, squared, blocks), counts)
+    for column in answers.item_means.T:
+        total = total - _leave_out(totals(block, column, blocks), counts) ** 2
+    return total
+
+
+def _leaning(answers: Answers) -> float:
+    return Leanings.of(answers).variance(answers)
+
+
+def _views(
+    answers: Answers, numbers: Floats, grouping: Grouping, block: Ints, blocks: int
+) -> Floats:
+    """Variance of the groups' views, by block left out, then of all: [B + 1]."""
+    here = grouping.items
+    judged = answers.take(here)
+    views = Views.of(
+        judged,
+        numbers[here[answers.item]],
+        grouping.group,
+        grouping.count,
+        block[here],
+        blocks,
+        grouping.by_answers,
+    )
+    return np.array([*(views.variance(b) for b in range(blocks)), views.variance()])
+
+
+def _hidden(groupings: list[Grouping], people: int) -> tuple[float, float]:
+    """How much of the rest could belong to items and to groups by items instead."""
+    if not groupings:
+        return 1.0 / max(people - 1, 1), 0.0
+    item, views = [], []
+    for grouping in groupings:
+        size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
+        share = size / size.sum()
+        others = np.maximum(size - 1, 1)
+        item.append(float(np.sum(share**2 / others)))
+        views.append(float(np.sum(share * (1 - share) / others)))
+    return float(np.mean(item)), float(np.mean(views))

@@ -1,0 +1,222 @@
+"""The items where a person is needed most, and why, ready for Label Studio."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from edokit._version import __version__
+from edokit.ensemble.pooled import Floats, Pooled
+from edokit.errors import InputError, examples
+from edokit.files import whole_file, write_json
+
+CONTROL = "label"
+"""What the labelling control is called."""
+MINORITY = 0.2
+"""Expected share from which on those who answer otherwise are a minority that a label hides."""
+UNCERTAIN = 0.5
+"""Share of the largest entropy from which on people are expected to disagree."""
+APART = 0.25
+"""Share of the largest spread from which on members are far apart."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """An item that a person should look at."""
+
+    item: str
+    label: str
+    """The likeliest class."""
+    probabilities: Mapping[str, float]
+    entropy: float
+    spread: float
+    urgency: float
+    """Mean of three numbers in [0, 1]: entropy, expected minority and spread, each as a share of
+    its largest value."""
+    reasons: Mapping[str, str]
+    """Why: ``disagreement``, ``minority``, ``spread``, each with a sentence."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; ``reasons`` are the sentences, ``kinds`` their names."""
+        return {
+            "item": self.item,
+            "label": self.label,
+            "probabilities": dict(self.probabilities),
+            "entropy": self.entropy,
+            "spread": self.spread,
+            "urgency": self.urgency,
+            "kinds": list(self.reasons),
+            "reasons": list(self.reasons.values()),
+        }
+
+
+def review(pooled: Pooled, count: int) -> list[Review]:
+    """The ``count`` items most in need of people, first the most urgent; all where there are fewer.
+
+    People are needed where they are expected to disagree (entropy), where a label would hide a
+    minority's view, and where the members are far apart (spread).
+    """
+    return add_urgent([], pooled, count)
+
+
+def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Review]:
+    """The ``count`` most urgent of a queue and of further items, such as those of another shard."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise InputError(
+            f"the number of items to review must be 1 or more, but got {count!r}", "ask for 50"
+        )
+    urgency = _measures(pooled).mean(axis=1)
+    first = np.argsort(-urgency, kind="stable")[:count]
+    more = [_reviewed(pooled, int(row), float(urgency[row])) for row in first]
+    # Sorting keeps equally urgent ones in the order of the items.
+    return sorted([*queue, *more], key=lambda one: -one.urgency)[: int(count)]
+
+
+def label_studio_tasks(
+    queue: Sequence[Review], texts: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Tasks to import, in the order of the queue, with the ensemble's answer as a prediction.
+
+    An export of the labelled tasks is read by `read_label_studio(…, item="item")`.
+    """
+    if texts is not None:
+        missing = [one.item for one in queue if one.item not in texts]
+        if missing:
+            raise InputError(
+                f"every item to review needs a text, but {len(missing)} of {len(queue)} have none:"
+                f" {examples(missing)}",
+                "give the texts of all items, or none",
+            )
+    return [_task(one, None if texts is None else texts[one.item]) for one in queue]
+
+
+def labelling_config(classes: Sequence[str], texts: bool) -> str:
+    """The labelling interface of a Label Studio project for these tasks."""
+    choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in classes)
+    shown = "$text" if texts else "$item"
+    return (
+        "<View>\n"
+        f'  <Text name="text" value="{shown}"/>\n'
+        f'  <Choices name="{CONTROL}" toName="text" choice="single" required="true">\n'
+        f"{choices}\n"
+        "  </Choices>\n"
+        "</View>\n"
+    )
+
+
+def write_review(
+    queue: Sequence[Review],
+    classes: Sequence[str],
+    path: str | Path,
+    texts: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the tasks, and beside them (``.xml``) the labelling interface, whose path is given."""
+    path = check_path(path)
+    write_json(label_studio_tasks(queue, texts), path)
+    config = path.with_suffix(".xml")
+    with whole_file(config) as temporary:
+        temporary.write_text(labelling_config(classes, texts is not None), encoding="utf-8")
+    return config
+
+
+def check_path(path: str | Path) -> Path:
+    """The path, if tasks can go there."""
+    path = Path(path)
+    if path.suffix.lower() != ".json":
+        raise InputError(
+            f"tasks for Label Studio are written as .json, but got {path}", "end the name in .json"
+        )
+    return path
+
+
+def _measures(pooled: Pooled) -> Floats:
+    """Entropy, minority and spread of each item, as shares of their largest values [N, 3]."""
+    classes = max(len(pooled.classes), 2)
+    minority = 1.0 - pooled.probabilities.max(axis=1)
+    measures = [
+        pooled.entropy / math.log(classes),
+        minority / (1.0 - 1.0 / classes),
+        # Members of two opposite certain opinions, evenly weighted, lie 1 from their pool.
+        pooled.spread,
+    ]
+    bounded: Floats = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
+    return bounded
+
+
+def _reviewed(pooled: Pooled, row: int, urgency: float) -> Review:
+    p = pooled.probabilities[row]
+    order = np.argsort(-p, kind="stable")
+    label = pooled.classes[order[0]]
+    entropy, spread = float(pooled.entropy[row]), float(pooled.spread[row])
+    largest = math.log(max(len(pooled.classes), 2))
+    others = float(1.0 - p[order[0]])
+    sentences = {
+        "disagreement": f"people are expected to disagree: entropy {entropy:.2f} of {largest:.2f}",
+        "minority": f"the label {label!r} hides a minority: about {others:.0%} are expected to"
+        f" answer otherwise{_mostly(pooled.classes, order)}",
+        "spread": f"the members are far apart: spread {spread:.2f}",
+    }
+    strength = {
+        "disagreement": entropy / largest / UNCERTAIN,
+        "minority": others / MINORITY,
+        "spread": spread / APART,
+    }
+    named = [name for name in sentences if strength[name] >= 1]
+    if not named:
+        # Nothing is alarming; what comes closest is said.
+        named = [max(strength, key=lambda name: strength[name])]
+    return Review(
+        item=str(pooled.items[row]),
+        label=label,
+        probabilities={name: float(p[c]) for c, name in enumerate(pooled.classes)},
+        entropy=entropy,
+        spread=spread,
+        urgency=urgency,
+        reasons={name: sentences[name] for name in named},
+    )
+
+
+def _mostly(classes: tuple[str, ...], order: Any) -> str:
+    """The next likely class, in words."""
+    if len(classes) < 2:
+        return ""
+    return f" ({'mostly ' if len(classes) > 2 else ''}{classes[order[1]]!r})"
+
+
+def _task(one: Review, text: str | None) -> dict[str, Any]:
+    shares = [f"{name} {p:.4f}" for name, p in one.probabilities.items()]
+    data: dict[str, Any] = {"item": one.item}
+    if text is not None:
+        data["text"] = text
+    # No further field is text: an export must not take one for the item's text.
+    data |= {
+        "probabilities": dict(one.probabilities),
+        "entropy": one.entropy,
+        "spread": one.spread,
+        "urgency": one.urgency,
+        "reasons": list(one.reasons.values()),
+    }
+    answer = {
+        "id": CONTROL,
+        "from_name": CONTROL,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [one.label]},
+        "meta": {"text": shares},
+    }
+    return {
+        "data": data,
+        "predictions": [
+            {
+                "model_version": f"edokit {__version__}",
+                "score": one.probabilities[one.label],
+                "result": [answer],
+            }
+        ],
+    }

@@ -1,0 +1,158 @@
+"""An ensemble learned from data that do not fit into memory."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.ensemble.auto import decide
+from edokit.ensemble.explain import explain
+from edokit.ensemble.recalibrate import HIGHEST, LOWEST, fit_temperature, power_sums, sharpen
+from edokit.errors import EDOWarning
+from edokit.metrics import MetricSums
+from edokit.objective import CE, Settings, group_names, pool
+from edokit.objective.passes import Groups, ce_sums, units_of
+from edokit.objective.sharded import LabelledShards
+from edokit.solvers import solve_exact_shards, solve_gumbel_shards
+from edokit.solvers.sharded import lean_problem
+
+if TYPE_CHECKING:
+    from edokit.ensemble.estimator import EDOEnsemble
+
+Floats = npt.NDArray[np.float64]
+
+_STEPS = 30  # of Newton's method in one dimension
+
+
+def fit_shards(ensemble: EDOEnsemble, data: LabelledShards) -> None:
+    """Fit the ensemble on all items of the shards."""
+    from edokit.ensemble.estimator import OBJECTIVE, named_groups
+
+    chosen = ensemble._choices()
+    if ensemble.preset == "auto":
+        known = data.groups is not None or chosen["groups"]
+        names = named_groups(data.members, data.groups) if known else None
+        given, seed = ensemble.get_params(), ensemble.random_state
+        decide(chosen, given, *data.sample, names, seed=seed)
+    groups = named_groups(data.members, data.groups) if chosen["groups"] else None
+    settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
+    sums = data.summaries(groups)
+    if chosen["max_members"] is None:
+        chosen["max_members"] = sums.members
+    most = chosen["max_members"]
+    if chosen["solver"] == "gumbel":
+        sampled = len(data.sample.y)
+        if sampled < data.items:
+            warnings.warn(
+                f"the gumbel solver learned from a random sample of {sampled} of {data.items}"
+                " items; ranks, terms and metrics are of all (solver='exact' uses all)",
+                EDOWarning,
+                stacklevel=3,
+            )
+        options = ensemble._search_options(sampled, chosen)
+        (solution,) = solve_gumbel_shards(
+            data,
+            [settings],
+            [options],
+            seeds=ensemble.random_state,
+            groups=groups,
+            order=ensemble.order,
+        )
+    else:
+        solution = solve_exact_shards(
+            data, settings, groups=groups, order=ensemble.order, max_members=most
+        )
+    told = data.told
+    ensemble._keep(
+        chosen,
+        solution,
+        data.members,
+        data.classes,
+        groups,
+        {
+            "annotators": 0 if told is None else len(told.annotators),
+            "annotations": 0 if told is None else told.annotations,
+            "hard_labels": {
+                name: int(count)
+                for name, count in zip(data.classes, sums.class_counts, strict=True)
+            },
+        },
+    )
+    ensemble.member_ce_ = np.asarray(data.summaries().member_ce())
+    pooled = (solution.weights, str(settings.pool), groups)
+    if chosen["recalibrate"] is not None:
+        ensemble.temperature_ = _temperature(data, *pooled)
+    ensemble.metrics_, slope = _judge(data, settings, *pooled, ensemble.temperature_)
+    # With its slope known, the cross-entropy of the pool is as good as a linear term.
+    problem = lean_problem(sums, settings)
+    if settings.ce is CE.MEAN:
+        problem = replace(problem, member_ce=slope)
+    units = list(data.members) if groups is None else group_names(groups)
+    linear = replace(settings, ce=CE.ALL)
+    ensemble._reasons = explain(units, solution, problem, sums.member_ce(), linear, most)
+
+
+def _judge(
+    data: LabelledShards,
+    settings: Settings,
+    weights: Floats,
+    kind: str,
+    groups: Groups,
+    temperature: float,
+) -> tuple[dict[str, float | None], Floats]:
+    """The metrics of the pool, and the slope of its cross-entropy in the weights; one pass."""
+    sums = data.summaries(groups)
+    alpha = sums.class_weights(data.classes) if settings.class_weights else None
+    metrics, at = data.total(_judged, weights, kind, groups, temperature, alpha, what="judging")
+    return metrics.values(), at.gradient / at.items
+
+
+def _temperature(data: LabelledShards, weights: Floats, kind: str, groups: Groups) -> float:
+    """The temperature with the lowest cross-entropy over all items.
+
+    The sample's is where it starts. The cross-entropy is convex in 1/temperature.
+    """
+    drawn = data.sample
+    power = 1.0 / fit_temperature(pool(units_of(drawn.P, groups), weights, kind), drawn.q)
+    low, high = 1.0 / HIGHEST, 1.0 / LOWEST
+    for _ in range(_STEPS):
+        (sums,) = data.total(_powers, weights, kind, groups, power, what="recalibrating")
+        slope, bend = sums[1] / data.items, sums[2] / data.items
+        low, high = (power, high) if slope < 0 else (low, power)
+        step = power - slope / bend if bend > 0 else (low + high) / 2
+        moved = step if low < step < high else (low + high) / 2
+        if abs(moved - power) < 1e-9:
+            break
+        power = moved
+    return float(1.0 / power)
+
+
+def _judged(
+    P: Floats,
+    q: Floats,
+    y: npt.NDArray[Any],
+    weights: Floats,
+    kind: str,
+    groups: Groups,
+    temperature: float,
+    alpha: Floats | None,
+) -> list[Any]:
+    units = units_of(P, groups)
+    pooled = sharpen(np.asarray(pool(units, weights, kind)), temperature)
+    return [MetricSums.of(pooled, q, y), ce_sums(units, q, alpha, weights, kind)]
+
+
+def _powers(
+    P: Floats,
+    q: Floats,
+    y: npt.NDArray[Any],
+    weights: Floats,
+    kind: str,
+    groups: Groups,
+    power: float,
+) -> list[Floats]:
+    return [power_sums(np.asarray(pool(units_of(P, groups), weights, kind)), q, power)]

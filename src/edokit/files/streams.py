@@ -1,0 +1,69 @@
+"""A table that is written part by part, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
+
+from edokit.errors import InputError
+from edokit.files.tables import TABLE_SUFFIXES, _distinct, _no_number, _plain, _slices
+from edokit.files.whole import whole_file
+
+
+def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
+    """Write parts with the same columns into one CSV, TSV, Parquet or JSONL file; how many rows.
+
+    No more than one part need be in memory. If one fails, no file is written.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(
+            f"a table is written to a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
+            "choose one of these endings",
+        )
+    remaining = iter(parts)
+    first = next(remaining)
+    _distinct(first.column_names, path)
+    rows = 0
+    with whole_file(path) as temporary, _writer(temporary, suffix, first.schema) as writer:
+        part: pa.Table | None = first
+        while part is not None:
+            for some in _slices(part):
+                writer.write_table(some)
+            rows += part.num_rows
+            part = next(remaining, None)
+    return rows
+
+
+def _writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
+    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    if suffix == ".parquet":
+        return pa_parquet.ParquetWriter(path, plain, compression="zstd")
+    if suffix in (".csv", ".tsv"):
+        options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+        return pa_csv.CSVWriter(path, plain, write_options=options)
+    return _JsonLines(path)
+
+
+class _JsonLines:
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("w", encoding="utf-8")
+
+    def write_table(self, table: pa.Table) -> None:
+        for row in table.to_pylist():
+            # JSON knows neither NaN nor infinity.
+            plain = {name: None if _no_number(value) else value for name, value in row.items()}
+            self._stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
+
+    def __enter__(self) -> _JsonLines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()

@@ -1,0 +1,5 @@
+"""A frozen sentence encoder, logistic regression."""
+
+from edokit.members.encoder import EncoderMember
+
+__all__ = ["EncoderMember"]

@@ -1,0 +1,117 @@
+"""Where shards are worked on: in this process, in processes beside it, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from edokit.errors import EDOError, InputError
+from edokit.objective.one_pass import available_cores
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+LOCAL = "local"
+_DASK = "dask://"
+_PATIENCE = 30  # seconds in which a cluster's first worker must answer
+# A process with the libraries loaded, and what a shard takes while it is read and matched, beside
+# its probabilities in float64.
+_PROCESS_BYTES = 300 * 2**20
+_SHARD_COPIES = 4
+# Below so many bytes, starting processes takes longer than they save.
+_WORTH_PROCESSES = 2**28
+
+
+class Workers:
+    """Does one thing with many shards, results in their order. Close it, or use it in a ``with``.
+
+    ``engine``: ``local`` for ``jobs`` processes on this machine (one: no process but this), or
+    ``dask://host:port``, whose workers must see the files under the same paths.
+    """
+
+    def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
+        if jobs < 1:
+            raise InputError(f"jobs must be at least 1, but got {jobs}", "leave it out")
+        if engine != LOCAL and not engine.startswith(_DASK):
+            raise InputError(
+                f"the engine must be 'local' or 'dask://host:port', but got {engine!r}",
+                "leave it out to work on this machine",
+            )
+        self.jobs, self.engine = jobs, engine
+        self._open = ExitStack()
+        self._client: Any = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether all is done in this process, which may then use every core."""
+        return self.engine == LOCAL and self.jobs == 1
+
+    def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+        """``work`` of each task, in their order; no more results wait than there are jobs."""
+        if self.alone or (self.engine == LOCAL and len(tasks) == 1):
+            yield from map(work, tasks)
+            return
+        from joblib import Parallel, delayed, parallel_config
+
+        with ExitStack() as stack:
+            if self.engine == LOCAL:
+                settings: dict[str, Any] = {"backend": "loky", "n_jobs": self.jobs}
+            else:
+                settings = {
+                    "backend": "dask",
+                    "client": self._dask(),
+                    "wait_for_workers_timeout": _PATIENCE,
+                }
+            stack.enter_context(parallel_config(**settings))
+            # Small results in order: what they add up to does not depend on who was faster.
+            parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
+            try:
+                yield from parallel(delayed(work)(task) for task in tasks)
+            except EDOError:
+                raise
+            except Exception as error:
+                if not _died(error):
+                    raise
+                raise InputError(
+                    "every worker must live until its shard is done, but one died, perhaps out of"
+                    f" memory ({type(error).__name__})",
+                    "use fewer jobs (--jobs) or smaller shards",
+                ) from error
+
+    def close(self) -> None:
+        """Leave the cluster, if there is one."""
+        self._open.close()
+        self._client = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _dask(self) -> Any:
+        if self._client is None:
+            from edokit.members.engine import dask_client
+
+            self._client = self._open.enter_context(dask_client(self.engine))
+        return self._client
+
+
+def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:
+    """Jobs at a time: as asked; else one per core, as far as ``memory`` (bytes) goes.
+
+    ``sizes`` are those of the shards in float64, in bytes.
+    """
+    if jobs is not None:
+        return jobs
+    if sum(sizes) < _WORTH_PROCESSES:
+        return 1
+    room = memory // (_PROCESS_BYTES + _SHARD_COPIES * max(sizes))
+    return max(1, min(available_cores(), len(sizes), room))
+
+
+def _died(error: Exception) -> bool:
+    """Whether this says that a process was lost, not that it found something wrong."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"})

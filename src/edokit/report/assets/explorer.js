@@ -1,0 +1,255 @@
+// The item explorer: a page of rows at a time, however many items there are.
+(function () {
+  const table = EDO.items;
+  const root = document.getElementById("explorer");
+  if (!table || !root) return;
+
+  const count = table.items.length;
+  const has = { people: Boolean(table.counts), texts: Boolean(table.texts) };
+  const columns = [
+    { key: "text", name: has.texts ? "text" : "item", kind: "text" },
+    has.people && { key: "counts", name: "people", kind: "split" },
+    { key: "p", name: "ensemble", kind: "split" },
+    has.people && { key: "human", name: "H people", kind: "num", long: "people’s entropy", help: "entropy of people’s answers, in nats" },
+    { key: "entropy", name: "H ens.", kind: "num", long: "ensemble’s entropy", help: "entropy of the ensemble’s answer, in nats" },
+    { key: "spread", name: "spread", kind: "num", long: "spread of the members", help: "how far the members are apart" },
+    has.people && { key: "md", name: "MD", kind: "num", long: "distance (MD)", help: "distance between the ensemble’s probabilities and people’s shares" },
+  ].filter(Boolean);
+  const sortable = [
+    { key: "", name: "order of the data" },
+    ...columns.filter((column) => column.kind === "num").map((column) => ({ key: column.key, name: column.long })),
+    { key: "text", name: has.texts ? "text" : "item" },
+    ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })).slice(0, 8),
+  ];
+  const state = { filter: -1, words: "", label: -1, sort: has.people ? "md" : "spread", down: true, page: 0, size: 25 };
+
+  const values = {};
+  function column(key) {
+    if (!values[key]) {
+      values[key] = key === "text"
+        ? (has.texts ? table.texts : table.items).map((entry) => entry.toLocaleLowerCase())
+        : /^p\d+$/.test(key) ? table.p.map((row) => row[Number(key.slice(1))]) : table[key];
+    }
+    return values[key];
+  }
+  let haystack = null;
+  function matching(words) {
+    haystack = haystack || table.items.map((item, i) =>
+      (item + "\n" + (has.texts ? table.texts[i] : "")).toLocaleLowerCase());
+    const wanted = words.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+    return (i) => wanted.every((word) => haystack[i].includes(word));
+  }
+  const likeliest = table.p.map((row) => row.indexOf(Math.max(...row)));
+
+  let order = [];
+  function arrange() {
+    const found = state.words.trim() ? matching(state.words) : () => true;
+    order = [];
+    for (let i = 0; i < count; i += 1) {
+      if (state.filter >= 0 && !(Math.floor(table.flags[i] / 2 ** state.filter) % 2)) continue;
+      if (state.label >= 0 && likeliest[i] !== state.label) continue;
+      if (found(i)) order.push(i);
+    }
+    if (state.sort) {
+      const by = column(state.sort);
+      const turn = state.down ? -1 : 1;
+      order.sort((a, b) => (by[a] < by[b] ? -turn : by[a] > by[b] ? turn : a - b));
+    } else if (state.down) {
+      order.reverse();
+    }
+    const pages = Math.max(1, Math.ceil(order.length / state.size));
+    state.page = Math.min(state.page, pages - 1);
+  }
+
+  // What does not change: controls, head of the table, pager.
+  const search = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search items" });
+  search.setAttribute("aria-label", "Search items");
+  const label = choice("Predicted class", [["-1", "any class"], ...table.classes.map((name, c) => [String(c), name])]);
+  const sort = choice("Sort by", sortable.map((entry) => [entry.key, entry.name]));
+  const turn = text("button", "", "quiet");
+  turn.type = "button";
+  const bare = Object.assign(document.createElement("input"), { type: "checkbox", id: "bare" });
+  const bareLabel = text("label", "");
+  bareLabel.append(bare, "show all texts");
+  const tools = text("div", undefined, "tools");
+  tools.append(search, label, sort, turn);
+  if (has.texts) tools.append(bareLabel);
+
+  const chips = text("div", undefined, "chips");
+  const meaning = text("p", "", "meaning");
+  [{ name: "All", count }, ...table.filters].forEach((filter, place) => {
+    const chip = text("button", filter.name);
+    chip.type = "button";
+    chip.append(text("span", filter.count.toLocaleString("en"), "n"));
+    chip.addEventListener("click", () => { state.filter = place - 1; state.page = 0; show(); });
+    chips.append(chip);
+  });
+
+  const legend = text("p", undefined, "legend");
+  table.classes.slice(0, 8).forEach((name, c) => {
+    const dot = text("span", undefined, "dot class");
+    dot.style.background = colour(c);
+    const entry = document.createElement("span");
+    entry.append(dot, text("bdi", name));
+    legend.append(entry);
+  });
+
+  const grid = document.createElement("table");
+  const group = document.createElement("colgroup");
+  const head = document.createElement("tr");
+  for (const each of columns) {
+    group.append(Object.assign(document.createElement("col"), { className: each.kind }));
+    const cell = text("th", undefined, each.kind);
+    cell.scope = "col";
+    if (each.kind === "split") {
+      cell.textContent = each.name;
+    } else {
+      const button = text("button", each.name);
+      button.type = "button";
+      if (each.help) button.title = each.help;
+      button.addEventListener("click", () => {
+        state.down = state.sort === each.key ? !state.down : each.kind === "num";
+        state.sort = each.key;
+        state.page = 0;
+        show();
+      });
+      cell.append(button);
+      cell.dataset.key = each.key;
+    }
+    head.append(cell);
+  }
+  const body = document.createElement("tbody");
+  const thead = document.createElement("thead");
+  thead.append(head);
+  grid.append(group, thead, body);
+
+  const back = Object.assign(text("button", "← back", "quiet"), { type: "button" });
+  const next = Object.assign(text("button", "next →", "quiet"), { type: "button" });
+  const where = text("span", "");
+  where.setAttribute("aria-live", "polite");
+  const size = choice("Rows on a page", [["25", "25 rows"], ["50", "50 rows"], ["100", "100 rows"]]);
+  const pager = text("div", undefined, "pager tools");
+  pager.append(back, where, size, next);
+  root.append(tools, chips, meaning, legend, grid, pager);
+
+  function choice(name, entries) {
+    const made = document.createElement("select");
+    made.setAttribute("aria-label", name);
+    for (const [value, shown] of entries) {
+      made.append(Object.assign(text("option", shown), { value }));
+    }
+    return made;
+  }
+  function colour(c) {
+    const light = EDO.colours[c % EDO.colours.length];
+    return isDark() && EDO.dark[light] ? EDO.dark[light] : light;
+  }
+
+  let waiting = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { state.words = search.value; state.page = 0; show(); }, 120);
+  });
+  label.addEventListener("change", () => { state.label = Number(label.value); state.page = 0; show(); });
+  sort.addEventListener("change", () => { state.sort = sort.value; state.down = sort.value !== "" && sort.value !== "text"; state.page = 0; show(); });
+  turn.addEventListener("click", () => { state.down = !state.down; state.page = 0; show(); });
+  bare.addEventListener("change", () => document.body.classList.toggle("bare", bare.checked));
+  size.addEventListener("change", () => { state.size = Number(size.value); state.page = 0; show(); });
+  back.addEventListener("click", () => { state.page -= 1; show(); grid.scrollIntoView({ block: "start" }); });
+  next.addEventListener("click", () => { state.page += 1; show(); grid.scrollIntoView({ block: "start" }); });
+  document.getElementById("theme").addEventListener("click", () => {
+    legend.querySelectorAll(".class").forEach((dot, c) => { dot.style.background = colour(c); });
+    show();
+  });
+
+  function bar(shares, said, shown) {
+    const cell = document.createDocumentFragment();
+    const line = text("div", undefined, "bar");
+    line.setAttribute("role", "img");
+    line.setAttribute("aria-label", said);
+    line.title = said;
+    const total = shares.reduce((sum, share) => sum + share, 0) || 1;
+    shares.forEach((share, c) => {
+      if (share <= 0) return;
+      const part = document.createElement("span");
+      part.style.width = (100 * share) / total + "%";
+      part.style.background = colour(c);
+      line.append(part);
+    });
+    cell.append(line, text("small", shown));
+    return cell;
+  }
+  function tidy(value) { return Number.isInteger(value) ? String(value) : value.toFixed(2); }
+
+  function cellOf(each, i) {
+    const cell = text("td", undefined, each.kind);
+    if (each.kind === "num") {
+      const value = table[each.key][i];
+      cell.append(text("span", value === null ? "–" : value.toFixed(3)));
+      cell.dataset.name = each.long;
+    } else if (each.key === "counts") {
+      const row = table.counts[i];
+      const said = row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
+      cell.append(bar(row, "people: " + said, table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
+      cell.dataset.name = "people";
+    } else if (each.key === "p") {
+      const row = table.p[i];
+      const said = row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
+      const top = likeliest[i];
+      cell.append(bar(row, "ensemble: " + said, `${table.classes[top]}: ${row[top].toFixed(2)}`));
+      cell.dataset.name = "ensemble";
+    } else {
+      if (has.texts) {
+        const veil = text("button", undefined, "veil");
+        veil.type = "button";
+        veil.setAttribute("aria-expanded", "false");
+        veil.setAttribute("aria-label", "Show the text of " + table.items[i]);
+        const words = text("span", table.texts[i]);
+        words.dir = "auto";
+        veil.append(words);
+        cell.append(veil);
+      }
+      const id = text("span", undefined, "id");
+      id.append(text("bdi", table.items[i]));
+      cell.append(id);
+    }
+    return cell;
+  }
+  function most(row) {
+    const top = row.indexOf(Math.max(...row));
+    return `${table.classes[top]}: ${tidy(row[top])} of ${tidy(row.reduce((sum, n) => sum + n, 0))}`;
+  }
+
+  function show() {
+    arrange();
+    const rows = order.slice(state.page * state.size, (state.page + 1) * state.size).map((i) => {
+      const row = document.createElement("tr");
+      row.dataset.item = table.items[i];
+      for (const each of columns) row.append(cellOf(each, i));
+      return row;
+    });
+    if (!rows.length) {
+      const empty = text("td", "No item like this.", "none");
+      empty.colSpan = columns.length;
+      const row = document.createElement("tr");
+      row.append(empty);
+      rows.push(row);
+    }
+    body.replaceChildren(...rows);
+    const pages = Math.max(1, Math.ceil(order.length / state.size));
+    const from = order.length ? state.page * state.size + 1 : 0;
+    const to = Math.min(order.length, (state.page + 1) * state.size);
+    where.textContent = `${from.toLocaleString("en")}–${to.toLocaleString("en")} of ${order.length.toLocaleString("en")}`;
+    back.disabled = state.page === 0;
+    next.disabled = state.page >= pages - 1;
+    [...chips.children].forEach((chip, place) => chip.setAttribute("aria-pressed", String(place - 1 === state.filter)));
+    meaning.textContent = state.filter >= 0 ? table.filters[state.filter].meaning : "";
+    sort.value = state.sort;
+    turn.textContent = state.down ? "largest first" : "smallest first";
+    for (const cell of head.children) {
+      if (!cell.dataset.key) continue;
+      cell.setAttribute("aria-sort", cell.dataset.key === state.sort ? (state.down ? "descending" : "ascending") : "none");
+    }
+  }
+  show();
+})();

@@ -1,0 +1,128 @@
+"use strict";
+// The page: theme, charts and the links between them. All that comes from data is set as text.
+const EDO = JSON.parse(document.getElementById("edo-data").textContent);
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+// A copy of a figure in which the light page's colours are the dark page's.
+function themed(value, dark) {
+  if (Array.isArray(value)) return value.map((entry) => themed(entry, dark));
+  if (value && typeof value === "object") {
+    const copy = {};
+    for (const key of Object.keys(value)) copy[key] = themed(value[key], dark);
+    return copy;
+  }
+  return dark && typeof value === "string" && EDO.dark[value] ? EDO.dark[value] : value;
+}
+
+const charts = [...document.querySelectorAll("[data-chart]")];
+const touch = matchMedia("(pointer: coarse)").matches;
+
+// Paper is narrower than most windows, and nothing tells a chart so in time.
+const PAPER = { whole: 660, grid: 320 };
+
+function draw(dark, paper) {
+  for (const place of charts) {
+    const figure = themed(EDO.figures[place.dataset.chart], dark);
+    const linked = place.parentElement.dataset.linked;
+    figure.layout.autosize = !paper;
+    if (paper) figure.layout.width = place.closest(".grid") ? PAPER.grid : PAPER.whole;
+    if (touch || !linked) {
+      // A finger on a chart scrolls the page.
+      figure.layout.dragmode = false;
+      for (const key of Object.keys(figure.layout)) {
+        if (/^[xy]axis\d*$/.test(key)) figure.layout[key].fixedrange = true;
+      }
+    } else {
+      figure.layout.dragmode = "select";
+    }
+    for (const trace of figure.data) {
+      // On a phone the numbers of a large matrix would not be read.
+      if (trace.type === "heatmap" && trace.texttemplate && place.clientWidth < 70 * trace.z[0].length) {
+        trace.texttemplate = "";
+      }
+    }
+    Plotly.react(place, figure.data, figure.layout, {
+      responsive: true,
+      displaylogo: false,
+      displayModeBar: touch ? false : "hover",
+      modeBarButtons: [linked && !touch ? ["select2d", "lasso2d", "toImage"] : ["toImage"]],
+      toImageButtonOptions: { format: "svg", filename: "edo-" + place.dataset.chart },
+    });
+  }
+}
+
+function text(tag, content, className) {
+  const made = document.createElement(tag);
+  if (content !== undefined) made.textContent = content;
+  if (className) made.className = className;
+  return made;
+}
+
+function linkViews() {
+  const views = charts.filter((place) => place.parentElement.dataset.linked === "pareto");
+  let busy = false;
+  const quietly = (act) => {
+    if (busy) return;
+    busy = true;
+    try { act(); } finally { busy = false; }
+  };
+  for (const view of views) {
+    const others = views.filter((other) => other !== view);
+    view.on("plotly_hover", (event) => quietly(() => {
+      const at = event.points.map((p) => ({ curveNumber: p.curveNumber, pointNumber: p.pointNumber }));
+      for (const other of others) Plotly.Fx.hover(other, at.slice(0, 1));
+    }));
+    view.on("plotly_unhover", () => quietly(() => {
+      for (const other of others) Plotly.Fx.unhover(other);
+    }));
+    view.on("plotly_click", (event) => {
+      if (event.points.length) showTrial(event.points[0].customdata);
+    });
+    view.on("plotly_selected", (event) => quietly(() => {
+      if (!event || !event.points) return;
+      const picked = view.data.map(() => []);
+      for (const p of event.points) picked[p.curveNumber].push(p.pointNumber);
+      for (const other of others) Plotly.restyle(other, { selectedpoints: picked });
+    }));
+    view.on("plotly_deselect", () => quietly(() => {
+      for (const other of views) Plotly.restyle(other, { selectedpoints: [null] });
+    }));
+  }
+}
+
+function showTrial(number) {
+  const trial = EDO.trials[String(number)];
+  const panel = document.getElementById("trial");
+  if (!trial || !panel) return;
+  const facts = text("dl", undefined, "facts");
+  const shown = { F1: trial.f1.toFixed(4), CE: trial.ce.toFixed(4), MD: trial.md.toFixed(4), ...trial.settings };
+  for (const name of Object.keys(shown)) {
+    const pair = document.createElement("div");
+    pair.append(text("dt", name), text("dd", shown[name]));
+    facts.append(pair);
+  }
+  const state = trial.chosen ? "chosen" : trial.front ? "on the front" : "dominated";
+  panel.replaceChildren(text("h3", `Trial ${number}, ${state}`), facts);
+  panel.hidden = false;
+}
+
+draw(isDark());
+linkViews();
+
+document.getElementById("theme").addEventListener("click", () => {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  draw(isDark());
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(isDark()));
+addEventListener("beforeprint", () => draw(false, true));
+addEventListener("afterprint", () => draw(isDark()));
+document.addEventListener("click", (event) => {
+  const veil = event.target.closest(".veil");
+  if (!veil) return;
+  veil.setAttribute("aria-expanded", "true");
+  veil.removeAttribute("aria-label");
+});

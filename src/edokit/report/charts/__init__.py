@@ -1,0 +1,1 @@
+"""The charts of the page, one function each, as Plotly figures."""

@@ -1,0 +1,109 @@
+"""Methods side by side, from a comparison, or from what the page itself can judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from edokit.report.collected import Collected
+from edokit.report.numbers import interval, number, signed
+from edokit.report.safe import clean
+
+COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
+UP = ("f1",)
+ABOUT = {
+    "constant": "the same answer for all items",
+    "best-single": "the member that is best alone on the fit data",
+    "uniform": "the plain mean of all members",
+    "edo": "EDO, the kind of pool settled on dev",
+    "edo-paper": "EDO as the paper’s search finds it",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: its figures as numbers and in words."""
+
+    name: str
+    about: str
+    """What it does, in a few words."""
+    ours: bool
+    ce: float
+    ends: tuple[float, float] | None
+    """Interval of the CE."""
+    cells: list[tuple[str, str, bool]]
+    """For each column: the value, its interval, and whether it is the best."""
+    against: tuple[str, str]
+    """The difference in CE to the plain mean, and its interval; empty if it is not known."""
+
+
+def rows_of(found: Collected) -> list[Row]:
+    """The methods, lowest cross-entropy first."""
+    given = _given(found)
+    usable = [row for row in given if _number(row.get("ce")) is not None]
+    best = {}
+    for column in COLUMNS:
+        values = [v for row in usable if (v := _number(row.get(column))) is not None]
+        if values:
+            best[column] = max(values) if column in UP else min(values)
+    return [_row(row, best) for row in sorted(usable, key=lambda row: float(row["ce"]))]
+
+
+def _given(found: Collected) -> list[dict[str, Any]]:
+    judged = found.judged
+    ours = dict(judged.metrics) if judged is not None else {}
+    gain = judged.gains.get("ce") if judged is not None else None
+    if ours and gain is not None:
+        ours["against_reference"] = {"ce": asdict(gain)}
+    if found.comparison is None:
+        return [ours, *judged.methods[1:]] if judged is not None and ours else []
+    rows = [dict(row) for row in found.comparison["methods"]]
+    for row in rows:
+        # The page knows the difference where the comparison did not keep it.
+        same = row["name"] == "edo" and ours and number(row.get("ce"), 6) == number(ours["ce"], 6)
+        if same and "against_reference" not in row and "against_reference" in ours:
+            row["against_reference"] = ours["against_reference"]
+    return rows
+
+
+def _row(row: Mapping[str, Any], best: Mapping[str, float]) -> Row:
+    cells = []
+    for column in COLUMNS:
+        value = _number(row.get(column))
+        leads = value is not None and number(value) == number(best.get(column))
+        ends = _ends(row, column)
+        cells.append((number(value), interval(ends), leads))
+    name = str(row["name"])
+    return Row(
+        name=clean(name, 60),
+        about=clean(row.get("about") or ABOUT.get(name, ""), 120),
+        ours=name == "edo" or name.startswith(("edo-", "edo:")),
+        ce=float(row["ce"]),
+        ends=_ends(row, "ce"),
+        cells=cells,
+        against=_against(row),
+    )
+
+
+def _ends(row: Mapping[str, Any], column: str) -> tuple[float, float] | None:
+    ends = (row.get("intervals") or {}).get(column)
+    if not isinstance(ends, list | tuple) or len(ends) != 2:
+        return None
+    low, high = _number(ends[0]), _number(ends[1])
+    return None if low is None or high is None else (low, high)
+
+
+def _against(row: Mapping[str, Any]) -> tuple[str, str]:
+    gain = (row.get("against_reference") or {}).get("ce") or {}
+    parts = [_number(gain.get(key)) for key in ("difference", "low", "high")]
+    if any(part is None for part in parts):
+        return "", ""
+    return signed(parts[0]), f"{signed(parts[1])} to {signed(parts[2])}"
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None

@@ -1,0 +1,156 @@
+"""The trials of a search, as the page shows them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edokit.errors import InputError
+from edokit.files import read_json, read_table
+
+GOALS = ("f1", "ce", "md")
+_SIGNS = ("preserve", "suppress")
+# What the table holds beside settings.
+_OUTCOMES = {
+    *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
+    *(*GOALS, "ce_se"),
+}
+_ESTIMATES = ("optimistic_", "cross_fitted_")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration and how it did."""
+
+    number: int
+    sign: str
+    """``preserve`` or ``suppress``; empty if the trial has neither."""
+    f1: float
+    ce: float
+    md: float
+    on_front: bool
+    chosen: bool
+    settings: dict[str, str]
+    """Every setting in words, size and generation included."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Spearman correlations between settings and metrics."""
+
+    sign: str
+    """Of the trials: ``preserve``, ``suppress`` or ``all``."""
+    trials: int
+    settings: list[str]
+    metrics: list[str]
+    rho: list[list[float | None]]
+    """[settings, metrics]; None where it is undefined."""
+    p_values: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search tried, and what it chose."""
+
+    trials: list[Trial]
+    failed: int
+    """Trials without a result."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """``search.json``: the rule of the choice, the estimates, the space."""
+    correlations: list[Panel] = field(default_factory=list)
+    """A panel per sign."""
+
+    @property
+    def front(self) -> list[Trial]:
+        """The trials that no other beats in everything."""
+        return [trial for trial in self.trials if trial.on_front]
+
+    @property
+    def chosen(self) -> Trial | None:
+        """The trial that became the ensemble."""
+        return next((trial for trial in self.trials if trial.chosen), None)
+
+
+def read_search(folder: Path) -> Search:
+    """What ``search/`` holds."""
+    about = read_json(folder / "search.json") if (folder / "search.json").exists() else {}
+    rows = read_table(folder / "trials.parquet").to_pylist()
+    return search_of(rows, about if isinstance(about, dict) else {})
+
+
+def search_of(rows: list[dict[str, Any]], about: dict[str, Any]) -> Search:
+    """Rows of the table of trials, in whatever order."""
+    missing = [goal for goal in GOALS if rows and goal not in rows[0]]
+    if missing:
+        raise InputError(
+            f"a table of trials needs the columns f1, ce and md, but has no {', '.join(missing)}",
+            "run the search again",
+        )
+    done = [row for row in rows if all(_finite(row.get(goal)) for goal in GOALS)]
+    trials = [
+        Trial(
+            number=int(row.get("number", position)),
+            sign=_sign(row),
+            f1=float(row["f1"]),
+            ce=float(row["ce"]),
+            md=float(row["md"]),
+            on_front=bool(row.get("on_front")),
+            chosen=bool(row.get("chosen")),
+            settings=_settings(row),
+        )
+        for position, row in enumerate(done)
+    ]
+    return Search(
+        sorted(trials, key=lambda trial: trial.number),
+        len(rows) - len(done),
+        about,
+        panels(about.get("correlations") or []),
+    )
+
+
+def panels(found: list[dict[str, Any]]) -> list[Panel]:
+    """A panel per sign from a list of single correlations."""
+    made = []
+    for sign in dict.fromkeys(str(one["diversity"]) for one in found):
+        here = {
+            (str(one["parameter"]), str(one["metric"])): one
+            for one in found
+            if one["diversity"] == sign
+        }
+        settings = list(dict.fromkeys(setting for setting, _ in here))
+        metrics = [goal for goal in GOALS if any(metric == goal for _, metric in here)]
+
+        def grid(key: str, here: Any = here, rows: Any = settings, columns: Any = metrics) -> Any:
+            return [[here.get((row, column), {}).get(key) for column in columns] for row in rows]
+
+        count = max(int(one.get("trials") or 0) for one in here.values())
+        made.append(Panel(sign, count, settings, metrics, grid("rho"), grid("p_value")))
+    return made
+
+
+def _sign(row: dict[str, Any]) -> str:
+    for value in (row.get("diversity"), row.get("sign")):
+        name = str(value).lower()
+        if name in _SIGNS:
+            return name
+        if _finite(value) and value in (-1, 1):
+            return _SIGNS[0] if value < 0 else _SIGNS[1]
+    return ""
+
+
+def _settings(row: dict[str, Any]) -> dict[str, str]:
+    shown = {}
+    for name, value in row.items():
+        if name in _OUTCOMES or value is None or name.startswith(_ESTIMATES):
+            continue
+        shown[name] = f"{value:.4g}" if isinstance(value, float) else str(value)
+    for name in ("size", "generation"):
+        if row.get(name) is not None:
+            shown[name] = str(row[name])
+    return shown
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

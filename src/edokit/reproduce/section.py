@@ -1,0 +1,69 @@
+"""One part of the reproduction: tables, sentences, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edokit.tables import Cell, Table
+
+Draw = Callable[[Path], list[Path]]
+"""Writes a figure to a path without ending; the files it wrote."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What `edo reproduce` prints, writes and hands to scripts under one name."""
+
+    name: str
+    title: str
+    tables: Mapping[str, Table]
+    """By the name of the files they are written to."""
+    words: Sequence[str] = ()
+    """What the numbers say, a sentence each."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The same for scripts, ready for JSON."""
+    figures: Mapping[str, Draw] = field(default_factory=dict)
+    """By the name of the files they are written to."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "words": list(self.words),
+            **self.values,
+            "tables": {
+                name: {"title": table.title, "rows": records(table)}
+                for name, table in self.tables.items()
+            },
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """Every table as Markdown, CSV and LaTeX, and the figures."""
+        written: list[Path] = []
+        for name, table in self.tables.items():
+            written += table.write(folder, name)
+        for name, draw in self.figures.items():
+            written += draw(folder / name)
+        return written
+
+
+def records(table: Table) -> list[dict[str, Cell]]:
+    """The rows of a table by column."""
+    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+
+
+def difference(ours: float | None, theirs: float | None) -> float | None:
+    """Ours less the paper's, where both are there."""
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def signed(value: float | None, digits: int = 4) -> str | None:
+    """A difference with its sign."""
+    if value is None:
+        return None
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else f"{0:.{digits}f}"

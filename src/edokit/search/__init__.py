@@ -1,0 +1,23 @@
+"""Search: NSGA-II over the objective's settings, the Pareto front, and a choice from it."""
+
+from edokit.search.api import search
+from edokit.search.correlations import Correlation, correlations
+from edokit.search.figures import correlation_figure
+from edokit.search.front import RULES, ParetoFront
+from edokit.search.result import SearchResult
+from edokit.search.space import Choice, Range, SearchSpace
+from edokit.search.trials import SearchTrial
+
+__all__ = [
+    "RULES",
+    "Choice",
+    "Correlation",
+    "ParetoFront",
+    "Range",
+    "SearchResult",
+    "SearchSpace",
+    "SearchTrial",
+    "correlation_figure",
+    "correlations",
+    "search",
+]

@@ -1,0 +1,168 @@
+"""A study in a file: Optuna's journal, for one process at a time, whole after any crash."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from edokit.errors import EDOWarning, InputError
+from edokit.files import cannot_read, cannot_write
+
+# Beyond the end of any journal: Windows keeps others from reading what is locked.
+_FAR = 1 << 40
+_START = b'{"op_code":'
+
+
+class Journal(JournalStorage):
+    """A study in a file that this process alone writes to."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = _WholeLines(path)
+        try:
+            super().__init__(self.file)
+        except BaseException as error:
+            self.file.close()
+            if isinstance(error, (LookupError, TypeError, ValueError, AssertionError)):
+                raise InputError(
+                    f"{path} must be a journal that this Optuna can read, but: {error!r}",
+                    "name another file, or one that is not there yet",
+                ) from error
+            raise
+
+    def close(self) -> None:
+        """Let others use the file."""
+        self.file.close()
+
+
+class _WholeLines(JournalFileBackend):
+    """Appends whole lines only, through one handle whose lock dies with the process.
+
+    Optuna's own locks are files that stay behind when their process is killed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = _open(path)
+        try:
+            _lock(self._handle, path)
+            _mend(path)
+            super().__init__(str(path))
+        except BaseException:
+            self.close()
+            raise
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        lines = b"".join(json.dumps(log, separators=(",", ":")).encode() + b"\n" for log in logs)
+        try:
+            here = os.fstat(self._handle)
+            if here.st_nlink == 0:
+                raise OSError(errno.ENOENT, "it was removed or replaced meanwhile")
+            try:
+                written = 0
+                while written < len(lines):
+                    written += os.write(self._handle, lines[written:])
+                # A killed process loses nothing that was written; a power cut may, so the end
+                # of a trial and all that concerns the study go to the disk at once.
+                if any("state" in log or "trial_id" not in log for log in logs):
+                    os.fsync(self._handle)
+            except OSError:
+                os.ftruncate(self._handle, here.st_size)
+                raise
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _open(path: Path) -> int:
+    try:
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(
+                f"a study is kept in a file, but {path} is a folder or a device",
+                "name a file that may be made",
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        return os.open(path, flags, 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise cannot_write(path, error) from error
+
+
+def _lock(handle: int, path: Path) -> None:
+    """Refuse a file that another search uses; the system frees it when that one ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            warnings.warn(
+                f"{path} can't be locked here ({error.strerror}): make sure that only one search"
+                " uses it at a time",
+                EDOWarning,
+                stacklevel=2,
+            )
+            return
+        raise InputError(
+            f"a study in a file is for one search at a time, but another one uses {path}",
+            "wait for it, name another file, or share a study on PostgreSQL",
+        ) from None
+
+
+def _mend(path: Path) -> None:
+    """Cut a last line that was not written to its end; refuse what is no journal."""
+    whole = 0
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(len(_START))
+            if not _START.startswith(start):
+                raise _no_journal(path, 1)
+            stream.seek(0)
+            for number, line in enumerate(stream, start=1):
+                if _is_entry(line):
+                    whole += len(line)
+                elif stream.read(1):
+                    raise _no_journal(path, number)
+        if whole < path.stat().st_size:
+            os.truncate(path, whole)
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+def _is_entry(line: bytes) -> bool:
+    if not line.endswith(b"\n"):
+        return False
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(entry, dict) and "op_code" in entry
+
+
+def _no_journal(path: Path, line: int) -> InputError:
+    return InputError(
+        f"{path} must be an Optuna journal, but line {line} is no entry of one",
+        "name another file, or one that is not there yet",
+    )

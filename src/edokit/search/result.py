@@ -1,0 +1,158 @@
+"""What a search found, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.inputs import as_predictions, together
+from edokit.errors import EDOWarning, InputError
+from edokit.files import write_json, write_table
+from edokit.metrics import evaluate
+from edokit.search.correlations import Correlation, correlations
+from edokit.search.front import ParetoFront
+from edokit.search.plan import Plan
+from edokit.search.study import finished
+from edokit.search.trials import SearchTrial, read_trials, trials_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from optuna.study import Study
+
+TRIALS, SUMMARY = "trials.parquet", "search.json"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """All trials, the Pareto front, and the trial that was chosen from it."""
+
+    trials: tuple[SearchTrial, ...]
+    """By generation; failed ones too."""
+    front: ParetoFront
+    chosen: SearchTrial
+    plan: Plan
+    members: tuple[str, ...]
+    """In the order of the trials' weights."""
+    rule: str
+    """How the trial was chosen."""
+    preference: Mapping[str, float] | None
+    fit: Sequence[Any] = field(repr=False)
+    """Predictions and annotations, for the ensemble."""
+    ties: str = "first"
+
+    @cached_property
+    def ensemble(self) -> EDOEnsemble:
+        """The chosen configuration, fitted on all of the data."""
+        return self.refit(self.chosen)
+
+    def refit(self, trial: SearchTrial) -> EDOEnsemble:
+        """A trial's configuration, fitted on all of the data."""
+        ensemble = EDOEnsemble(
+            "paper",
+            solver=self.plan.solver,
+            groups=self.plan.groups,
+            order=self.plan.order,
+            ties=self.ties,
+            random_state=self.plan.seed,
+            **trial.configuration.parameters(self.plan.solver),
+        )
+        with warnings.catch_warnings():
+            # What concerns the data was said before, and the settings are the search's choice.
+            warnings.simplefilter("ignore", EDOWarning)
+            return ensemble.fit(*self.fit)
+
+    @cached_property
+    def correlations(self) -> list[Correlation]:
+        """Spearman's ρ of every numeric parameter and every metric, sign by sign."""
+        return correlations(self.trials, self.plan.space)
+
+    def table(self) -> pa.Table:
+        """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""
+        return trials_table(
+            self.trials,
+            members=self.members,
+            solver=self.plan.solver,
+            front=self.front.trials,
+            chosen=self.chosen,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The search in plain values: how many trials, the front, the chosen one."""
+        return {
+            "trials": len(self.trials),
+            "failed": sum(trial.state == "failed" for trial in self.trials),
+            "front": [trial.to_dict() for trial in self.front],
+            "chosen": {
+                **self.chosen.to_dict(),
+                "rule": self.rule,
+                "preference": None if self.preference is None else dict(self.preference),
+                "settings": self.chosen.configuration.parameters(self.plan.solver),
+                "weights": dict(zip(self.members, self.chosen.weights, strict=True)),
+            },
+            "judge": self.plan.judge,
+            "folds": self.plan.folds,
+            "solver": self.plan.solver,
+            "population": self.plan.population,
+            "seed": self.plan.seed,
+        }
+
+    def judge(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
+        """All metrics of the chosen ensemble on other data."""
+        named, people = together(as_predictions(predictions), annotations)
+        y = people.hard_labels(ties=self.ties, seed=self.plan.seed)
+        return evaluate(self.ensemble.predict_proba(named), people.soft_labels, y)
+
+    def save(self, folder: str | Path, *, test: Mapping[str, Any] | None = None) -> None:
+        """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``.
+
+        ``test``: what the choice is worth on other data, to be kept with it.
+        """
+        self.save_trials(Path(folder) / "search", test=test)
+        self.ensemble.save(Path(folder) / "ensemble")
+
+    def save_trials(self, folder: Path, *, test: Mapping[str, Any] | None = None) -> None:
+        """Write ``trials.parquet`` and ``search.json``."""
+        write_table(self.table(), folder / TRIALS)
+        found = [{**asdict(one), "significant": one.significant} for one in self.correlations]
+        content = {
+            **self.summary(),
+            "test": None if test is None else dict(test),
+            "space": self.plan.space.to_dict(),
+            "correlations": found,
+        }
+        write_json(content, folder / SUMMARY)
+
+
+def result_of(
+    study: Study,
+    plan: Plan,
+    members: Sequence[str],
+    fit: Sequence[Any],
+    *,
+    choose: str = "lowest-ce",
+    preference: Mapping[str, float] | None = None,
+    ties: str = "first",
+) -> SearchResult:
+    """What a study holds by now; without a trial that succeeded there is no result."""
+    trials = read_trials(finished(study), plan.space, plan.judge)
+    if not trials:
+        raise InputError(
+            "a result needs finished trials, but the study has none yet", "run the search first"
+        )
+    front = ParetoFront.of(trials)
+    return SearchResult(
+        tuple(trials),
+        front,
+        front.choose(choose, preference),
+        plan,
+        tuple(members),
+        choose,
+        preference,
+        fit,
+        ties,
+    )

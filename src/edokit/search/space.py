@@ -1,0 +1,252 @@
+"""What a search may vary: ranges and choices by name, everything else fixed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from edokit.errors import InputError, examples, one_of
+from edokit.objective import CE, Diversity, Pool, Regularize, Settings
+from edokit.solvers import GumbelSettings
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+SOLVERS = ("gumbel", "exact")
+OBJECTIVE = tuple(field.name for field in fields(Settings))
+STEERING = tuple(field.name for field in fields(GumbelSettings))
+_WHOLE = ("epochs", "batch_size", "min_members", "max_members")
+_MODES = {"ce": CE, "diversity": Diversity, "pool": Pool, "regularize": Regularize}
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers from low to high; with ``log``, orders of magnitude are equally likely."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values; a list stands for it."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One point of the space: an objective, and how gumbel searches it."""
+
+    settings: Settings
+    options: GumbelSettings
+
+    def parameters(self, solver: str) -> dict[str, Any]:
+        """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's."""
+        steering = STEERING if solver == "gumbel" else ("max_members",)
+        chosen = {name: getattr(self.settings, name) for name in OBJECTIVE}
+        plain = {name: str(v) if name in _MODES else v for name, v in chosen.items()}
+        return {**plain, **{name: getattr(self.options, name) for name in steering}}
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Each parameter is a `Range`, a list of choices, or one fixed value; the paper's by default.
+
+    A pair ``(low, high)`` stands for a range on the scale that the parameter has.
+    """
+
+    lambda_f1: Any = Range(0.0, 1.0)
+    """Weight of the F1 term."""
+    lambda_ce: Any = Range(0.0, 1.0)
+    """Weight of the cross-entropy."""
+    lambda_div: Any = Range(0.0, 1.0)
+    """Weight of the diversity term."""
+    diversity: Any = Choice(("preserve", "suppress"))
+    """Its sign (s)."""
+    lambda_reg: Any = Range(1e-5, 1e-2, log=True)
+    """Weight of the squared norm."""
+    ce: Any = Choice(("mean", "all", "random"))
+    """What the cross-entropy looks at."""
+    class_weights: Any = True
+    pool: Any = "linear"
+    regularize: Any = "v"
+    learning_rate: Any = Range(1e-5, 1e-3, log=True)
+    """Step size of Adam (η)."""
+    temperature: Any = Range(0.1, 1.0)
+    """Of the Gumbel-Softmax in the first epoch (T₀)."""
+    temperature_decay: Any = Range(0.01, 0.2)
+    """How fast it falls (γ)."""
+    min_temperature: Any = 0.1
+    epochs: Any = 10
+    batch_size: Any = 32
+    min_members: Any = 1
+    max_members: Any = 10
+    """Largest size (K_max)."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            usual = field.default if isinstance(field.default, Range) else Range(0.0, 1.0)
+            value = _clean(field.name, getattr(self, field.name), usual)
+            object.__setattr__(self, field.name, value)
+        smallest = [f.name for f in fields(self) if f.name.startswith("lambda_")]
+        if all(getattr(self, name) == 0 for name in smallest):
+            raise InputError(
+                f"at least one term must count, but {', '.join(smallest)} are all 0",
+                "leave lambda_ce as it is",
+            )
+        low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
+        if low > high:
+            raise InputError(
+                "min_members <= max_members must hold all over the space, but got min_members up"
+                f" to {low} and max_members from {high}",
+                "fix one of them",
+            )
+
+    def with_(self, **changes: Any) -> SearchSpace:
+        """The same space with other ranges, choices or fixed values for these parameters."""
+        for name, value in changes.items():
+            one_of("a parameter of the search space", name, [field.name for field in fields(self)])
+            now = getattr(self, name)
+            # A pair keeps the scale that the parameter has.
+            if _is_pair(value) and isinstance(now, Range):
+                changes[name] = Range(value[0], value[1], now.log)
+        return replace(self, **changes)
+
+    def for_solver(self, solver: str) -> SearchSpace:
+        """What is left to search for this solver: exact has no steps to steer, and takes
+        ``ce="random"`` in expectation, which is ``"all"``."""
+        one_of("solver", solver, SOLVERS)
+        if solver == "gumbel":
+            return self
+        paper = GumbelSettings()
+        fixed = {name: getattr(paper, name) for name in STEERING if name != "max_members"}
+        kinds = self.ce.values if isinstance(self.ce, Choice) else (self.ce,)
+        expected = dict.fromkeys("all" if kind == "random" else kind for kind in kinds)
+        return replace(self, **fixed, ce=list(expected), regularize="v")
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The parameters that vary."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return tuple(name for name, v in named.items() if isinstance(v, Range | Choice))
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The parameters that vary, in Optuna's words."""
+        from optuna.distributions import (
+            CategoricalDistribution,
+            FloatDistribution,
+            IntDistribution,
+        )
+
+        found: dict[str, BaseDistribution] = {}
+        for name in self.searched:
+            value = getattr(self, name)
+            if isinstance(value, Choice):
+                found[name] = CategoricalDistribution(value.values)
+            elif name in _WHOLE:
+                found[name] = IntDistribution(int(value.low), int(value.high), log=value.log)
+            else:
+                found[name] = FloatDistribution(value.low, value.high, log=value.log)
+        return found
+
+    def configuration(self, chosen: dict[str, Any]) -> Configuration:
+        """The configuration with these values where the space varies."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values.update({name: chosen[name] for name in self.searched})
+        return Configuration(
+            Settings(**{name: values[name] for name in OBJECTIVE}),
+            GumbelSettings(**{name: values[name] for name in STEERING}),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The space in plain values, ready for JSON."""
+        plain: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Range):
+                plain[field.name] = {"low": value.low, "high": value.high, "log": value.log}
+            else:
+                plain[field.name] = list(value.values) if isinstance(value, Choice) else value
+        return plain
+
+
+def _clean(name: str, value: Any, usual: Range) -> Any:
+    """A range, several choices, or one value; each checked."""
+    if _is_pair(value):
+        value = Range(value[0], value[1], usual.log)
+    if isinstance(value, Range):
+        return _checked_range(name, value)
+    if isinstance(value, Choice):
+        value = value.values
+    if isinstance(value, list | tuple):
+        choices = tuple(dict.fromkeys(_one_value(name, choice) for choice in value))
+        if not choices:
+            raise InputError(
+                f"{name} must have at least one choice, but the list is empty", "give its choices"
+            )
+        return Choice(choices) if len(choices) > 1 else choices[0]
+    return _one_value(name, value)
+
+
+def _checked_range(name: str, given: Range) -> Range:
+    low, high = given.low, given.high
+    if name in _MODES or name == "class_weights":
+        raise InputError(
+            f"{name} must be a list of choices, but got a range from {low!r} to {high!r}",
+            f"write {name}=[…]",
+        )
+    if not all(_is_number(end) for end in (low, high)) or not low < high:
+        raise InputError(
+            f"low < high must hold for the range of {name}, but got low={low!r}, high={high!r}",
+            "give a single value to fix it",
+        )
+    if given.log and low <= 0:
+        raise InputError(
+            f"a range on the log scale must start above 0, but {name} starts at {low!r}",
+            f"start it at a small number, or write Range({low!r}, {high!r}) for a linear scale",
+        )
+    for end in (low, high):
+        _one_value(name, end)
+    return given
+
+
+def _one_value(name: str, value: Any) -> Any:
+    """The value, if the objective or the solver takes it."""
+    if name in _MODES:
+        return str(_MODES[name](value))
+    if name == "class_weights":
+        if not isinstance(value, bool):
+            raise InputError(
+                f"class_weights must be True or False, but got {value!r}", "choose one, or both"
+            )
+        return value
+    if not _is_number(value):
+        raise InputError(
+            f"{name} must be a number, but got {examples([value])}", "give a number or a Range"
+        )
+    if name in OBJECTIVE:
+        Settings(**{name: value})
+    else:
+        bounds = {"max_members": max(10, int(value))} if name == "min_members" else {}
+        GumbelSettings(**{**bounds, name: value})
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_pair(value: Any) -> bool:
+    """(low, high)"""
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _ends(value: Any) -> tuple[float, float]:
+    """The smallest and the largest value of a parameter."""
+    if isinstance(value, Range):
+        return value.low, value.high
+    several = value.values if isinstance(value, Choice) else (value,)
+    return min(several), max(several)

@@ -1,0 +1,121 @@
+"""Several processes, on one machine or many, at work on one study in PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from edokit.errors import EDOError, InputError
+from edokit.search.process import is_gone, own_mark
+from edokit.search.study import Claims, open_study
+
+if TYPE_CHECKING:
+    from edokit.search.data import FitData
+    from edokit.search.plan import Plan
+    from edokit.search.postgres import PatientStorage
+    from edokit.search.storage import Opened
+
+T = TypeVar("T")
+
+_POLL = 0.25
+# A quarter of a generation at a time: work for four, still solved in batches.
+_SHARE = 4
+
+
+class SharedClaims(Claims):
+    """Trials are claimed one process at a time, and kept by giving signs of life."""
+
+    def __init__(self, storage: PatientStorage, heartbeat: float, grace: float) -> None:
+        # One process may hold several claims, in threads.
+        self.name = f"{uuid4().hex[:8]}@{own_mark()}"
+        self._storage = storage
+        self._heartbeat, self._grace = heartbeat, grace
+
+    def locked(self, study: Any, step: Callable[[], T]) -> T:
+        """Do ``step`` while no other process does one on this study."""
+
+        def and_beat() -> T:
+            done = step()
+            # The first sign of life comes before others can look.
+            for trial in _running(study):
+                if trial.user_attrs.get("by") == self.name:
+                    self._storage.record_heartbeat(trial._trial_id)
+            return done
+
+        return self._storage.alone(study._study_id, and_beat)
+
+    def free_stale(self, study: Any) -> int:
+        """Fail running trials whose process is gone; to be done inside ``locked``."""
+        from optuna.trial import TrialState
+
+        ages = self._storage.running(study._study_id)
+        freed = 0
+        for trial in _running(study):
+            by, age = trial.user_attrs.get("by"), ages.get(trial._trial_id)
+            # Who claims holds the lock until the first heartbeat: without one, it has died. And
+            # this process looks for work only when it has none.
+            if by == self.name or age is None or age > self._grace or (by and is_gone(by)):
+                # Optuna's word for a trial that has ended meanwhile.
+                with suppress(RuntimeError):
+                    freed += self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        return freed
+
+    @contextmanager
+    def alive(self, study: Any, trial_ids: Sequence[int]) -> Iterator[None]:
+        """Give signs of life for these trials meanwhile."""
+        done = threading.Event()
+
+        def beat() -> None:
+            while not done.wait(self._heartbeat):
+                for trial_id in trial_ids:
+                    # Where the database stays away, the main thread will say so.
+                    with suppress(EDOError, KeyError):
+                        self._storage.record_heartbeat(trial_id)
+
+        thread = threading.Thread(target=beat, daemon=True, name="edo heartbeat")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(timeout=self._heartbeat)
+
+    def wait(self) -> None:
+        """Others are at work on what is left of this generation."""
+        time.sleep(_POLL * random.uniform(0.5, 1.5))
+
+
+def run_worker(
+    opened: Opened,
+    plan: Plan,
+    data: FitData,
+    trials: int,
+    progress: Any = None,
+    *,
+    most: int | None = None,
+) -> None:
+    """Work on the study until it has ``trials`` finished trials, its own and others'.
+
+    ``most`` trials are claimed at a time; by default a quarter of a generation.
+    """
+    from edokit.search.run import run
+
+    if not opened.shared:
+        raise InputError(
+            f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
+            "give --storage postgresql://USER@HOST/DATABASE, or leave out --worker",
+        )
+    study = opened.alone(lambda: open_study(opened.storage, plan, data))
+    share = most or -(-plan.population // _SHARE)
+    run(study, plan, data, trials, claims=opened.claims(), progress=progress, most=share)
+
+
+def _running(study: Any) -> list[Any]:
+    from optuna.trial import TrialState
+
+    return list(study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))

@@ -1,0 +1,35 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edokit.baselines import WeightedPool, make_method, method, method_names, registry
+from edokit.errors import InputError
+
+
+def test_the_names_that_scripts_rely_on_are_there() -> None:
+    expected = ["uniform", "best-single", "top-5", "wel", "wel-ce", "greedy", "linear-pool"]
+    expected += ["log-pool", "edo-paper-fixed", "edo-paper", "edo"]
+    assert [name for name in method_names() if name in expected] == expected
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="'uniform', 'best-single'"):
+        make_method("unifrom")
+
+
+def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    method_names()
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+    @method("first-one", "the first member by name", place=15)
+    class FirstOne(WeightedPool):
+        def learn(self, P: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return np.eye(P.shape[1])[0]
+
+    assert isinstance(make_method("first-one"), FirstOne)
+    assert method_names()[:2] == ["uniform", "first-one"]
+    with pytest.raises(InputError, match="taken"):
+        method("first-one", "another")(make_method)

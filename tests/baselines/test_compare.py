@@ -1,0 +1,190 @@
+"""Methods side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pool_cases import sample
+
+from edokit import Predictions
+from edokit.baselines import Comparison, compare, make_method
+from edokit.baselines.keep import keep
+from edokit.ensemble import EDOEnsemble
+from edokit.errors import InputError
+from edokit.metrics import ce, evaluate
+from edokit.runs import RunRecord
+
+QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
+
+
+@pytest.fixture(scope="module")
+def samples() -> tuple[tuple, tuple]:
+    return sample(80), sample(50, seed=1, prefix="new")
+
+
+@pytest.fixture(scope="module")
+def found(samples: tuple) -> Comparison:
+    dev, test = samples
+    pair = (dev[0].select(["fair-1", "fair-2"]), test[0].select(["fair-1", "fair-2"]))
+    alone = (dev[0].select(["good-1"]), test[0].select(["good-1"]))
+    return compare(dev, test, methods=QUICK, extra={"fair": pair, "one": alone}, samples=200)
+
+
+def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> None:
+    names = [score.name for score in found.scores]
+    assert names == ["uniform", *QUICK, "single:fair", "fair", "edo:fair", "one"]
+
+
+def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, samples: tuple) -> None:
+    dev, test = samples
+    q, y = test[1].soft_labels, test[1].hard_labels()
+    for name in ("uniform", "greedy", "edo"):
+        p = make_method(name).fit(*dev).predict_proba(test[0])
+        expected = evaluate(p, q, y, metrics=("f1", "ce", "md", "bs"))
+        for metric, value in expected.items():
+            assert getattr(found[name], metric) == pytest.approx(value, abs=1e-12)
+
+
+def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
+    # Two lean to "no", one is sure of "yes": people say "no", the mean says "yes".
+    dev, people = sample(20)
+    lean = np.array([[0.6, 0.4], [0.6, 0.4], [0.02, 0.98]])
+    y = people.hard_labels() == 0
+    P = np.where(y[:, None, None], lean, lean[:, ::-1])
+    names = ["a", "b", "c"]
+    pool = Predictions.from_arrays(
+        P, items=dev.items, members=names, classes=dev.classes, layout="NKC"
+    )
+    other, others = sample(20, seed=2, prefix="new")
+    z = others.hard_labels() == 0
+    Q = np.where(z[:, None, None], lean, lean[:, ::-1])
+    unseen = Predictions.from_arrays(
+        Q, items=other.items, members=names, classes=dev.classes, layout="NKC"
+    )
+    both = compare((pool, people), (unseen, others), methods=["top-5"], samples=0)
+    assert both["uniform"].f1 == 0.0
+    assert both["top-5"].f1 == 1.0
+    assert both["top-5"].ce == pytest.approx(both["uniform"].ce)
+
+
+def test_a_single_model_of_several_scores_their_average(found: Comparison, samples: tuple) -> None:
+    _, (predictions, people) = samples
+    fair = predictions.select(["fair-1", "fair-2"]).probabilities
+    each = [ce(fair[:, k], people.soft_labels) for k in range(2)]
+    assert found["single:fair"].ce == pytest.approx(np.mean(each))
+    assert found["fair"].ce == pytest.approx(ce(fair.mean(axis=1), people.soft_labels))
+    assert found["fair"].ce < found["single:fair"].ce
+    assert found["single:fair"].size is None
+
+
+def test_learned_weights_beat_the_plain_mean_where_members_are_noise(found: Comparison) -> None:
+    test = found["edo"].against["ce"]
+    assert test.high < 0
+    assert test.p_value < 0.05
+    assert found["edo"].within_noise
+
+
+def test_intervals_hold_their_estimates_and_the_reference_has_no_test(found: Comparison) -> None:
+    for score in found.scores:
+        for metric, (low, high) in score.intervals.items():
+            assert low <= getattr(score, metric) <= high
+    assert found["uniform"].against == {}
+    assert found.lowest.above_lowest is None
+    assert found["one"].against["ce"].n == 50
+
+
+def test_the_result_is_plain_json_in_the_promised_shape(found: Comparison) -> None:
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [set(row) >= {"name", "f1", "ce", "md", "bs"} for row in told["methods"]]
+    by_name = {row["name"]: row for row in told["methods"]}
+    assert set(by_name["edo"]["against_reference"]) == {"f1", "ce", "md", "bs"}
+    assert by_name["edo"]["weights"].keys() == {*found.fitted["edo"].members_}
+    assert told["lowest_ce"] == found.lowest.name
+    assert told["items"] == {"dev": 80, "test": 50}
+
+
+def test_tables_say_the_same_in_every_form(found: Comparison) -> None:
+    rows = list(csv.DictReader(io.StringIO(found.text("csv"))))
+    assert [row["method"] for row in rows] == [score.name for score in found.scores]
+    edo = next(row for row in rows if row["method"] == "edo")
+    assert float(edo["ce"]) == found["edo"].ce
+    assert float(edo["ce_vs_uniform_p_value"]) == found["edo"].against["ce"].p_value
+    shown = f"{found['edo'].ce:.4f}"
+    for text in (found.text("markdown"), found.text("latex"), found.table().markdown()):
+        assert shown in text
+    with pytest.raises(InputError, match="markdown"):
+        found.text("html")
+
+
+def test_without_samples_there_are_values_and_no_intervals(samples: tuple) -> None:
+    plain = compare(*samples, methods=["edo"], samples=0)
+    assert plain["edo"].intervals == {}
+    assert plain.to_dict()["methods"][1]["within_noise_of_lowest_ce"] is None
+    assert "interval" not in plain.text("markdown")
+
+
+def test_other_orders_of_test_items_and_members_change_nothing(
+    found: Comparison, samples: tuple
+) -> None:
+    dev, (predictions, people) = samples
+    rows = np.random.default_rng(0).permutation(len(predictions))
+    turned = predictions.take(rows).select(predictions.members[::-1])
+    again = compare(dev, (turned, people), methods=QUICK, samples=0)
+    for name in QUICK:
+        assert again[name].ce == pytest.approx(found[name].ce, abs=1e-12)
+
+
+def test_people_of_the_test_need_not_have_chosen_every_class(samples: tuple) -> None:
+    dev, (predictions, people) = samples
+    calm = np.flatnonzero(people.soft_labels[:, 0] == 1)
+    judged = compare(dev, (predictions.take(calm), people.take(calm)), methods=["edo"], samples=0)
+    assert judged.answers.classes == dev[1].classes
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"uniform": (0, 1)}, "that of a method"),
+        ({"a:b": (0, 1)}, "without a colon"),
+        ({"short": (0, 2)}, "must hold the members of dev"),
+        ({"turned": (1, 0)}, "item"),
+    ],
+)
+def test_extra_pools_that_do_not_fit_are_refused(samples: tuple, extra: dict, words: str) -> None:
+    (dev, _), (test, _) = samples
+    files = [dev, test, test.select(["good-1"])]
+    given = {name: tuple(files[i] for i in pair) for name, pair in extra.items()}
+    with pytest.raises(InputError, match=words):
+        compare(*samples, methods=["edo"], extra=given, samples=0)
+
+
+def test_judging_on_the_items_that_were_learned_from_is_refused(samples: tuple) -> None:
+    dev, _ = samples
+    with pytest.raises(InputError, match="must be others"):
+        compare(dev, dev, methods=["edo"])
+
+
+def test_a_test_without_some_members_is_refused(samples: tuple) -> None:
+    dev, (predictions, people) = samples
+    with pytest.raises(InputError, match="'noise-2'"):
+        compare(dev, (predictions.select(dev[0].members[:5]), people), methods=["edo"])
+
+
+def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
+    found: Comparison, tmp_path: Path
+) -> None:
+    keep(found, tmp_path / "run", arguments=["edo", "compare"])
+    kept = tmp_path / "run"
+    assert json.loads((kept / "compare" / "methods.json").read_text()) == json.loads(
+        json.dumps(found.to_dict())
+    )
+    for ending, kind in (("md", "markdown"), ("csv", "csv"), ("tex", "latex")):
+        assert (kept / "compare" / f"methods.{ending}").read_text() == found.text(kind)
+    assert EDOEnsemble.load(kept / "ensemble").members_ == found.fitted["edo"].members_
+    record = RunRecord.load(kept)
+    assert (record.kind, record.command) == ("compare", "edo compare")

@@ -1,0 +1,193 @@
+"""What each baseline does that the others don't."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pool_cases import quick, sample
+
+from edokit import Predictions
+from edokit.baselines import make_method
+from edokit.baselines.evolution import evolve
+from edokit.baselines.methods.greedy import Greedy
+from edokit.baselines.methods.optimal_pools import LinearPool, LogPool
+from edokit.baselines.methods.top_5 import Top5
+from edokit.baselines.methods.wel import WEL, WELCE, _Loss
+from edokit.metrics import ce, f1, md
+from edokit.objective import pool
+
+
+def arrays(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    predictions, people = sample(items, seed=seed)
+    return predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
+
+
+def test_uniform_is_the_plain_mean() -> None:
+    dev, people = sample()
+    np.testing.assert_allclose(
+        make_method("uniform").fit(dev, people).predict_proba(dev), dev.uniform, atol=1e-15
+    )
+
+
+def test_best_single_is_the_member_with_the_lowest_cross_entropy() -> None:
+    dev, people = sample()
+    best = min(range(6), key=lambda k: ce(dev.probabilities[:, k], people.soft_labels))
+    p = make_method("best-single").fit(dev, people).predict_proba(dev)
+    np.testing.assert_array_equal(p, dev.probabilities[:, best])
+
+
+def test_top_5_leaves_the_worst_out_and_votes_where_the_mean_says_otherwise() -> None:
+    dev, people = sample()
+    fitted = Top5().fit(dev, people)
+    assert fitted.size_ == 5
+    assert fitted.weights_.max() == pytest.approx(0.2)
+    # Three lean to "yes", two are sure of "no": the vote is "yes", the mean is "no".
+    leaning = np.array([0.55, 0.55, 0.55, 0.02, 0.02])
+    kept = [name for name, w in zip(fitted.members_, fitted.weights_, strict=True) if w > 0]
+    split = Predictions.from_arrays(
+        np.stack([1 - leaning, leaning], axis=-1)[None],
+        members=kept,
+        classes=("no", "yes"),
+        layout="NKC",
+    )
+    assert fitted.predict(split)[0] == "yes"
+    assert fitted.predict_proba(split)[0].argmax() == 0
+
+
+def test_a_tied_vote_goes_to_the_likelier_class() -> None:
+    dev, people = sample()
+    pair = dev.select(["good-1", "good-2"])
+    fitted = Top5().fit(pair, people)
+    for sure in (0.9, 0.6):
+        tied = np.array([[[1 - sure, sure], [0.75, 0.25]]])
+        said = fitted.predict(
+            Predictions.from_arrays(tied, members=pair.members, classes=("no", "yes"), layout="NKC")
+        )
+        assert said[0] == ("yes" if sure > 0.75 else "no")
+
+
+def literal_greedy(P: np.ndarray, q: np.ndarray, rounds: int = 100) -> np.ndarray:
+    """Forward selection as it is told: try every member, keep the best, stop at the lowest."""
+    bag: list[int] = []
+    trail = []
+    for _ in range(rounds):
+        losses = [round(ce(P[:, [*bag, k]].mean(axis=1), q), 6) for k in range(P.shape[1])]
+        equal = [k for k, loss in enumerate(losses) if loss == min(losses)]
+        bag.append(next((k for k in equal if k in bag), equal[0]))
+        trail.append(min(losses))
+    bag = bag[: trail.index(min(trail)) + 1]
+    return np.bincount(bag, minlength=P.shape[1]) / len(bag)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_greedy_is_forward_selection_with_replacement(seed: int) -> None:
+    P, q, y = arrays(seed)
+    np.testing.assert_allclose(Greedy().learn(P, q, y), literal_greedy(P, q), atol=1e-12)
+
+
+def test_greedy_comes_close_to_the_optimal_linear_pool_and_never_beats_it() -> None:
+    P, q, y = arrays(4)
+    best = ce(pool(P, LinearPool().learn(P, q, y)), q)
+    greedy = ce(pool(P, Greedy().learn(P, q, y)), q)
+    assert best - 1e-9 <= greedy <= best + 0.002
+
+
+def test_greedy_takes_one_of_two_equal_members_only() -> None:
+    P, q, y = arrays()
+    doubled = np.concatenate([P, P[:, :1]], axis=1)
+    weights = Greedy().learn(doubled, q, y)
+    assert min(weights[0], weights[-1]) == 0
+
+
+@cache
+def optimal(kind: type[LinearPool]) -> np.ndarray:
+    return kind().learn(*arrays(7, items=30))
+
+
+@pytest.mark.parametrize("kind", [LinearPool, LogPool])
+@given(raw=st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda w: sum(w) > 0.01))
+def test_no_weights_beat_the_optimal_pools_on_the_fit_data(kind: type, raw: list[float]) -> None:
+    P, q, _ = arrays(7, items=30)
+    best = ce(pool(P, optimal(kind), kind.pool), q)
+    other = ce(pool(P, np.array(raw) / sum(raw), kind.pool), q)
+    assert best <= other + 1e-7
+
+
+@pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning")
+@pytest.mark.parametrize("classes", [("no", "yes"), ("calm", "cross", "rude")])
+def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
+    predictions, people = sample(40, classes=classes)
+    P, q, y = predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
+    parts = [0.7, 0.2, 0.4, 0.1]
+    for squash, size in product((True, False), (1, 4, 6)):
+        point = np.append(np.linspace(0.1, 0.9, 6), size)
+        kept = np.where(np.arange(6) < size, point[:-1], 0)
+        weights = kept / kept.sum()
+        votes = np.einsum("nkc,k->nc", np.eye(len(classes))[P.argmax(axis=2)], weights)
+        loss = ce(pool(P, weights), q)
+        expected = (
+            -parts[0] * f1(votes, y)
+            + parts[1] * (1 / (1 + np.exp(-loss)) if squash else loss)
+            + parts[2] * md(pool(P, weights), q)
+            + parts[3] * np.linalg.norm(weights)
+        )
+        found = _Loss(P, q, y, parts, squash)(point[None, :])[0]
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_wel_chooses_f1_and_wel_ce_chooses_the_cross_entropy() -> None:
+    P, q, y = arrays(3, items=80)
+    published, unsquashed = (
+        kind(trials=12, generations=20, population=5).learn(P, q, y) for kind in (WEL, WELCE)
+    )
+    assert ce(pool(P, unsquashed), q) < ce(pool(P, published), q)
+    assert ce(pool(P, unsquashed), q) < ce(P.mean(axis=1), q)
+
+
+def test_wel_says_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    dev, people = sample(30)
+    quick("wel").fit(dev, people)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_evolution_finds_the_lowest_point_of_a_bowl_and_stays_in_the_box() -> None:
+    target = np.array([0.3, -1.5, 2.0])
+
+    def bowl(points: np.ndarray) -> np.ndarray:
+        assert ((points >= low) & (points <= high)).all()
+        return ((points - target) ** 2).sum(axis=1)
+
+    low, high = np.array([0.0, -2.0, 0.0]), np.array([1.0, 2.0, 1.0])
+    point, value = evolve(bowl, low, high, np.random.default_rng(0), generations=200)
+    np.testing.assert_allclose(point, [0.3, -1.5, 1.0], atol=1e-2)
+    assert value == pytest.approx(1.0, abs=1e-2)
+
+
+def test_evolution_is_as_good_as_scipys() -> None:
+    from scipy.optimize import differential_evolution
+
+    def bumpy(points: np.ndarray) -> np.ndarray:
+        return (points**2 - 3 * np.cos(3 * points)).sum(axis=1)
+
+    low, high = np.full(4, -4.0), np.full(4, 4.0)
+    ours, theirs = [], []
+    for seed in range(6):
+        ours.append(evolve(bumpy, low, high, np.random.default_rng(seed), generations=30)[1])
+        found = differential_evolution(
+            lambda x: bumpy(x.T),
+            list(zip(low, high, strict=True)),
+            maxiter=30,
+            tol=1e-6,
+            seed=seed,
+            polish=False,
+            init="random",
+            updating="deferred",
+            vectorized=True,
+        )
+        theirs.append(found.fun)
+    assert abs(np.mean(ours) - np.mean(theirs)) < 0.2

@@ -1,0 +1,127 @@
+"""`edo compare` as people type it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_commands import answer, assert_one_line, edo
+
+from edokit import Annotations, Predictions
+from edokit.files import write_table
+from edokit.predictions import write_predictions
+from edokit.runs import RunRecord
+
+METHODS = "top-5,greedy,linear-pool,edo"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with people.csv (splits dev and test), dev.npz and test.npz."""
+    rng = np.random.default_rng(0)
+    table: dict[str, list[object]] = {"item": [], "annotator": [], "label": [], "split": []}
+    for split, count in (("dev", 40), ("test", 30)):
+        share = rng.beta(0.7, 0.9, size=count)
+        names = [f"{split}-{i}" for i in range(count)]
+        for name, p in zip(names, share, strict=True):
+            for a in range(5):
+                table["item"].append(name)
+                table["annotator"].append(f"ann{a}")
+                table["label"].append("yes" if rng.random() < p else "no")
+                table["split"].append(split)
+        columns = [np.clip(share + rng.normal(scale=s, size=count), 0.02, 0.98) for s in (0.1, 0.4)]
+        columns.append(rng.uniform(0.02, 0.98, size=count))
+        predictions = Predictions.from_arrays(
+            np.stack(columns, axis=1),
+            items=names,
+            members=["good", "fair", "noise"],
+            classes=["no", "yes"],
+            layout="NK",
+        )
+        write_predictions(predictions, tmp_path / f"{split}.npz")
+    write_table(Annotations.from_table(table).to_table(), tmp_path / "people.csv")
+    return tmp_path
+
+
+def words(files: Path, *more: object) -> list[object]:
+    return [
+        *("compare", "--predictions", files / "dev.npz", "--annotations", files / "people.csv"),
+        *("--split", "dev", "--test-predictions", files / "test.npz", "--test-split", "test"),
+        *("--bootstrap", "100", *more),
+    ]
+
+
+def test_compare_answers_in_the_promised_shape(files: Path) -> None:
+    extra = f"again={files / 'dev.npz'},{files / 'test.npz'}"
+    told = answer(*words(files, "--methods", METHODS, "--extra", extra))
+    names = [method["name"] for method in told["methods"]]
+    assert names == ["uniform", *METHODS.split(","), "single:again", "again", "edo:again"]
+    for method in told["methods"]:
+        assert all(isinstance(method[metric], float) for metric in ("f1", "ce", "md", "bs"))
+    again = {method["name"]: method["ce"] for method in told["methods"]}
+    assert again["again"] == again["uniform"]
+
+
+def test_compare_shows_every_method_unless_told(files: Path) -> None:
+    from edokit.baselines import method_names
+    from edokit.baselines.methods.wel import WEL
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WEL.__init__, "__kwdefaults__", {**WEL.__init__.__kwdefaults__, "trials": 1})
+        told = answer(*words(files))
+    assert [method["name"] for method in told["methods"]] == method_names()
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("markdown", "**"), ("csv", "method,"), ("latex", "% needs")]
+)
+def test_compare_prints_tables_to_copy(files: Path, form: str, start: str) -> None:
+    done = edo(*words(files, "--methods", "edo", "--format", form))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(start)
+    assert "uniform" in done.stdout
+
+
+def test_compare_prints_a_table_for_the_terminal(files: Path) -> None:
+    done = edo(*words(files, "--methods", "edo"))
+    assert done.returncode == 0, done.stderr
+    assert "judged on 30" in done.stdout
+    assert "edo" in done.stdout
+
+
+def test_a_run_folder_can_be_read_again(files: Path) -> None:
+    run = files / "run"
+    told = answer(*words(files, "--methods", "edo", "--out", run))
+    assert json.loads((run / "compare" / "methods.json").read_text()) == told
+    record = RunRecord.load(run)
+    assert record.command == " ".join(map(str, ["edo", *sys.argv[1:]])) or record.command
+    assert len(record.annotations("test_annotations", run).items) == 30
+    assert record.predictions("test_predictions", run).members == ("good", "fair", "noise")
+    assert not record.changed("predictions", run)
+
+
+def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
+    told = answer(
+        *("compare", "--predictions", files / "dev.npz", "--annotations", files / "people.csv"),
+        *("--split", "dev", "--test-predictions", files / "test.npz", "--methods", "edo"),
+        *("--test-annotations", files / "people.csv", "--test-split", "test", "--bootstrap", "0"),
+    )
+    assert told["items"] == {"dev": 40, "test": 30}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--methods", "nonsense"], "'uniform'"),
+        (["--format", "html"], "markdown"),
+        (["--extra", "soft-ce"], "NAME=DEV,TEST"),
+        (["--extra", "soft-ce=one.npz"], "two files"),
+        (["--extra", "edo=a.npz,b.npz"], "must exist"),
+        (["--test-split", "dev"], "must be others"),
+    ],
+)
+def test_wrong_words_get_one_line(files: Path, more: list[str], said: str) -> None:
+    assert_one_line(edo(*words(files, *more)), said)

@@ -1,0 +1,147 @@
+"""`edo fit` and `edo predict` take a folder of shards as they take a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_commands import answer, assert_one_line, edo
+
+from edokit import write_predictions
+from edokit.cli.shards import parse_size, to_stream
+from edokit.errors import InputError
+from edokit.files import read_table, write_table
+from shard_cases import Cut, cut
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Cut:
+    return cut(tmp_path, 60, [21, 40])
+
+
+def fit_words(made: Cut, out: Path, annotations: Path | None = None) -> tuple[Any, ...]:
+    people = made.annotations if annotations is None else annotations
+    return ("fit", "--predictions", made.predictions, "--annotations", people, "--out", out)
+
+
+def test_streaming_or_not_the_ensemble_is_the_same(made: Cut, tmp_path: Path) -> None:
+    long, file = tmp_path / "people.parquet", tmp_path / "all.npz"
+    write_table(made.people.to_table(), long)
+    write_predictions(made.pool, file)
+    words = fit_words(made, tmp_path / "e")
+    one = answer(*words, "--no-stream")
+    scratch = ("--jobs", 1, "--scratch", tmp_path / "scratch")
+    for found in (
+        answer(*words, "--stream", *scratch),
+        answer(*words, "--memory", "1kB", *scratch),
+        answer(*words, "--stream", "--memory", "1kB", *scratch),
+        answer(*fit_words(made, tmp_path / "e", long), "--stream", *scratch),
+        answer("fit", "--predictions", file, *words[3:], "--stream", "--memory", "1GB"),
+    ):
+        assert found["weights"] == pytest.approx(one["weights"], abs=1e-8)
+        assert found["metrics"]["ce"] == pytest.approx(one["metrics"]["ce"], abs=1e-10)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert json.loads((tmp_path / "e" / "ensemble.json").read_text())["items"] == 60
+
+
+def test_predict_writes_shard_by_shard_what_it_writes_at_once(made: Cut, tmp_path: Path) -> None:
+    file, ensemble = tmp_path / "all.npz", tmp_path / "e"
+    write_predictions(made.pool, file)
+    answer(*fit_words(made, ensemble))
+    for ending in ("parquet", "csv"):
+        by_shard, at_once = tmp_path / f"by-shard.{ending}", tmp_path / f"at-once.{ending}"
+        told = [
+            answer("predict", ensemble, "--predictions", source, "--out", out)
+            for source, out in ((made.predictions, by_shard), (file, at_once))
+        ]
+        assert told[0]["items"] == 60
+        assert told[0]["entropy"] == pytest.approx(told[1]["entropy"])
+        assert read_table(by_shard).to_pylist() == read_table(at_once).to_pylist()
+    evaluated = ("evaluate", "--probabilities", tmp_path / "by-shard.csv", "--bootstrap", 0)
+    assert answer(*evaluated, "--annotations", made.annotations)["items"] == 60
+
+
+def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) -> None:
+    ensemble, out = tmp_path / "e", tmp_path / "out.parquet"
+    answer(*fit_words(made, ensemble))
+    fit = (*fit_words(made, tmp_path / "new"), "--jobs", 1, "--scratch", tmp_path / "scratch")
+    predict = ("predict", ensemble, "--predictions", made.predictions, "--out", out)
+    part, last = made.predictions / "part-1.npz", made.predictions / "part-2.npz"
+    whole = part.read_bytes()
+
+    def all_refuse(*words: str) -> None:
+        for command in ((*fit, "--stream"), (*fit, "--no-stream"), predict):
+            assert_one_line(edo(*command), *words)
+
+    write_predictions(made.pool.take(range(21, 40)).select(["0", "1", "2"]), part)
+    all_refuse("same members", "part-0.npz has '3' part-1.npz has none")
+    part.write_bytes(whole[:300])
+    all_refuse("part-1.npz", "can't be read")
+    part.write_bytes(b"")
+    all_refuse("part-1.npz", "must not be empty")
+    write_predictions(made.pool.take(range(20, 40)), part)
+    for command in ((*fit, "--no-stream"), predict):
+        assert_one_line(edo(*command), "must stand in one shard", "'item-20'")
+    # The annotation file of the shard does not know the item.
+    assert_one_line(edo(*fit, "--stream"), "part-1.npz", "'item-20'")
+    part.unlink()
+    all_refuse("number 1 is missing")
+    last.unlink()
+    stopped = edo(*fit, "--stream")
+    assert_one_line(stopped, "'part-1', 'part-2' have no predictions")
+    (made.predictions / "part-0.npz").unlink()
+    all_refuse("must hold .npz or .parquet shards", "holds none")
+    assert not (tmp_path / "new").exists()
+    assert not out.exists()
+
+
+def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
+    words = fit_words(made, tmp_path / "e")
+    assert_one_line(edo(*words, "--memory", "much"), "--memory", "'much'")
+    assert_one_line(edo(*words, "--stream", "--jobs", 0), "jobs must be at least 1")
+    assert_one_line(edo(*words, "--engine", "spark://x"), "the engine must be")
+    assert_one_line(edo(*words, "--stream", "--ce", "median"), "ce must be one of")
+    inside = tmp_path / "file"
+    inside.write_text("no folder", encoding="utf-8")
+    done = edo(*words, "--stream", "--scratch", inside / "x")
+    assert_one_line(done, "must be writable")
+    assert not (tmp_path / "e").exists()
+
+
+def test_sizes_are_read_with_and_without_units() -> None:
+    sizes = {"2GiB": 2 * 2**30, "500mb": 5 * 10**8, "1.5 GB": 1.5e9, "7": 7, "3KiB": 3072}
+    assert {text: parse_size(text) for text in sizes} == sizes
+    for wrong in ("", "0GiB", "-1GB", "GiB", "2TB2"):
+        with pytest.raises(InputError, match="--memory must be a size"):
+            parse_size(wrong)
+
+
+def test_a_folder_is_streamed_when_it_is_large_or_asked_for(made: Cut) -> None:
+    folder, file = made.predictions, made.predictions / "part-0.npz"
+    assert to_stream(folder, None, "1GiB") is None
+    assert to_stream(folder, None, "1kB") is not None
+    assert to_stream(folder, None, "1GiB", "dask://here:1") is not None
+    assert to_stream(folder, True, "1GiB") is not None
+    assert to_stream(folder, False, "1kB") is None
+    assert to_stream(file, None, "1kB") is None
+    assert to_stream(file, True, "1kB") is not None
+
+
+@pytest.mark.parametrize("solver", ["exact", "gumbel"])
+def test_search_takes_shards_as_it_takes_a_file(made: Cut, tmp_path: Path, solver: str) -> None:
+    words = ("search", "--predictions", made.predictions, "--annotations", made.annotations)
+    words = (*words, "--solver", solver, "--trials", 6, "--population", 3, "--folds", 0)
+    streamed = ("--stream", "--jobs", 1, "--scratch", tmp_path / "scratch")
+    there = answer(*words, "--out", tmp_path / "there", *streamed)
+    here = answer(*words, "--out", tmp_path / "here", "--no-stream", "--no-report")
+    assert (there["trials"], len(there["front"])) == (6, len(here["front"]))
+    assert there["chosen"]["weights"] == pytest.approx(here["chosen"]["weights"], abs=1e-6)
+    assert there["chosen"]["ce"] == pytest.approx(here["chosen"]["ce"], abs=1e-8)
+    kept = [
+        json.loads((tmp_path / run / "ensemble" / "ensemble.json").read_text())["metrics"]["ce"]
+        for run in ("there", "here")
+    ]
+    assert kept[0] == pytest.approx(kept[1], abs=1e-8)
+    assert list((tmp_path / "scratch").iterdir()) == []

@@ -1,0 +1,152 @@
+"""Annotations find the shard that they belong to, by name or in order, and nothing is dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edokit.annotations import Annotations
+from edokit.datasets import read_annotations
+from edokit.datasets import shards as module
+from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
+from edokit.errors import InputError
+from edokit.files import write_table
+from edokit.ids import as_names
+
+CLASSES = ("no", "yes")
+
+
+def people(items: list[str], **columns: Any) -> pa.Table:
+    """Two annotators per item, the second one always for yes."""
+    return pa.table(
+        {
+            "item": [item for item in items for _ in range(2)],
+            "annotator": ["ann-1", "ann-2"] * len(items),
+            "label": ["no", "yes"] * len(items),
+            **{name: [v for v in values for _ in range(2)] for name, values in columns.items()},
+        }
+    )
+
+
+def names(*items: str) -> Any:
+    return as_names(list(items))
+
+
+def test_files_are_found_by_the_names_of_the_shards(tmp_path: Path) -> None:
+    for name, items in (("b", ["x"]), ("a", ["y", "z"])):
+        write_table(people(items), tmp_path / f"{name}.csv")
+    found = AnnotationFiles.match(tmp_path, [Path("p/a.npz"), Path("p/b.npz")])
+    assert found is not None
+    assert [file.name for file in found.files] == ["a.csv", "b.csv"]
+    assert AnnotationFiles.match(tmp_path, [Path("p/1.npz")]) is None
+
+
+@pytest.mark.parametrize(
+    ("shards", "words"),
+    [
+        (["a", "b", "c"], "'c' has no annotations"),
+        (["a"], "'b' has no predictions"),
+    ],
+)
+def test_a_shard_on_one_side_only_is_named(shards: list[str], words: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_table(people(["x"]), tmp_path / f"{name}.csv")
+    with pytest.raises(InputError, match=words):
+        AnnotationFiles.match(tmp_path, [Path(f"{name}.npz") for name in shards])
+    write_table(people(["x"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.csv and a\.parquet"):
+        AnnotationFiles.match(tmp_path, [Path("a.npz"), Path("b.npz")])
+
+
+def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:
+    write_table(people(["x", "y"], split=["dev", "train"]), tmp_path / "a.csv")
+    read = Reading(("dev", "test")).read(tmp_path / "a.csv", CLASSES)
+    assert read.items.tolist() == ["x"]
+    write_table(people(["x"]), tmp_path / "b.csv")
+    with pytest.raises(InputError, match="split"):
+        Reading(("dev",)).read(tmp_path / "b.csv", CLASSES)
+
+
+@pytest.fixture
+def long_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Items a to f in order, looked at three rows at a time."""
+    monkeypatch.setattr(module, "_BATCH", 3)
+    path = tmp_path / "people.parquet"
+    write_table(people(list("abcdef")), path)
+    return path
+
+
+def test_a_sorted_table_is_read_as_the_shards_need_it(long_table: Path) -> None:
+    stream = SortedAnnotations(long_table)
+    first = stream.of(names("b", "a", "c"), Path("0.npz"), CLASSES)
+    assert sorted(first.items) == ["a", "b", "c"]
+    assert len(first) == 6
+    second = stream.of(names("d", "e", "f"), Path("1.npz"), CLASSES)
+    np.testing.assert_array_equal(second.soft_labels, np.full((3, 2), 0.5))
+    stream.finish()
+
+
+def test_an_order_of_its_own_is_refused_with_the_shard(long_table: Path) -> None:
+    with pytest.raises(InputError, match=r"at 1\.npz come 'a'"):
+        SortedAnnotations(long_table).of(names("d", "e"), Path("1.npz"), CLASSES)
+    stream = SortedAnnotations(long_table)
+    stream.of(names(*"abcdef"), Path("0.npz"), CLASSES)
+    with pytest.raises(InputError, match=r"at 1\.npz they end"):
+        stream.of(names("g"), Path("1.npz"), CLASSES)
+
+
+def test_annotations_of_a_missing_shard_are_not_dropped(long_table: Path) -> None:
+    stream = SortedAnnotations(long_table)
+    stream.of(names("a", "b"), Path("0.npz"), CLASSES)
+    with pytest.raises(InputError, match=r"at 2\.npz come 'c'"):
+        stream.of(names("e", "f"), Path("2.npz"), CLASSES)
+    stream = SortedAnnotations(long_table)
+    stream.of(names("a", "b", "c", "d"), Path("0.npz"), CLASSES)
+    with pytest.raises(InputError, match="from 'e' on, has none"):
+        stream.finish()
+
+
+def test_a_sorted_table_may_hold_other_splits(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    write_table(people(["a", "b", "c"], split=["dev", "train", "dev"]), path)
+    stream = SortedAnnotations(path, Reading(("dev",)))
+    assert stream.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
+    assert stream.of(names("c"), Path("1.npz"), CLASSES).items.tolist() == ["c"]
+    stream.finish()
+
+
+def test_a_table_without_items_and_a_torn_one_are_refused(tmp_path: Path, long_table: Path) -> None:
+    path = tmp_path / "other.parquet"
+    write_table(people(["a"]).rename_columns(["id", "annotator", "label"]), path)
+    with pytest.raises(InputError, match="must have the column 'item'"):
+        SortedAnnotations(path).of(names("a"), Path("0.npz"), CLASSES)
+    mapped = SortedAnnotations(path, Reading(options={"columns": {"item": "id"}}))
+    assert mapped.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
+    long_table.write_bytes(long_table.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"people\.parquet must be a valid Parquet file"):
+        SortedAnnotations(long_table).of(names("a"), Path("0.npz"), CLASSES)
+
+
+def test_shares_without_an_annotator_are_soft_labels(tmp_path: Path) -> None:
+    path = tmp_path / "soft.csv"
+    path.write_text("item,p_no,p_yes\na,0.8,0.2\nb,0.5,0.5\n", encoding="utf-8")
+    read = read_annotations(path)
+    assert read.annotators.tolist() == ["soft"]
+    np.testing.assert_allclose(read.soft_labels, [[0.8, 0.2], [0.5, 0.5]])
+    path.write_text("item,p_no,p_yes\na,0.8,0.2\na,0.5,0.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'a'"):
+        read_annotations(path)
+
+
+def test_a_folder_of_tables_is_read_as_one(tmp_path: Path) -> None:
+    whole = people(["a", "b", "c"])
+    write_table(whole.slice(0, 3), tmp_path / "1.csv")
+    write_table(whole.slice(3), tmp_path / "2.parquet")
+    (tmp_path / ".left-over.csv").write_text("half", encoding="utf-8")
+    read = read_annotations(tmp_path)
+    assert read.items.tolist() == ["a", "b", "c"]
+    assert len(read) == len(Annotations.from_table(whole))

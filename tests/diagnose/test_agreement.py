@@ -1,0 +1,73 @@
+"""Agreement: alpha as two libraries have it, pairs, and each one with the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit import Annotations
+from edokit.diagnose.agreement import agreement, matrix, people
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(3, 25))
+def test_alpha_is_what_a_second_library_says(seed: int, classes: int, items: int) -> None:
+    from crowdkit.metrics.data import alpha_krippendorff
+
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=(items, 4)).astype(object)
+    labels[rng.random(labels.shape) < 0.3] = None
+    labels[0] = [0, 1, 0, 1]
+    given_ = [row for row in labels if sum(value is not None for value in row) >= 2]
+    annotations = Annotations.from_matrix(np.array(given_, dtype=object))
+    frame = annotations.to_table().to_pandas()
+    frame = frame.rename(columns={"item": "task", "annotator": "worker"}).astype(str)
+    assert agreement(annotations)["alpha"] == pytest.approx(alpha_krippendorff(frame), abs=1e-9)
+
+
+def test_pairs_agree_as_counted_by_hand() -> None:
+    annotations = Annotations.from_matrix([["a", "a", "b"], ["a", "b", None], ["b", None, None]])
+    found = agreement(annotations)
+    # One agreeing pair of three, none of one.
+    assert found["pairwise"] == pytest.approx(1 / 4)
+    assert found["by_chance"] == pytest.approx(0.5)
+
+
+def test_an_annotator_is_compared_with_the_others_on_the_same_items() -> None:
+    annotations = Annotations.from_matrix(
+        [["a", "a", "b"], ["a", "a", "b"], ["b", None, None]], annotators=["x", "y", "z"]
+    )
+    x, y, z = people(annotations)
+    assert (x["agreement"], y["agreement"], z["agreement"]) == (0.5, 0.5, 0.0)
+    assert x["expected"] == pytest.approx(1 / 3)
+    assert x["shares"] == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
+    assert z["annotations"] == 2
+
+
+def test_probabilities_agree_by_expectation_and_have_no_alpha() -> None:
+    table = pd.DataFrame(
+        {
+            "item": ["i", "i"],
+            "annotator": ["x", "y"],
+            "p_a": [0.5, 1.0],
+            "p_b": [0.5, 0.0],
+        }
+    )
+    found = agreement(Annotations.from_table(table))
+    assert found["alpha"] is None
+    assert "probabilities" in found["reason"]
+    assert found["pairwise"] == pytest.approx(0.5)
+
+
+def test_the_matrix_is_symmetric_and_puts_groups_side_by_side() -> None:
+    annotations = Annotations.from_matrix(
+        [["a", "b", "a"], ["b", "b", "b"]], annotators=["x", "y", "z"]
+    )
+    table = matrix(annotations, np.array([1, 0, 1]))
+    assert table is not None
+    assert table["annotators"] == ["y", "x", "z"]
+    assert table["agreement"] == [[None, 0.5, 0.5], [0.5, None, 1.0], [0.5, 1.0, None]]
+    assert table["shared"][0][1] == 2

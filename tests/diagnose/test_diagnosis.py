@@ -1,0 +1,245 @@
+"""The whole diagnosis: what it holds, what it advises, and what it does with poor data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from diagnose_cases import camps, noise
+
+from edokit import Annotations
+from edokit.datasets import read_annotations
+from edokit.diagnose import Diagnosis, diagnose
+from edokit.errors import InputError
+
+KEYS = {
+    *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),
+    *("entropy", "people", "groups", "variance", "test", "advice", "limits"),
+}
+
+
+def choices(found: Diagnosis) -> dict[str, str | None]:
+    return {advice["topic"]: advice["choice"] for advice in found["advice"]}
+
+
+def plain(found: Diagnosis) -> dict[str, object]:
+    """What JSON makes of it: fails where something is not known and not None."""
+    return json.loads(json.dumps(found.to_json(), allow_nan=False))
+
+
+def test_camps_are_named_counted_and_advised_on() -> None:
+    found = diagnose(camps(items=400, sizes=(4, 4)), permutations=39)
+    assert plain(found).keys() == KEYS
+    assert found["groups"]["kind"] == "found"
+    assert [group["annotators"] for group in found["groups"]["groups"]] == [4, 4]
+    for group in found["groups"]["groups"]:
+        assert group["within"] > 0 > group["between"]
+    assert {person["group"] for person in found["people"]} == {"A", "B"}
+    assert found["variance"]["group_item"]["share"] > 0.1
+    assert choices(found)["structure"] == "views"
+    assert choices(found)["supervision"] == "per-annotator"
+    assert choices(found)["labels"] == "enough"
+    assert "groups by items" in str(found)
+
+
+def test_noise_is_called_noise() -> None:
+    found = diagnose(noise(items=300, people=6, seed=1), permutations=39)
+    assert found["test"]["structured"] is False
+    assert found["groups"]["kind"] == "none"
+    assert "shuffled" in found["groups"]["reason"]
+    assert choices(found)["structure"] == "noise"
+    assert choices(found)["supervision"] == "random-select"
+
+
+def test_structure_without_enough_answers_per_person_is_left_to_random_select() -> None:
+    found = diagnose(camps(items=1500, sizes=(60, 60), per_item=5, apart=0.45), permutations=39)
+    assert found["test"]["structured"]
+    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["labels"] == "few"
+
+
+def test_declared_groups_are_taken_by_attribute_mapping_or_list() -> None:
+    annotations = camps(items=200, sizes=(3, 3))
+    camp = dict(zip(annotations.annotators, annotations.attributes["camp"], strict=True))
+    by_attribute = diagnose(annotations, groups="camp", permutations=0)
+    for groups in (camp, list(camp.values())):
+        same = diagnose(annotations, groups=groups, permutations=0)
+        assert same["variance"] == by_attribute["variance"]
+    assert by_attribute["groups"]["attribute"] == "camp"
+    assert [group["name"] for group in by_attribute["groups"]["groups"]] == ["camp-0", "camp-1"]
+    assert by_attribute["test"] is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ("party", "'camp'"),
+        ({"ann-0": "x"}, "7 of 8 have none"),
+        (["x"], "one per annotator"),
+        ([None] * 8, "everybody is in none"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        diagnose(camps(items=20), groups=groups, permutations=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("permutations", [-1, 5, 2.5, True])
+def test_shuffles_too_few_to_say_anything_are_refused(permutations: object) -> None:
+    with pytest.raises(InputError, match="permutations"):
+        diagnose(noise(items=20), permutations=permutations)  # type: ignore[arg-type]
+
+
+def test_declared_groups_of_one_person_are_said_to_be_unknowable() -> None:
+    annotations = noise(items=100, people=3)
+    found = diagnose(annotations, groups=["x", "y", "z"], permutations=39)
+    assert found["variance"]["group_item"] is None
+    assert "two annotators" in found["variance"]["reason"]
+    assert any("one person each" in limit for limit in found["limits"])
+    assert found["test"]["group_item"]["p"] is None
+    plain(found)
+
+
+def test_three_annotators_have_no_groups_by_items() -> None:
+    found = diagnose(noise(items=200, people=3), permutations=39)
+    assert found["variance"]["group_item"] is None
+    assert any("With 3 annotators" in limit for limit in found["limits"])
+    plain(found)
+
+
+def test_two_annotators_show_leanings_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.random((200, 2)) < [0.2, 0.6]
+    found = diagnose(Annotations.from_matrix(labels.astype(int)), permutations=39)
+    assert found["test"]["annotator"]["p"] <= 0.05
+    assert found["test"]["group_item"]["p"] is None
+    assert found["variance"]["group_item"] is None
+    assert choices(found)["structure"] == "strictness"
+    plain(found)
+
+
+def test_groups_that_never_meet_cannot_be_compared() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.full((80, 6), None, dtype=object)
+    labels[:40, :3] = rng.integers(2, size=(40, 3))
+    labels[40:, 3:] = rng.integers(2, size=(40, 3))
+    found = diagnose(Annotations.from_matrix(labels), groups=[*"xxx", *"yyy"], permutations=39)
+    assert found["variance"]["group_item"] is None
+    assert found["test"]["group_item"]["p"] is None
+    shares = [found["variance"][part] for part in ("item", "annotator", "rest")]
+    assert sum(part["share"] for part in shares) == pytest.approx(1)
+
+
+def test_one_answer_per_item_leaves_disagreement_unknown() -> None:
+    annotations = Annotations.from_table(
+        {"item": [1, 2, 3], "annotator": ["x", "y", "x"], "label": ["a", "b", "b"]}
+    )
+    found = diagnose(annotations)
+    assert "total" not in found["variance"]
+    assert "two annotators" in found["variance"]["reason"]
+    assert found["test"] is None
+    assert found["agreement"]["pairwise"] is None
+    assert choices(found)["structure"] is None
+    assert choices(found)["coverage"] == "single"
+    plain(found)
+    assert found.lines()
+
+
+def test_one_class_leaves_nothing_to_vary() -> None:
+    annotations = Annotations.from_matrix([["a", "a"], ["a", "a"]])
+    found = diagnose(annotations)
+    assert "nothing varies" in found["variance"]["reason"]
+    assert found["agreement"]["alpha"] is None
+    plain(found)
+    assert found.lines()
+
+
+def test_where_nobody_disagrees_everything_belongs_to_the_items() -> None:
+    annotations = Annotations.from_matrix([["a"] * 3, ["b"] * 3, ["a"] * 3, ["b"] * 3])
+    found = diagnose(annotations)
+    assert found["variance"]["item"]["share"] == pytest.approx(1)
+    assert found["variance"]["structured"] == 0
+    assert found["test"] is None
+    assert found["agreement"]["alpha"] == pytest.approx(1)
+    plain(found)
+    assert found.lines()
+
+
+def test_who_never_answered_is_listed() -> None:
+    annotations = Annotations.from_matrix(
+        [["a", "b", None], ["b", "b", None]], annotators=["x", "y", "nobody"]
+    )
+    found = diagnose(annotations)
+    assert found["coverage"]["silent"] == ["nobody"]
+    assert found["people"][2]["shares"] is None
+    plain(found)
+    assert found.lines()
+
+
+def test_probabilities_are_diagnosed_like_classes() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": i, "annotator": a, "p_no": 1 - p, "p_yes": p}
+        for i in range(120)
+        for a in range(6)
+        for p in [float(np.clip(0.5 + (0.3 if (a < 3) == (i % 2) else -0.3), 0, 1))]
+        for p in [float(np.clip(p + rng.normal(scale=0.1), 0, 1))]
+    ]
+    found = diagnose(Annotations.from_table(pd.DataFrame(rows)), permutations=39)
+    assert found["agreement"]["alpha"] is None
+    assert found["variance"]["group_item"]["share"] > 0.5
+    assert [group["annotators"] for group in found["groups"]["groups"]] == [3, 3]
+    plain(found)
+
+
+def test_only_the_first_answer_of_a_person_to_an_item_counts_for_structure() -> None:
+    annotations = camps(items=60, sizes=(3, 3))
+    table = pd.DataFrame(annotations.to_table().to_pylist())
+    twice = pd.concat([table, table.iloc[:50].assign(label="no")])
+    again = Annotations.from_table(twice, duplicates="all")
+    one, other = diagnose(annotations, permutations=0), diagnose(again, permutations=0)
+    assert one["variance"] == other["variance"]
+    assert other["coverage"]["repeated"] == 50
+    assert any("first one counts" in limit for limit in other["limits"])
+
+
+def test_uneven_and_empty_classes_are_warned_about() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random((200, 4)) < 0.03, "rare", "usual")
+    labels[:8] = "rare"
+    found = diagnose(
+        Annotations.from_matrix(labels, classes=["rare", "usual", "never"]), permutations=0
+    )
+    kinds = [advice["choice"] for advice in found["advice"] if advice["topic"] == "balance"]
+    assert kinds == ["empty"]
+    two = diagnose(Annotations.from_matrix(labels), permutations=0)
+    assert [a["choice"] for a in two["advice"] if a["topic"] == "balance"] == ["uneven"]
+
+
+@pytest.mark.lewidi
+@pytest.mark.parametrize(
+    ("name", "kinds", "supervision"),
+    [
+        ("ArMIS", {"views"}, "per-annotator"),
+        ("ConvAbuse", {"strictness"}, "random-select"),
+        ("HS-Brexit", {"views"}, "per-annotator"),
+        # Its p for views beyond strictness lies near 5 %.
+        ("MD-Agreement", {"views", "strictness"}, "random-select"),
+    ],
+)
+def test_the_four_datasets_are_structured_each_in_its_way(
+    lewidi: Path, name: str, kinds: set[str], supervision: str
+) -> None:
+    annotations = read_annotations(lewidi / name)
+    found = diagnose(annotations, permutations=39)
+    assert found["test"]["structured"]
+    assert choices(found)["structure"] in kinds
+    assert choices(found)["supervision"] == supervision
+    if name == "HS-Brexit":
+        # The groups that are found are the ones that the organisers declared.
+        declared = annotations.attributes["group"]
+        given = [person["group"] for person in found["people"]]
+        assert len({*zip(declared, given, strict=True)}) == 2

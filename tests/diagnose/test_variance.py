@@ -1,0 +1,137 @@
+"""Shares of the variance: on the simulator, where the truth is known, they are recovered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from diagnose_cases import camps, noise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit import Annotations, simulate
+from edokit.datasets.simulate import REGIMES, Simulation
+from edokit.diagnose.answers import Answers
+from edokit.diagnose.halves import Grouping, cross_fitted, stability
+from edokit.diagnose.structure import Design
+from edokit.diagnose.variance import Shares, decompose
+
+PANEL = replace(
+    REGIMES["two-camps"], annotators=24, per_item={8: 1.0}, balance=(0.7, 0.3), items=(900, 1, 1)
+)
+CROWD = replace(REGIMES["crowd"], annotators=200, items=(4000, 1, 1), activity_spread=1.0)
+PARTS = ("item", "annotator", "group_item", "rest")
+
+
+def declared(annotations: Annotations) -> Shares:
+    answers = Answers.of(annotations)
+    group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
+    count = int(group.max()) + 1
+    everything = np.ones(answers.items, dtype=bool)
+    shares = decompose(
+        answers,
+        Design.of(answers, group, count),
+        [Grouping(group, count, everything, False)],
+    )
+    assert shares is not None
+    return shares
+
+
+def truth(simulation: Simulation) -> dict[str, float]:
+    known = dict(simulation.variance().shares)
+    known["rest"] = known["annotator_item"] + known["noise"]
+    return known
+
+
+@pytest.mark.parametrize("regime", [PANEL, CROWD], ids=["panel", "crowd"])
+def test_true_shares_are_recovered_without_bias(regime: object) -> None:
+    gaps = {name: [] for name in PARTS}
+    for seed in range(4):
+        simulation = simulate(regime, seed=seed)
+        shares, known = declared(simulation.annotations), truth(simulation)
+        for name in PARTS:
+            gaps[name].append(getattr(shares, name).share - known[name])
+    for name in PARTS:
+        assert abs(np.mean(gaps[name])) < 0.02, (name, gaps[name])
+
+
+def test_other_numbers_of_classes_are_recovered_too() -> None:
+    simulation = simulate(PANEL, seed=1, n_classes=4)
+    shares, known = declared(simulation.annotations), truth(simulation)
+    for name in PARTS:
+        assert getattr(shares, name).share == pytest.approx(known[name], abs=0.03)
+
+
+def test_few_people_hide_part_of_their_views_and_that_is_said() -> None:
+    for seed in range(3):
+        simulation = simulate("two-camps", seed=seed)
+        shares, known = declared(simulation.annotations), truth(simulation)
+        for name in ("item", "group_item"):
+            part = getattr(shares, name)
+            assert part.low <= known[name] <= part.high + part.hidden
+
+
+def test_the_shares_sum_to_one() -> None:
+    shares = declared(simulate("two-camps", seed=0, items=(200, 1, 1)).annotations)
+    assert sum(getattr(shares, name).share for name in PARTS) == pytest.approx(1)
+    assert shares.structured == pytest.approx(
+        (shares.annotator.share + shares.group_item.share) / shares.disagreement
+    )
+
+
+def test_groups_found_on_one_half_explain_the_other_as_well_as_the_true_ones() -> None:
+    annotations = camps(items=500, sizes=(6, 6), apart=0.3)
+    answers = Answers.of(annotations)
+    groupings = cross_fitted(answers, seed=0)
+    found = decompose(answers, Design.of(answers), groupings)
+    assert found is not None
+    # Each camp answers yes with 0.2 or 0.8, independently: half of that is shared by both.
+    total = 0.25
+    assert found.group_item.share == pytest.approx(0.5 * 0.3**2 / total, abs=0.03)
+    assert stability(groupings) > 0.9
+
+
+def test_groups_found_in_noise_explain_nothing() -> None:
+    values = []
+    for seed in range(6):
+        answers = Answers.of(noise(items=300, people=10, seed=seed))
+        shares = decompose(answers, Design.of(answers), cross_fitted(answers, seed=0, splits=2))
+        assert shares is not None
+        values.append(shares.group_item.share)
+    assert abs(np.mean(values)) < 0.01
+
+
+def test_leanings_are_told_from_items_when_strict_people_get_the_worst_items() -> None:
+    # Everyone of twenty leans alike; who is busy sees other items than who is not.
+    rng = np.random.default_rng(0)
+    item = np.repeat(np.arange(600), 5)
+    chance = np.repeat(np.where(np.arange(600) < 300, 0.1, 0.8), 5)
+    person = np.concatenate([rng.permutation(10)[:5] + 10 * (i >= 300) for i in range(600)])
+    table = {
+        "item": item,
+        "annotator": person,
+        "label": (rng.random(3000) < chance).astype(int),
+    }
+    answers = Answers.of(Annotations.from_table(table))
+    shares = decompose(answers, Design.of(answers), [])
+    assert shares is not None
+    assert abs(shares.annotator.share) < 0.01
+    assert np.isnan(shares.group_item.share)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 500))
+def test_names_and_order_do_not_matter(seed: int) -> None:
+    annotations = camps(items=40, sizes=(3, 2), seed=seed)
+    order = np.random.default_rng(seed).permutation(len(annotations))
+    table = annotations.to_table().take(order)
+    again = Annotations.from_table(table)
+    one, other = (
+        decompose(answers, Design.of(answers), [])
+        for answers in (Answers.of(annotations), Answers.of(again))
+    )
+    assert one is not None
+    assert other is not None
+    assert one.annotator.share == pytest.approx(other.annotator.share, abs=1e-9)
+    assert one.item.share == pytest.approx(other.item.share, abs=1e-9)

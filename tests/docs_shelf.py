@@ -1,0 +1,167 @@
+"""The files that the documentation's commands are about, small and invented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edokit import Annotations, EDOEnsemble, Predictions, simulate, write_predictions
+from edokit.files import write_table
+
+SPLITS = ("train", "dev", "test")
+NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}
+
+
+def fill(folder: Path) -> None:
+    """Write everything that a page may name."""
+    simulation = simulate("partial-panel", seed=0, items=(90, 60, 60))
+    people, truth = simulation.annotations, simulation.truth
+    _annotations(people, folder)
+    _exports(people, folder)
+    _lewidi(people, folder / "lewidi2023")
+    rng = np.random.default_rng(0)
+    pools: dict[str, Predictions] = {}
+    for split in SPLITS:
+        rows = simulation.rows(split)
+        pools[split] = _pool(people.items[rows], truth[rows, 1], rng)
+    _models(pools, folder)
+    _shards(pools["dev"], people.split("dev"), folder)
+    learned = EDOEnsemble(ties="random").fit(pools["dev"], people.split("dev"))
+    learned.save(folder / "ensemble")
+    everything = np.concatenate([pools[split].probabilities for split in SPLITS])
+    names = [item for split in SPLITS for item in pools[split].items]
+    whole = Predictions.from_arrays(
+        everything, items=names, members=list(NOISE), classes=people.classes, layout="NKC"
+    )
+    write_table(learned.describe(whole).to_table(), folder / "pooled.csv")
+
+
+def _annotations(people: Annotations, folder: Path) -> None:
+    write_table(people.to_table(), folder / "annotations.csv")
+    table = pd.read_csv(folder / "annotations.csv", dtype=str)
+    gender = {name: "fm"[k % 2] for k, name in enumerate(sorted(people.annotators))}
+    table["gender"] = table["annotator"].map(gender)
+    for name in ("annotations.csv", "people.csv", "data.csv"):
+        table.to_csv(folder / name, index=False)
+    table.to_parquet(folder / "annotations.parquet")
+    table[table["split"] == "dev"].to_csv(folder / "dev.csv", index=False)
+    renamed = table.rename(columns={"item": "post_id", "annotator": "rater"})
+    renamed.to_csv(folder / "crowd.csv", index=False)
+    texts = table[["item", "text"]].drop_duplicates().head(20)
+    texts.to_csv(folder / "new.csv", index=False)
+
+
+def _exports(people: Annotations, folder: Path) -> None:
+    tones = ("calm", "heated")
+    said: list[list[tuple[int, str]]] = [[] for _ in people.items]
+    for item, person, label in zip(
+        people.item_codes, people.annotator_codes, people.label_codes, strict=True
+    ):
+        said[item].append((int(person) + 1, tones[label]))
+    assert people.texts is not None
+    for name, control in (("project.json", "tone"), ("export.json", "label")):
+        tasks = [
+            {
+                "id": number,
+                "data": {"text": str(text), "item": str(item)},
+                "annotations": [_choice(control, *answer) for answer in answers],
+                "predictions": [],
+            }
+            for number, (item, text, answers) in enumerate(
+                zip(people.items, people.texts, said, strict=True), start=1
+            )
+        ]
+        _write_json(tasks, folder / name)
+    records = [
+        {
+            "id": str(item),
+            "text": str(text),
+            "tone.responses": [tone for _, tone in answers],
+            "tone.responses.users": [f"user-{person}" for person, _ in answers],
+            "tone.responses.status": ["submitted"] * len(answers),
+        }
+        for item, text, answers in zip(people.items, people.texts, said, strict=True)
+    ]
+    _write_json(records, folder / "records.json")
+
+
+def _choice(control: str, person: int, tone: str) -> dict[str, Any]:
+    chosen = {
+        "from_name": control,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [tone]},
+    }
+    return {"id": person, "completed_by": person, "was_cancelled": False, "result": [chosen]}
+
+
+def _lewidi(people: Annotations, folder: Path) -> None:
+    turns = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea, thanks"}
+    for dataset, text in (("HS-Brexit", "A calm post."), ("ConvAbuse", json.dumps(turns))):
+        for split in SPLITS:
+            item = {
+                "text": text,
+                "annotation task": "offensiveness detection",
+                "number of annotations": 3,
+                "annotations": "0,1,0",
+                "annotators": "Ann1,Ann2,Ann3",
+                "lang": "en",
+                "hard_label": "0",
+                "soft_label": {"0": 0.67, "1": 0.33},
+                "split": split,
+                "other_info": {},
+            }
+            (folder / dataset).mkdir(parents=True, exist_ok=True)
+            _write_json({"1": item}, folder / dataset / f"{dataset}_{split}.json")
+
+
+def _pool(items: Any, share: Any, rng: np.random.Generator) -> Predictions:
+    """Three members that see the truth through more or less noise."""
+    said = [
+        np.clip(share + rng.normal(0, scale, len(share)), 0.02, 0.98) for scale in NOISE.values()
+    ]
+    return Predictions.from_arrays(
+        said, items=items, members=list(NOISE), classes=["0", "1"], layout="KN"
+    )
+
+
+def _models(pools: dict[str, Predictions], folder: Path) -> None:
+    for split in ("dev", "test"):
+        pool = pools[split]
+        write_predictions(pool, folder / f"{split}.npz")
+        for place in ("random", "soft-ce", "per-annotator"):
+            write_predictions(pool, folder / place / f"{split}.npz")
+        for k, name in enumerate(pool.members):
+            rows = zip(pool.items, pool.probabilities[:, k], strict=True)
+            lines = [f"{item},{no:.17g},{yes:.17g}" for item, (no, yes) in rows]
+            _write_csv(["item,p_0,p_1", *lines], folder / f"{name}-{split}.csv")
+            if split == "dev":
+                place = folder / {"bert": "bert.csv", "llm": "answers.csv"}.get(name, f"{name}.csv")
+                _write_csv(["item,p_0,p_1", *lines], place)
+    dev = pools["dev"]
+    positive = zip(dev.items, dev.probabilities[:, :2, 1], strict=True)
+    _write_csv(
+        ["item,bert,llm", *(f"{item},{bert:.17g},{llm:.17g}" for item, (bert, llm) in positive)],
+        folder / "wide.csv",
+    )
+
+
+def _shards(pool: Predictions, people: Annotations, folder: Path) -> None:
+    for part in range(2):
+        rows = np.arange(part * 30, part * 30 + 30)
+        piece = pool.take(rows)
+        write_predictions(piece, folder / "predictions" / f"part-0000{part}.npz")
+        answers = people.take(rows).to_table()
+        write_table(answers, folder / "annotations" / f"part-0000{part}.parquet")
+
+
+def _write_json(value: Any, path: Path) -> None:
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def _write_csv(lines: list[str], path: Path) -> None:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

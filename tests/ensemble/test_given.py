@@ -1,0 +1,61 @@
+"""Ensembles with weights that were learned elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edokit.ensemble import EDOEnsemble
+from edokit.errors import InputError
+
+RNG = np.random.default_rng(0)
+P = RNG.dirichlet([1, 1, 1], (40, 4))
+Q = RNG.dirichlet([2, 2, 2], 40)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"preset": "paper-fixed", "solver": "exact"}, {"pool": "log"}, {"ce": "all"}],
+    ids=str,
+)
+def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> None:
+    fitted = EDOEnsemble(**how).fit(P, Q)
+    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, **how)
+    np.testing.assert_array_equal(given.predict_proba(P), fitted.predict_proba(P))
+    assert given.size_ == fitted.size_
+    assert given.metrics_ == pytest.approx(fitted.metrics_)
+    assert given.objective_ == pytest.approx(fitted.objective_)
+    assert given.certificate_ is None
+
+
+def test_nothing_is_drawn_when_members_are_judged() -> None:
+    weights = [0.1, 0.2, 0.3, 0.4]
+    given = EDOEnsemble.from_weights(weights, P, Q, ce="random", solver="gumbel", regularize="w")
+    assert given.objective_["ce"] == pytest.approx(float(given.member_ce_ @ weights))
+    assert given.objective_["reg"] == pytest.approx(0.3)
+
+
+def test_it_is_kept_like_any_other_and_its_card_says_where_weights_came_from(
+    tmp_path: Path,
+) -> None:
+    EDOEnsemble.from_weights([0.5, 0.5, 0.0, 0.0], P, Q).save(tmp_path)
+    loaded = EDOEnsemble.load(tmp_path)
+    assert loaded.needed_members() == ["0", "1"]
+    assert (loaded.size_, loaded.settings_["solver"]) == (2, "given")
+    card = (tmp_path / "README.md").read_text()
+    assert "Its weights were given; judged on 40 items" in card
+    assert "Learned from" not in card
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.5, 0.5, 0.5, -0.5], [0.3] * 4, [np.nan, 1, 0, 0]])
+def test_what_are_no_weights_of_these_members_is_refused(weights: list[float]) -> None:
+    with pytest.raises(InputError, match="one for each of the 4 members"):
+        EDOEnsemble.from_weights(weights, P, Q)
+
+
+def test_groups_and_temperatures_have_no_place_here() -> None:
+    for how in ({"groups": True}, {"recalibrate": "temperature"}):
+        with pytest.raises(InputError, match="groups or recalibrate is set"):
+            EDOEnsemble.from_weights([0.25] * 4, P, Q, **how)

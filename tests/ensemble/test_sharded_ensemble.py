@@ -1,0 +1,184 @@
+"""An ensemble learned shard by shard is the one learned in memory, in memory that does not grow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edokit import EDOEnsemble
+from edokit.ensemble import LabelledShards
+from edokit.ensemble.persistence import to_dict
+from edokit.ensemble.recalibrate import fit_temperature, power_sums
+from edokit.errors import EDOWarning, InputError
+from edokit.predictions import Shards
+from shard_cases import Cut, cut
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Cut:
+    return cut(tmp_path_factory.mktemp("shards"), 500, [120, 130, 400], members=6)
+
+
+@pytest.fixture(scope="module")
+def shards(made: Cut) -> Any:
+    with LabelledShards.open(made.predictions, made.annotations, jobs=1) as data:
+        yield data
+
+
+def alike(one: Any, other: Any, where: str = "") -> None:
+    """Numbers agree to eight digits, everything else entirely."""
+    if isinstance(one, dict):
+        assert list(one) == list(other), where
+        for name in one:
+            alike(one[name], other[name], f"{where}.{name}")
+    elif isinstance(one, list) and one and isinstance(one[0], float):
+        np.testing.assert_allclose(one, other, atol=1e-8, err_msg=where)
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, abs=1e-8), where
+    else:
+        assert one == other, where
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"pool": "log", "lambda_div": 0.1},
+        {"groups": True, "pool": "log"},
+        {"groups": True, "max_members": 2, "order": "given"},
+        {"preset": "paper-fixed", "solver": "exact", "diversity": "suppress"},
+        {"ce": "all", "lambda_div": 0.05, "class_weights": True},
+        {"solver": "gumbel", "ce": "all", "epochs": 3, "random_state": 5},
+        {"preset": "paper", "ce": "random"},
+    ],
+    ids=str,
+)
+def test_shards_give_the_ensemble_that_memory_gives(
+    made: Cut, shards: LabelledShards, choices: dict[str, Any]
+) -> None:
+    wanted = to_dict(EDOEnsemble(**choices).fit(made.pool, made.people))
+    found = to_dict(EDOEnsemble(**choices).fit_shards(shards))
+    # Ranks among all items are no sum over shards.
+    assert found["metrics"].pop("entropy_correlation") is None
+    wanted["metrics"].pop("entropy_correlation")
+    gaps = [each["certificate"].pop("gap") for each in (found, wanted) if each["certificate"]]
+    assert max(gaps, default=0.0) < 1e-8
+    # Trailing digits of prices may round either way.
+    explained = [each.pop("explanation") for each in (found, wanted)]
+    assert [line.split(":")[0] for line in explained[0]] == [
+        line.split(":")[0] for line in explained[1]
+    ]
+    alike(found, wanted)
+
+
+def test_the_temperature_is_the_one_of_all_items(
+    made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = EDOEnsemble(recalibrate="temperature", pool="log").fit(made.pool, made.people)
+    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 90)
+    with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
+        found = EDOEnsemble(recalibrate="temperature", pool="log").fit_shards(data)
+    assert found.temperature_ != pytest.approx(1.0, abs=1e-3)
+    assert found.temperature_ == pytest.approx(wanted.temperature_, abs=1e-6)
+    assert found.metrics_["ce"] == pytest.approx(wanted.metrics_["ce"], abs=1e-9)
+
+
+def test_slope_and_bend_are_those_of_the_cross_entropy() -> None:
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet(np.ones(3), 50), rng.dirichlet(np.ones(3), 50)
+    best = 1 / fit_temperature(p, q)
+    value, slope, bend = power_sums(p, q, best)
+    assert abs(slope) < 1e-5
+    ahead, behind = (power_sums(p, q, best + step)[0] for step in (1e-4, -1e-4))
+    assert bend == pytest.approx((ahead - 2 * value + behind) / 1e-8, rel=1e-4)
+    assert value < min(ahead, behind)
+
+
+def test_fit_takes_shards_like_predictions(made: Cut) -> None:
+    found = EDOEnsemble().fit(Shards.open(made.predictions), made.people)
+    wanted = EDOEnsemble().fit(made.pool, made.people)
+    np.testing.assert_allclose(found.weights_, wanted.weights_, atol=1e-9)
+    np.testing.assert_allclose(
+        found.predict_proba(made.pool), wanted.predict_proba(made.pool), atol=1e-9
+    )
+
+
+def test_gumbel_says_that_it_learned_from_a_sample(
+    made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 90)
+    with (
+        LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data,
+        pytest.warns(EDOWarning, match="a random sample of 90 of 500 items"),
+    ):
+        found = EDOEnsemble(solver="gumbel", epochs=3).fit_shards(data)
+    assert found.n_items_ == 500
+    pooled = found.predict_proba(made.pool)
+    q = made.people.soft_labels
+    assert found.metrics_["ce"] == pytest.approx(-float((q * np.log(pooled)).sum(axis=1).mean()))
+
+
+def test_choices_that_do_not_go_together_are_refused_before_anything_is_read(made: Cut) -> None:
+    (made.predictions.parent / "broken").mkdir()
+    shards = Shards.open(made.predictions)
+    with pytest.raises(InputError, match="ce must be one of"):
+        EDOEnsemble(ce="median").fit(shards, made.predictions.parent / "broken")
+
+
+MEMORY = """
+import resource, sys, warnings
+from pathlib import Path
+import numpy as np
+from edokit import Annotations, EDOEnsemble
+from edokit.ensemble import LabelledShards
+from edokit.objective import sharded
+warnings.simplefilter("ignore")
+folder, parts = Path(sys.argv[1]), int(sys.argv[2])
+sharded.SAMPLE = 1024
+with LabelledShards.open(folder / "p", folder / "a", jobs=1, scratch=folder / "s") as data:
+    assert data.items == parts * 20_000
+    EDOEnsemble().fit_shards(data)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_shards(tmp_path: Path) -> None:
+    peaks = [_peak(tmp_path / str(parts), parts) for parts in (2, 12)]
+    # Ten more shards would be 32 MB in float64, and several times that in a solver.
+    assert (peaks[1] - peaks[0]) * 1024 < 20 * 2**20, peaks
+
+
+def _peak(folder: Path, parts: int) -> int:
+    """Kilobytes that a process of its own had resident at most."""
+    for name in ("p", "a"):
+        (folder / name).mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for number in range(parts):
+        ids = np.arange(20_000) + 20_000 * number
+        leaning = rng.normal(size=(20_000, 1))
+        yes = 1 / (1 + np.exp(-leaning - rng.normal(size=(20_000, 10))))
+        np.savez(
+            folder / "p" / f"{number:02d}.npz",
+            probabilities=np.stack([1 - yes, yes], axis=2).astype(np.float32),
+            items=ids,
+            members=np.arange(10),
+            classes=np.arange(2),
+        )
+        share = np.round(3 / (1 + np.exp(-leaning[:, 0]))) / 3
+        rows = "\n".join(f"{i},{1 - q:.4f},{q:.4f}" for i, q in zip(ids, share, strict=True))
+        (folder / "a" / f"{number:02d}.csv").write_text("item,p_0,p_1\n" + rows, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(folder), str(parts)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)

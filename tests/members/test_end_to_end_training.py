@@ -1,0 +1,341 @@
+"""`edo train --end-to-end`: from annotations to a folder with members and their weights."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from member_cases import small_people
+from tiny_transformer import texts_and_classes, tiny_model
+from typer.testing import CliRunner
+
+from edokit.annotations import Annotations
+from edokit.cli.predict import predict
+from edokit.cli.score import score
+from edokit.cli.train import train
+from edokit.ensemble import load_ensemble
+from edokit.errors import EDOWarning, InputError, MissingExtraError
+from edokit.files import write_table
+from edokit.members import Course, Texts, parse_pool, score_members, train_members
+from edokit.members.end_to_end import EndToEndMembers
+from edokit.predictions import read_predictions
+from edokit.torch import TrainedEndToEnd, train_end_to_end
+from edokit.torch.plan import JointPlan
+
+K = 3
+
+
+def people(classes: tuple[str, ...] = ("0", "1")) -> Annotations:
+    """Three annotators who mostly agree on which texts are rude."""
+    rng = np.random.default_rng(3)
+    rows: dict[str, list[str]] = {n: [] for n in ("item", "annotator", "label", "text", "split")}
+    for seed, (split, n) in enumerate((("train", 64), ("dev", 24), ("test", 16))):
+        for i, (text, label) in enumerate(zip(*texts_and_classes(n, seed), strict=True)):
+            for who in range(3):
+                said = int(label) if rng.random() < 0.9 else 1 - int(label)
+                values = (f"{split}-{i}", f"person-{who}", str(said), text, split)
+                for name, value in zip(rows, values, strict=True):
+                    rows[name].append(value)
+    return Annotations.from_table(rows, classes=list(classes))
+
+
+PEOPLE = people()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def how(model: str) -> dict[str, Any]:
+    options = {"model": model, "epochs": 5, "learning_rate": "2e-2", "joint_learning_rate": 5e-2}
+    return {"members": K, "options": options, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("joint")
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path, how: dict[str, Any]) -> TrainedEndToEnd:
+    return train_end_to_end(PEOPLE, out=folder, **how)
+
+
+def stand_still(*_: object, **__: object) -> None:
+    raise AssertionError("nothing should be trained here")
+
+
+def test_the_folder_holds_model_predictions_ensemble_and_manifest(
+    trained: TrainedEndToEnd, folder: Path
+) -> None:
+    assert {path.name for path in folder.iterdir()} == {
+        "end-to-end",
+        "predictions",
+        "ensemble",
+        "manifest.json",
+    }
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest == trained.manifest
+    assert [member["name"] for member in manifest["members"]] == ["head-01", "head-02", "head-03"]
+    test = read_predictions(folder / "predictions" / "test.npz")
+    assert (test.shape, test.members) == ((16, K, 2), ("head-01", "head-02", "head-03"))
+    assert not any(path.suffix in (".pkl", ".bin", ".pt") for path in folder.rglob("*"))
+
+
+def test_the_pool_learns(trained: TrainedEndToEnd) -> None:
+    dev = PEOPLE.split("dev")
+    share = PEOPLE.split("train").soft_labels.mean(axis=0)
+    constant = -float((dev.soft_labels @ np.log(share)).mean())
+    assert trained.manifest["pool"]["dev"]["ce"] < 0.7 * constant
+    assert set(trained.manifest["pool"]) == {"dev", "test"}
+
+
+def test_the_ensemble_carries_what_was_learned_with_the_members(
+    trained: TrainedEndToEnd, folder: Path
+) -> None:
+    ensemble = load_ensemble(folder / "ensemble")
+    members = EndToEndMembers.load(folder / "end-to-end", device="cpu")
+    assert ensemble.weights_.tolist() == members.weights_
+    assert ensemble.size_ == members.size_ == np.count_nonzero(ensemble.weights_)
+    assert len(set(members.weights_)) == K
+    # Measured on dev, as the best epoch was.
+    best = members.history_[members.best_epoch_ - 1]  # type: ignore[operator]
+    assert ensemble.metrics_["ce"] == pytest.approx(best["dev_ce"], abs=1e-5)
+    assert (ensemble.n_items_, ensemble.settings_["solver"]) == (24, "given")
+    assert members.joint_learning_rate == 5e-2
+
+
+def test_started_again_it_finds_everything_done(
+    trained: TrainedEndToEnd, folder: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EndToEndMembers, "fit", stand_still)
+    before = (folder / "ensemble" / "ensemble.json").read_bytes()
+    # As if it had been killed after the model was kept.
+    for lost in ("manifest.json", "predictions/dev.npz", "ensemble/ensemble.json"):
+        (folder / lost).unlink()
+    again = train_end_to_end(PEOPLE, out=folder, **how)
+    assert again.manifest == trained.manifest
+    assert (folder / "ensemble" / "ensemble.json").read_bytes() == before
+    assert (folder / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"seed": 1}, {"members": 2}, {"supervision": "soft"}, {"preset": "paper-fixed"}, {"pairs": 1}],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_plan_is_refused(
+    trained: TrainedEndToEnd, folder: Path, how: dict[str, Any], other: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match=r"with other settings; .*--overwrite"):
+        train_end_to_end(PEOPLE, out=folder, **{**how, **other})
+    assert (folder / "manifest.json").is_file()
+
+
+def test_heads_score_new_texts_as_they_scored_the_splits(
+    trained: TrainedEndToEnd, folder: Path
+) -> None:
+    test = PEOPLE.split("test")
+    assert test.texts is not None
+    asked = Texts(tuple(map(str, test.items)), tuple(test.texts))
+    scored = score_members(folder, asked, ["head-03", "head-01"], device="cpu")
+    assert scored.members == ("head-03", "head-01")
+    kept = trained.predictions["test"].probabilities[:, [2, 0]]
+    np.testing.assert_allclose(scored.probabilities, kept, atol=1e-6)
+    with pytest.warns(EDOWarning, match="3 of 3 members cannot tell annotators apart"):
+        score_members(folder, asked, device="cpu", judges={"test-0": ["person-0"]})
+
+
+@pytest.fixture
+def quick(how: dict[str, Any]) -> dict[str, Any]:
+    """Enough to be trained at all."""
+    return {**how, "members": 2, "options": {**how["options"], "epochs": 1}}
+
+
+def interrupt(event: dict[str, Any]) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_is_finished_stays_until_its_successor_is(
+    quick: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train_end_to_end(PEOPLE, out=tmp_path, **quick, step=interrupt)
+    assert list(tmp_path.iterdir()) == []
+    train_end_to_end(PEOPLE, out=tmp_path, **quick)
+    with pytest.raises(KeyboardInterrupt):
+        train_end_to_end(PEOPLE, out=tmp_path, **quick, seed=1, overwrite=True, step=interrupt)
+    assert score_members(tmp_path, ["rude"], device="cpu").shape == (1, 2, 2)
+    replaced = train_end_to_end(
+        PEOPLE, out=tmp_path, **quick, preset="paper-fixed", supervision="majority", overwrite=True
+    )
+    assert replaced.manifest["end_to_end"]["preset"] == "paper-fixed"
+    assert replaced.ensemble.settings_["lambda_div"] == 1.0
+
+
+def test_members_of_both_kinds_do_not_share_a_folder(quick: dict[str, Any], tmp_path: Path) -> None:
+    one_by_one = parse_pool("linear:1")
+    train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1)
+    with pytest.raises(InputError, match=r"members trained one by one; .*--overwrite"):
+        train_end_to_end(PEOPLE, out=tmp_path, **quick)
+    train_end_to_end(PEOPLE, out=tmp_path, **quick, overwrite=True)
+    assert not (tmp_path / "members").exists()
+    with pytest.raises(InputError, match=r"members trained end to end; .*--overwrite"):
+        train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1)
+    train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1, overwrite=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"members", "predictions", "manifest.json"}
+
+
+def plan(**given: Any) -> JointPlan:
+    usual: dict[str, Any] = {"members": K, "options": {}, "preset": "default", "seed": 0}
+    usual |= {"supervision": "random-select", "draw": "epoch"}
+    return JointPlan.of(Course.of(PEOPLE), **{**usual, **given})
+
+
+def test_every_head_draws_answers_of_its_own() -> None:
+    targets = plan().lesson().member_targets
+    first = targets(0)
+    assert first.shape == (64, K, 2)
+    assert (first[:, 0] != first[:, 1]).any()
+    assert (first != targets(1)).any()
+    soft = PEOPLE.split("train").soft_labels
+    mean = np.mean([targets(epoch) for epoch in range(600)], axis=0)
+    np.testing.assert_allclose(mean, np.repeat(soft[:, None], K, axis=1), atol=0.1)
+    once = plan(draw="once").lesson().member_targets
+    np.testing.assert_array_equal(once(0), once(7))
+
+
+def test_soft_and_majority_are_the_same_for_every_head() -> None:
+    train = PEOPLE.split("train")
+    soft = plan(supervision="soft").lesson().member_targets(0)
+    majority = plan(supervision="majority").lesson().member_targets(0)
+    for k in range(K):
+        np.testing.assert_array_equal(soft[:, k], train.soft_labels)
+        np.testing.assert_array_equal(majority[:, k].argmax(axis=1), train.hard_labels())
+
+
+def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> None:
+    assert plan(members=12).head().size_logits.shape == (12,)
+    assert plan(members=12, preset="paper-fixed").head().size_logits.shape == (10,)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"supervision": "per-annotator"}, "supervision must be one of 'random-select', 'soft'"),
+        ({"preset": "paper"}, "preset must be one of 'default', 'paper-fixed'"),
+        ({"draw": "daily"}, "draw must be one of"),
+        ({"members": 0}, "members must be a whole number at least 1"),
+        ({"seed": -1}, "must not be negative"),
+        ({"options": {"heads": 3}}, "training end to end has the options .* but got 'heads'"),
+        ({"options": {"annotator_heads": True}}, "but got 'annotator_heads'"),
+        ({"options": {"epochs": "many"}}, "the option epochs must be a whole number"),
+        ({"options": {"member_weight": -1.0}}, "member_weight must be a number at least 0"),
+        ({"device": "cuda:9"}, "device 'cuda:9' must be there"),
+        ({"device": "mps"}, "mps"),
+    ],
+)
+def test_bad_input_is_refused(given: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=reason):
+        train_end_to_end(PEOPLE, out=tmp_path, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_does_not_do_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="chooses its epoch on the split 'dev'"):
+        train_end_to_end(PEOPLE.of_splits(["train", "test"]), out=tmp_path)
+    with pytest.raises(InputError, match="in 'train' '2' never is; choose --preset default"):
+        train_end_to_end(people(("0", "1", "2")), out=tmp_path, preset="paper-fixed")
+    with pytest.raises(InputError, match="must have items"):
+        train_end_to_end(PEOPLE.of_splits(["dev", "test"]), out=tmp_path)
+
+
+def test_a_manifest_that_knows_other_heads_is_refused(
+    trained: TrainedEndToEnd, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "end-to-end").symlink_to(folder / "end-to-end")
+    manifest = {**trained.manifest, "members": trained.manifest["members"][:2]}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="the 2 members of the manifest, but holds 3"):
+        score_members(tmp_path, ["rude"], device="cpu")
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
+        train_end_to_end(PEOPLE, out=tmp_path)
+
+
+app = typer.Typer()
+for name, command in (("train", train), ("score", score), ("predict", predict)):
+    app.command(name)(command)
+
+
+@pytest.fixture
+def run(tmp_path: Path, model: str) -> Callable[..., str]:
+    write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
+
+    def edo(*arguments: object) -> str:
+        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if done.exception is not None:
+            raise done.exception
+        return done.stdout
+
+    return edo
+
+
+def test_from_texts_to_pooled_answers_on_the_command_line(
+    run: Callable[..., str], model: str, tmp_path: Path
+) -> None:
+    command = (
+        *("train", tmp_path / "people.parquet", "--end-to-end", "--out", tmp_path / "o"),
+        *("--members", 2, "--option", f"model={model}", "--option", "epochs=1", "--device", "cpu"),
+    )
+    shown = run(*command)
+    assert "weighted pool" in shown
+    assert "dev CE" in shown
+    assert "test CE" not in shown
+    result = json.loads(run(*command, "--json"))
+    assert result["ensemble"]["weights"].keys() == {"head-01", "head-02"}
+    (tmp_path / "new.csv").write_text("item,text\na,nice day\nb,rude bus\n")
+    how = ("--members", tmp_path / "o", "--texts", tmp_path / "new.csv")
+    run("predict", tmp_path / "o" / "ensemble", *how, "--out", tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text().count("\n") == 3
+    run("score", *how, "--ensemble", tmp_path / "o" / "ensemble", "--out", tmp_path / "p.npz")
+    scored = read_predictions(tmp_path / "p.npz")
+    assert list(scored.items) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (("--recipe", "linear"), "a head per member, but --recipe is linear"),
+        (("--cross-fit", "3"), "--cross-fit is for members that are trained one by one"),
+        (("--tune", "3"), "--tune is for"),
+        (("--prepare",), "--prepare is for"),
+        (("--engine", "dask://here:1"), "--engine is for"),
+    ],
+)
+def test_what_is_for_members_one_by_one_is_refused(
+    run: Callable[..., str], given: tuple[str, ...], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        run("train", tmp_path / "people.parquet", "--end-to-end", "--out", tmp_path / "o", *given)
+
+
+def test_a_preset_is_for_end_to_end(run: Callable[..., str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--preset chooses the objective of --end-to-end"):
+        run("train", tmp_path / "people.parquet", "--preset", "default", "--out", tmp_path / "o")
+
+
+def test_texts_without_splits_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a split beside 'train'"):
+        train_end_to_end(small_people(splits=False), out=tmp_path)

@@ -1,0 +1,42 @@
+"""Metrics add over shards."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.metrics import MetricSums, evaluate
+
+
+@given(
+    st.integers(1, 30),
+    st.sampled_from([2, 3, 7]),
+    st.integers(0, 999),
+    st.lists(st.integers(0, 30)),
+)
+def test_the_sum_over_any_partition_gives_the_metrics_of_the_whole(
+    items: int, classes: int, seed: int, cuts: list[int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    p, q = (rng.dirichlet(np.ones(classes), items) for _ in range(2))
+    q = np.round(q * 3) / np.round(q * 3).sum(axis=1, keepdims=True)
+    y = q.argmax(axis=1)
+    ends = sorted({min(cut, items) for cut in cuts} | {0, items})
+    parts = [MetricSums.of(p[a:b], q[a:b], y[a:b]) for a, b in pairwise(ends)]
+    wanted = evaluate(p, q, y)
+    found = sum(parts[1:], parts[0]).values()
+    assert list(found) == list(wanted)
+    assert found.pop("entropy_correlation") is None
+    wanted.pop("entropy_correlation")
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_no_items_have_no_mean() -> None:
+    empty = np.zeros((0, 2))
+    with pytest.raises(InputError, match="a mean needs items"):
+        MetricSums.of(empty, empty, np.zeros(0, dtype=np.int64)).values()

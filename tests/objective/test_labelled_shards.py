@@ -1,0 +1,340 @@
+"""Everything that is learned from shards is a sum, and the sum over shards is that of the whole."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit import Annotations, write_predictions
+from edokit.datasets.shards import AnnotationFiles, SortedAnnotations
+from edokit.errors import EDOWarning, InputError
+from edokit.files import write_table
+from edokit.metrics import evaluate
+from edokit.objective import Pool, Summaries, average_groups, ce_mean_sums, log_pool_sums, pool
+from edokit.objective import log_probabilities as logarithms
+from edokit.objective import workers as workers_module
+from edokit.objective import working_copy as copy_module
+from edokit.objective.passes import Sums
+from edokit.objective.sharded import LabelledShards
+from edokit.objective.workers import Workers, how_many_jobs
+from edokit.predictions import Predictions, Shards
+from shard_cases import Cut, cut
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
+
+
+def opened(made: Cut, tmp_path: Path, annotations: Any = None, **options: Any) -> LabelledShards:
+    source = made.annotations if annotations is None else annotations
+    return LabelledShards.open(
+        made.predictions, source, scratch=tmp_path / "scratch", **{"jobs": 1, **options}
+    )
+
+
+def whole(made: Cut) -> tuple[Any, Any, Any]:
+    P = made.pool.probabilities.astype(np.float64)
+    return P, made.people.soft_labels, made.people.hard_labels()
+
+
+def same(one: Summaries, other: Summaries) -> None:
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(one, field), getattr(other, field), rtol=1e-12)
+
+
+@settings(max_examples=15)
+@given(
+    items=st.integers(1, 40),
+    ends=st.lists(st.integers(1, 39), max_size=4),
+    classes=st.sampled_from([2, 3]),
+    suffix=st.sampled_from(["npz", "parquet"]),
+    block=st.sampled_from([1, 50, 10**6]),
+)
+def test_the_sums_over_any_partition_are_those_of_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: int,
+    ends: list[int],
+    classes: int,
+    suffix: str,
+    block: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("shards")
+    made = cut(folder, items, ends, classes=classes, suffix=suffix)
+    P, q, y = whole(made)
+    weights = np.array([[0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])
+    alpha = np.arange(1.0, classes + 1.0)
+    with pytest.MonkeyPatch.context() as patch, opened(made, folder) as data:
+        patch.setattr(copy_module, "_BLOCK", block)
+        same(data.summaries(), Summaries.from_arrays(P, q, y))
+        groups = made.pool.groups
+        assert groups is not None
+        same(data.summaries(groups), Summaries.from_arrays(average_groups(P, groups), q, y))
+        for kind, values, sums in (
+            (Pool.LINEAR, P, ce_mean_sums),
+            (Pool.LOG, logarithms(P), log_pool_sums),
+        ):
+            found = data.curvatures(weights, alpha=alpha, kind=kind)
+            for v, at in zip(weights, found, strict=True):
+                wanted = sums(values, q, alpha, v)
+                assert at.items == items
+                for part in ("value", "gradient", "hessian"):
+                    np.testing.assert_allclose(
+                        getattr(at, part), getattr(wanted, part), rtol=1e-9, atol=1e-9
+                    )
+        for v, metrics in zip(weights, data.evaluate(weights, "log"), strict=True):
+            wanted_metrics = {**evaluate(pool(P, v, "log"), q, y), "entropy_correlation": None}
+            assert metrics == pytest.approx(wanted_metrics, abs=1e-12)
+
+
+@given(st.integers(0, 70))
+def test_lists_are_added_entry_by_entry(count: int) -> None:
+    sums = Sums()
+    for number in range(count):
+        sums.add([number, np.array([1.0, number])])
+    total = sums.total()
+    if count:
+        assert total[0] == count * (count - 1) // 2
+        np.testing.assert_array_equal(total[1], [count, total[0]])
+    else:
+        assert total == []
+
+
+def test_the_rounding_of_many_shards_hardly_grows() -> None:
+    pairs, one_by_one = Sums(), 0.0
+    for _ in range(10_000):
+        pairs.add([0.1])
+        one_by_one += 0.1
+    exact = math.fsum([0.1] * 10_000)
+    assert abs(pairs.total()[0] - exact) <= 4 * math.ulp(exact)
+    assert abs(one_by_one - exact) > 40 * math.ulp(exact)
+
+
+def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
+    made = cut(tmp_path, 30, [11, 20])
+    P, q, _ = whole(made)
+    v, units = np.array([[0.25, 0.75]]), np.array([3, 1])
+    with opened(made, tmp_path) as data:
+        (at,) = data.curvatures(v, units=units)
+        (among,) = data.curvatures(np.array([[0.0, 0.75, 0.0, 0.25]]))
+    wanted = ce_mean_sums(P[:, units], q, None, v[0])
+    np.testing.assert_allclose(at.hessian, wanted.hessian, rtol=1e-12)
+    np.testing.assert_allclose(among.select(units).hessian, wanted.hessian, rtol=1e-12)
+    np.testing.assert_allclose(among.select(units).gradient, wanted.gradient, rtol=1e-12)
+
+
+def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
+    made = cut(tmp_path, 30, [11, 20])
+    long = tmp_path / "people.parquet"
+    write_table(made.people.to_table(), long)
+    by_name = AnnotationFiles.match(made.annotations, Shards.open(made.predictions).files)
+    wanted = Summaries.from_arrays(*whole(made))
+    forms = [made.annotations, by_name, made.people, long, SortedAnnotations(long)]
+    for form in forms:
+        with opened(made, tmp_path, form) as data:
+            same(data.summaries(), wanted)
+            assert data.told is not None
+            assert (data.told.annotations, len(data.told.annotators)) == (90, 3)
+    # What does not fit into memory is read in the order of the shards.
+    with opened(made, tmp_path, long, memory=100, jobs=1) as data:
+        same(data.summaries(), wanted)
+    other = tmp_path / "other"
+    write_table(made.people.to_table(), other / "everything.parquet")
+    with opened(made, tmp_path, other) as data:
+        same(data.summaries(), wanted)
+    write_table(made.people.to_table(), tmp_path / "people.csv")
+    for form in (other, tmp_path / "people.csv"):
+        with pytest.raises(InputError, match="in files named like the shards"):
+            opened(made, tmp_path, form, memory=100)
+    with pytest.raises(InputError, match="must name their items"):
+        opened(made, tmp_path, made.people.soft_labels)
+
+
+def test_processes_give_the_same_sums_in_the_same_order(tmp_path: Path) -> None:
+    made = cut(tmp_path, 60, [7, 20, 41, 50])
+    v = np.array([[0.4, 0.3, 0.2, 0.1]])
+    with opened(made, tmp_path) as here, opened(made, tmp_path, jobs=2) as there:
+        assert (here.jobs, there.jobs) == (1, 2)
+        one, other = here.curvatures(v)[0], there.curvatures(v)[0]
+        np.testing.assert_allclose(one.hessian, other.hessian, rtol=1e-14)
+        assert here.evaluate(v)[0] == pytest.approx(there.evaluate(v)[0], abs=1e-14)
+
+
+def test_the_sample_is_of_all_shards_and_belongs_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cut(tmp_path, 300, [5, 120, 250])
+    P, q, y = whole(made)
+    with opened(made, tmp_path) as data:
+        np.testing.assert_array_equal(data.sample.P, P)
+        np.testing.assert_array_equal(data.sample.y, y)
+    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 80)
+    with opened(made, tmp_path) as data, opened(made, tmp_path) as again:
+        drawn = data.sample
+        np.testing.assert_array_equal(drawn.P, again.sample.P)
+    where = [int(np.flatnonzero((row == P).all(axis=(1, 2)))[0]) for row in drawn.P]
+    assert len(set(where)) == 80
+    assert where == sorted(where)
+    np.testing.assert_array_equal(drawn.q, q[where])
+    assert len({np.searchsorted([5, 120, 250], place, side="right") for place in where}) >= 3
+
+
+def test_folds_judge_every_item_once(tmp_path: Path) -> None:
+    made = cut(tmp_path, 90, [30, 50])
+    with opened(made, tmp_path) as data:
+        folds = data.folds(3, seed=1)
+        total = sum((judge.summaries() for _, judge in folds), start=0)
+        same(total, data.summaries())
+        for learn, judge in folds:
+            assert learn.items + judge.items == 90
+            assert learn.items == len(learn.sample.y) == learn.summaries().items
+            same(learn.summaries() + judge.summaries(), data.summaries())
+
+
+def test_what_was_laid_down_is_removed(tmp_path: Path) -> None:
+    made = cut(tmp_path, 20, [5])
+    with opened(made, tmp_path):
+        assert len(list((tmp_path / "scratch").iterdir())) == 1
+    assert list((tmp_path / "scratch").iterdir()) == []
+    (made.predictions / "part-1.npz").write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"part-1\.npz"):
+        opened(made, tmp_path)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_without_room_for_a_copy_the_shards_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cut(tmp_path, 40, [9])
+    free = 40 * (16 + 12) * 2
+
+    def usage(path: Path) -> Any:
+        return type("Usage", (), {"free": free})
+
+    monkeypatch.setattr(copy_module.shutil, "disk_usage", usage)
+    with pytest.warns(EDOWarning, match="every pass reads the shards themselves"):
+        data = opened(made, tmp_path)
+    with data:
+        same(data.summaries(), Summaries.from_arrays(*whole(made)))
+        assert not list((tmp_path / "scratch").rglob("*.P.npy"))
+    free = 10
+    with pytest.raises(InputError, match=r"working copy needs .* GiB free"):
+        opened(made, tmp_path)
+
+
+def test_ties_are_told_once_for_all_shards(tmp_path: Path) -> None:
+    people = Annotations.from_matrix([[0, 1]] * 6, items=[f"item-{i}" for i in range(6)])
+    made = cut(tmp_path, 6, [2, 4])
+    for number in range(3):
+        part = people.take([2 * number, 2 * number + 1])
+        write_table(part.to_table(), made.annotations / f"part-{number}.csv")
+    for form in (made.annotations, people):
+        with pytest.warns(EDOWarning, match="6 of 6 items are tied") as noted:
+            opened(made, tmp_path, form).close()
+        assert len(noted) == 1
+    with pytest.raises(InputError, match="every item needs a majority"):
+        opened(made, tmp_path, ties="error")
+    with opened(made, tmp_path, ties="random", seed=3) as data:
+        labels = data.sample.y
+    with opened(made, tmp_path, ties="random", seed=3) as data:
+        np.testing.assert_array_equal(labels, data.sample.y)
+
+
+def test_classes_stand_in_the_order_of_the_annotations(tmp_path: Path) -> None:
+    made = cut(tmp_path, 12, [5])
+    for form in (made.annotations, made.people.with_classes(["1", "0"])):
+        with opened(made, tmp_path, form, **_declared(form)) as data:
+            assert data.classes == ("1", "0")
+            np.testing.assert_array_equal(data.sample.P, made.pool.probabilities[:, :, ::-1])
+            np.testing.assert_array_equal(data.sample.q, made.people.soft_labels[:, ::-1])
+
+
+def _declared(form: Any) -> dict[str, Any]:
+    return {} if isinstance(form, Annotations) else {"classes": ["1", "0"]}
+
+
+def refused(made: Cut, tmp_path: Path, words: str, annotations: Any = None, **options: Any) -> None:
+    with pytest.raises(InputError, match=words):
+        opened(made, tmp_path, annotations, **options)
+
+
+def test_items_that_do_not_match_are_named_with_their_shard(tmp_path: Path) -> None:
+    made = cut(tmp_path, 30, [11, 20])
+    (made.predictions / "part-1.npz").rename(made.predictions / "x.npz")
+    (made.predictions / "part-2.npz").rename(made.predictions / "part-1.npz")
+    (made.predictions / "x.npz").rename(made.predictions / "part-2.npz")
+    # The names are right, the items are not.
+    refused(made, tmp_path, r"in shard part-1\.npz: annotations and predictions must hold the same")
+    few = made.people.take(range(15))
+    refused(made, tmp_path, r"in shard part-1\.npz 10 of 10 have none", few)
+    (made.predictions / "part-2.npz").unlink()
+    refused(made, tmp_path, "'part-2' has no predictions")
+    refused(made, tmp_path, "9 of 30 have none: 'item-11'", made.people)
+
+
+def test_an_item_in_two_shards_is_refused(tmp_path: Path) -> None:
+    made = cut(tmp_path, 30, [11, 20])
+    again = made.pool.take([10, *range(20, 30)])
+    write_predictions(again, made.predictions / "part-2.npz")
+    refused(made, tmp_path, r"part-2\.npz repeats 1 of part-0\.npz: 'item-10'", made.people)
+
+
+def test_shards_that_disagree_are_named(tmp_path: Path) -> None:
+    made = cut(tmp_path, 30, [11, 20])
+    part = made.pool.take(range(11, 20))
+    write_predictions(part.select(["0", "1", "3"]), made.predictions / "part-1.npz")
+    words = r"same members in one order, but where part-0\.npz has '2', '3' part-1\.npz has '3'"
+    refused(made, tmp_path, words)
+    other = Predictions(part.probabilities, part.items, part.members, ("0", "2"), part.groups)
+    write_predictions(other, made.predictions / "part-1.npz")
+    refused(made, tmp_path, r"same classes .* part-1\.npz has '2'")
+
+
+def test_classes_that_do_not_match_are_refused(tmp_path: Path) -> None:
+    made = cut(tmp_path, 12, [5])
+    refused(made, tmp_path, "predictions must be about the classes 'a', 'b'", classes=["a", "b"])
+    strange = made.annotations / "part-1.csv"
+    strange.write_text(strange.read_text().replace(',"1"\n', ',"7"\n'), encoding="utf-8")
+    refused(made, tmp_path, r"part-1\.csv.*'7'")
+
+
+def test_a_worker_must_see_the_working_copy(tmp_path: Path) -> None:
+    made = cut(tmp_path, 12, [5])
+    with opened(made, tmp_path) as data:
+        for file in next((tmp_path / "scratch").iterdir()).glob("*.q.npy"):
+            file.unlink()
+        with pytest.raises(InputError, match="every worker must see the working copy"):
+            data.evaluate(np.full((1, 4), 0.25))
+
+
+def _die(task: int) -> int:
+    os._exit(1)
+
+
+def test_a_worker_that_dies_is_one_line() -> None:
+    with Workers(2) as workers, pytest.raises(InputError, match=r"one died.*fewer jobs"):
+        list(workers.run(_die, [1, 2]))
+
+
+def test_strange_engines_and_jobs_are_refused() -> None:
+    with pytest.raises(InputError, match="the engine must be 'local' or"):
+        Workers(1, "spark://here")
+    with pytest.raises(InputError, match="jobs must be at least 1"):
+        Workers(0)
+
+
+def test_jobs_are_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "available_cores", lambda: 8)
+    gib, mib = 2**30, 2**20
+    assert how_many_jobs(5, gib, [0] * 100) == 5
+    assert how_many_jobs(None, 64 * gib, [10 * mib] * 100) == 8
+    assert how_many_jobs(None, 64 * gib, [100 * mib] * 3) == 3
+    assert how_many_jobs(None, gib, [50 * mib] * 100) == 2
+    assert how_many_jobs(None, 100, [gib] * 100) == 1
+    # Small data are done before a process has started.
+    assert how_many_jobs(None, 64 * gib, [mib] * 100) == 1

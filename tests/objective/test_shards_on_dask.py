@@ -1,0 +1,45 @@
+"""Shards are summed up on a real Dask cluster of two worker processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shard_cases import cut
+
+pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
+
+from edokit.objective.sharded import LabelledShards
+
+
+@pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    made = cut(tmp_path, 60, [7, 20, 41, 50])
+    v = np.array([[0.4, 0.3, 0.2, 0.1]])
+    with LabelledShards.open(made.predictions, made.annotations, jobs=1) as here:
+        wanted, metrics = here.curvatures(v)[0], here.evaluate(v)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as cluster,
+        LabelledShards.open(
+            made.predictions,
+            made.annotations,
+            engine=cluster.scheduler_address.replace("tcp://", "dask://"),
+            scratch=tmp_path / "shared",
+        ) as there,
+    ):
+        where = set(there._workers.run(eval, ["__import__('os').getpid()"] * 6))
+        assert os.getpid() not in where
+        found = there.curvatures(v)[0]
+        np.testing.assert_allclose(found.hessian, wanted.hessian, rtol=1e-14)
+        assert there.evaluate(v)[0] == pytest.approx(metrics[0], abs=1e-14)

@@ -1,0 +1,82 @@
+"""A folder of shards is known without being read, and every shard is checked when it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edokit.errors import InputError
+from edokit.predictions import Predictions, Shards, write_predictions
+
+
+def made_up(items: list[str], **names: Any) -> Predictions:
+    rng = np.random.default_rng(len(items))
+    array = rng.dirichlet(np.ones(2), (len(items), 3)).astype(np.float32)
+    given: dict[str, Any] = {"members": ["x", "y", "z"], "classes": ["no", "yes"], **names}
+    return Predictions.from_arrays(array, layout="NKC", items=items, **given)
+
+
+@pytest.fixture(params=["npz", "parquet"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    for number, items in enumerate((["a", "b"], ["c", "d", "e"], ["f"])):
+        write_predictions(made_up(items), tmp_path / f"part-{number}.{request.param}")
+    return tmp_path
+
+
+def test_headers_tell_what_the_shards_hold(folder: Path) -> None:
+    shards = Shards.open(folder)
+    assert shards.counts == (2, 3, 1)
+    assert len(shards) == 6
+    assert (shards.members, shards.classes, shards.groups) == (("x", "y", "z"), ("no", "yes"), None)
+    assert shards.nbytes == 6 * 3 * 2 * 4
+    assert "6 items" in repr(shards)
+
+
+def test_shards_are_read_one_by_one(folder: Path) -> None:
+    shards = Shards.open(folder)
+    assert [shard.items.tolist() for shard in shards] == [["a", "b"], ["c", "d", "e"], ["f"]]
+    assert [shards.read_items(n).tolist() for n in range(3)] == [["a", "b"], ["c", "d", "e"], ["f"]]
+    assert shards.part(1).read(0).items.tolist() == ["c", "d", "e"]
+
+
+def test_a_single_file_is_one_shard(tmp_path: Path) -> None:
+    write_predictions(made_up(["a"]), tmp_path / "p.npz")
+    assert Shards.open(tmp_path / "p.npz").counts == (1,)
+
+
+def test_a_shard_that_disagrees_is_named_when_it_is_read(folder: Path) -> None:
+    ending = next(folder.iterdir()).suffix
+    write_predictions(made_up(["f"], members=["x", "y", "w"]), folder / f"part-2{ending}")
+    shards = Shards.open(folder)
+    with pytest.raises(InputError, match=rf"where part-0\{ending} has 'z' part-2\{ending} has 'w'"):
+        shards.read(2)
+    with pytest.raises(InputError, match=rf"where part-0\{ending} has 'z'"):
+        shards.part(2).read(0)
+
+
+def test_a_parquet_shard_with_fewer_members_is_named_at_once(tmp_path: Path) -> None:
+    write_predictions(made_up(["a", "b"]), tmp_path / "part-0.parquet")
+    write_predictions(made_up(["c"]).select(["x", "y"]), tmp_path / "part-1.parquet")
+    with pytest.raises(InputError, match=r"where part-0\.parquet has 'z' part-1\.parquet has none"):
+        Shards.open(tmp_path)
+
+
+def test_a_torn_shard_is_named(folder: Path) -> None:
+    torn = sorted(folder.iterdir())[1]
+    torn.write_bytes(torn.read_bytes()[:200])
+    with pytest.raises(InputError, match=torn.name):
+        Shards.open(folder)
+
+
+def test_a_shard_that_changes_meanwhile_is_refused(folder: Path) -> None:
+    shards = Shards.open(folder)
+    write_predictions(made_up(["f", "g"]), shards.files[2])
+    with pytest.raises(InputError, match="must stay as it is while it is read"):
+        shards.read(2)
+
+
+def test_what_memory_would_take_grows_with_the_items(folder: Path) -> None:
+    assert Shards.open(folder).needs > 6 * 3 * 2 * (4 + 8 + 8)

@@ -1,0 +1,56 @@
+"""An item in two shards is found through eight bytes per item, and never by mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.ids import as_names
+from edokit.predictions import seen
+from edokit.predictions.seen import check_once, hashes, write
+
+NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
+
+
+@given(st.lists(NAMES, min_size=2, max_size=5), st.sampled_from([1, 3, 100]))
+def test_an_item_in_two_shards_is_refused_and_none_else(
+    shards: list[list[str]], block: int
+) -> None:
+    parts = [as_names(shard) for shard in shards]
+    names = [f"shard-{number}" for number in range(len(parts))]
+    repeated = len({name for shard in shards for name in shard}) < sum(map(len, shards))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seen, "_BLOCK", block)
+        if repeated:
+            with pytest.raises(InputError, match="an item must stand in one shard"):
+                check_once([hashes(part) for part in parts], names, parts.__getitem__)
+        else:
+            check_once([hashes(part) for part in parts], names, parts.__getitem__)
+
+
+def test_the_shards_and_the_items_are_named() -> None:
+    parts = [as_names(list("ab")), as_names(list("cd")), as_names(list("exb"))]
+    with pytest.raises(InputError, match=r"but three repeats 1 of one: 'b'"):
+        check_once(list(map(hashes, parts)), ["one", "two", "three"], parts.__getitem__)
+
+
+def test_two_items_with_one_hash_are_two_items() -> None:
+    parts = [as_names(list("ab")), as_names(list("cd"))]
+    alike = np.array([1, 5], dtype=np.uint64)
+    check_once([alike, alike], ["one", "two"], parts.__getitem__)
+
+
+def test_hashes_may_lie_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen, "_BLOCK", 2)
+    parts = [as_names(list("abcde")), as_names(list("fgh")), as_names(list("xyzd"))]
+    files = [tmp_path / f"{number}.ids" for number in range(3)]
+    for part, file in zip(parts, files, strict=True):
+        write(hashes(part), file)
+    check_once(files[:2], ["one", "two"], parts.__getitem__)
+    with pytest.raises(InputError, match=r"but three repeats 1 of one: 'd'"):
+        check_once(files, ["one", "two", "three"], parts.__getitem__)

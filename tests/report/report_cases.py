@@ -1,0 +1,182 @@
+"""Small run folders, as `edo search` and `edo compare` would leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from edokit import Annotations, EDOEnsemble, Predictions
+from edokit.files import write_json, write_table
+from edokit.predictions import write_predictions
+from edokit.runs import Input, RunRecord, digest
+
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "</script><script>window.hacked = 1</script>",
+    "<!--<script>",
+    "line\u2028and\u2029paragraph",
+    "{{ 7 * 7 }} {% raw %} %{x} $\\alpha$",
+    "&lt;b&gt;not bold&lt;/b&gt; &amp;",
+    "<b>not bold</b><br><a href='javascript:window.hacked=1'>x</a>",
+]
+ARABIC = "الطقس جميل اليوم في المدينة"
+MILD = ["the trains are late again", "nice weather in the north", "the referee should go home"]
+
+
+def texts_for(items: int, special: Sequence[str] = ()) -> list[str]:
+    """Mild texts, the special ones first."""
+    return [*special, *(f"{MILD[i % 3]} {i}" for i in range(items))][:items]
+
+
+def people_and_pool(
+    items: int = 60,
+    members: Sequence[str] = ("good", "fair", "noise"),
+    classes: Sequence[str] = ("no", "yes"),
+    texts: Sequence[str] | None = None,
+    seed: int = 0,
+    prefix: str = "item",
+    opinions: bool = True,
+) -> tuple[Annotations, Predictions]:
+    """Five annotators an item, members of falling quality; without opinions all say the first."""
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet([0.6] * len(classes), size=items)
+    if not opinions:
+        share = np.tile(np.eye(len(classes))[0], (items, 1))
+    codes = np.array([rng.choice(len(classes), size=5, p=row) for row in share])
+    rows = [
+        {"item": f"{prefix}-{i}", "annotator": f"ann-{a}", "label": classes[codes[i, a]]}
+        | ({} if texts is None else {"text": texts[i]})
+        for i in range(items)
+        for a in range(5)
+    ]
+    people = Annotations.from_table(
+        {name: [row[name] for row in rows] for name in rows[0]}, classes=list(classes)
+    )
+    noise = np.linspace(0.3, 3.0, len(members))
+    logits = (
+        np.log(share + 0.1)[:, None]
+        + rng.normal(size=(items, len(members), len(classes))) * (noise[None, :, None])
+    )
+    P = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    pool = Predictions.from_arrays(
+        P, items=people.items, members=members, classes=classes, layout="NKC"
+    )
+    return people, pool
+
+
+def make_run(
+    folder: Path,
+    *,
+    items: int = 60,
+    members: Sequence[str] = ("good", "fair", "noise"),
+    classes: Sequence[str] = ("no", "yes"),
+    texts: Sequence[str] | None = None,
+    test: bool = True,
+    search: int = 0,
+    compare: bool = False,
+    opinions: bool = True,
+    names: Sequence[str] = (),
+    **parameters: Any,
+) -> Path:
+    """A run with an ensemble and its inputs; ``search`` trials; ``names`` of compared methods."""
+    inputs = {}
+    for role, prefix, seed in (("", "dev", 0), ("test_", "test", 1)):
+        if role and not test:
+            continue
+        people, pool = people_and_pool(items, members, classes, texts, seed, prefix, opinions)
+        write_table(people.to_table(), folder / f"{prefix}.parquet")
+        write_predictions(pool, folder / f"{prefix}.npz")
+        inputs[f"{role}predictions"] = Input(f"{prefix}.npz", digest(folder / f"{prefix}.npz"))
+        inputs[f"{role}annotations"] = Input(
+            f"{prefix}.parquet",
+            digest(folder / f"{prefix}.parquet"),
+            {"classes": list(classes)},
+        )
+        if not role:
+            EDOEnsemble(ties="random", **parameters).fit(pool, people).save(folder / "ensemble")
+    RunRecord("search", inputs, 7, "edo search --predictions dev.npz --out run").save(folder)
+    if search:
+        make_search(folder / "search", search)
+    if compare:
+        write_json(methods(names), folder / "compare" / "methods.json")
+    return folder
+
+
+def make_search(folder: Path, trials: int, seed: int = 0, failed: int = 0) -> None:
+    """Trials of a search; the first is on the front and chosen."""
+    rng = np.random.default_rng(seed)
+    done = trials - failed
+    gaps = [None] * failed
+
+    def scores(low: float, high: float) -> list[float | None]:
+        return [*rng.uniform(low, high, done).tolist(), *gaps]
+
+    f1, ce, md = scores(0.8, 0.9), scores(0.3, 0.4), scores(0.2, 0.3)
+    if done:
+        f1[0], ce[0], md[0] = 0.91, 0.29, 0.19
+    signs = [("preserve", "suppress")[i % 2] for i in range(trials)]
+    write_table(
+        pa.table(
+            {
+                "number": list(range(trials)),
+                "generation": [i // 10 for i in range(trials)],
+                "state": ["complete"] * done + ["failed"] * failed,
+                "diversity": signs,
+                "ce_variant": ["mean"] * trials,
+                "lambda_ce": rng.random(trials).tolist(),
+                "f1": pa.array(f1, pa.float64()),
+                "ce": pa.array(ce, pa.float64()),
+                "md": pa.array(md, pa.float64()),
+                "optimistic_ce": pa.array(ce, pa.float64()),
+                "size": [3] * trials,
+                "weights": ["{}"] * trials,
+                "on_front": [i == 0 and done > 0 for i in range(trials)],
+                "chosen": [i == 0 and done > 0 for i in range(trials)],
+            }
+        ),
+        folder / "trials.parquet",
+    )
+    found = [
+        {
+            "diversity": sign,
+            "parameter": "lambda_ce",
+            "metric": metric,
+            "rho": rho,
+            "p_value": p,
+            "trials": trials // 2,
+        }
+        for sign in ("preserve", "suppress")
+        for metric, rho, p in (("f1", 0.4, 0.2), ("ce", -0.7, 0.002))
+    ]
+    chosen = {
+        "rule": "lowest-ce",
+        "estimates": {"optimistic": {"ce": 0.281}, "cross-fitted": {"ce": 0.29}},
+    }
+    write_json({"chosen": chosen, "correlations": found}, folder / "search.json")
+
+
+def methods(names: Sequence[str] = ()) -> dict[str, Any]:
+    """What `edo compare --json` tells."""
+    rows = []
+    for place, name in enumerate(["edo", "uniform", "top-5", *names]):
+        ce = 0.3 + 0.01 * place
+        rows.append(
+            {
+                "name": name,
+                "about": f"about {name}",
+                "f1": 0.9 - 0.01 * place,
+                "ce": ce,
+                "md": 0.2,
+                "bs": 0.1,
+                "intervals": {"ce": [ce - 0.02, ce + 0.03]},
+                "against_reference": {}
+                if name == "uniform"
+                else {"ce": {"difference": -0.01, "low": -0.02, "high": -0.001}},
+            }
+        )
+    return {"methods": rows, "reference": "uniform", "level": 0.95}

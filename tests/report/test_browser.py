@@ -1,0 +1,284 @@
+"""The page in a real browser: it opens from disk with no network, and what it shows can be used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from report_cases import ARABIC, HOSTILE, make_run, texts_for
+
+from edokit.report import write_report
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+]
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One headless Chromium for all tests; on CI it must be there."""
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"a browser is needed on CI, but none of {', '.join(BROWSERS)} is on PATH")
+        pytest.skip(f"none of {', '.join(BROWSERS)} is on PATH")
+    with sync_playwright() as play:
+        started = play.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+Open = Callable[..., Any]
+
+
+def opened(browser: Any, path: Path, complaints: list[str], **options: Any) -> Any:
+    """A tab with the file, offline; whatever fails or is fetched is a complaint."""
+    context = browser.new_context(**{"viewport": DESK, "offline": True, **options})
+    tab = context.new_page()
+    tab.set_default_timeout(60_000)
+    tab.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    tab.on(
+        "request",
+        lambda request: (
+            complaints.append(request.url)
+            if request.url.startswith(("http", "ws", "ftp"))
+            else None
+        ),
+    )
+    tab.goto(path.as_uri())
+    return tab
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    """Opens a file in a context of its own; afterwards there may be no complaints."""
+    tabs: list[Any] = []
+    complaints: list[str] = []
+
+    def call(path: Path, **options: Any) -> Any:
+        tabs.append(opened(browser, path, complaints, **options))
+        return tabs[-1]
+
+    yield call
+    for tab in tabs:
+        tab.context.close()
+    assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A full run whose names and texts would like to act."""
+    run = make_run(
+        tmp_path_factory.mktemp("browser"),
+        members=[*HOSTILE[:3], HOSTILE[7], "plain"],
+        classes=["no", HOSTILE[1]],
+        texts=texts_for(60, [*HOSTILE, ARABIC]),
+        search=20,
+        compare=True,
+        names=[HOSTILE[0], HOSTILE[7]],
+        preset="paper-fixed",
+    )
+    return write_report(run)
+
+
+@pytest.fixture(scope="module")
+def desk(browser: Any, page: Path) -> Iterator[tuple[Any, list[str]]]:
+    """One tab at a desk's width, opened once, and its complaints."""
+    complaints: list[str] = []
+    tab = opened(browser, page, complaints)
+    yield tab, complaints
+    tab.context.close()
+
+
+@pytest.fixture
+def tab(desk: tuple[Any, list[str]]) -> Iterator[Any]:
+    """That tab with the explorer as it was at first."""
+    shared, complaints = desk
+    shared.uncheck("#bare")
+    shared.fill("#explorer input[type=search]", "")
+    shared.locator(".chips button", has_text="All").click()
+    shared.select_option("#explorer .pager select", "25")
+    expect(shared.locator("#explorer .pager span")).to_have_text("1–25 of 60")
+    yield shared
+    assert complaints == []
+
+
+def rows(tab: Any) -> list[str]:
+    """The items in the order in which they are shown."""
+    shown: list[str] = tab.eval_on_selector_all(
+        "#explorer tbody tr", "rows => rows.map(row => row.dataset.item)"
+    )
+    return shown
+
+
+def column(tab: Any, place: int) -> list[float]:
+    """The numbers of one column."""
+    cells: list[str] = tab.eval_on_selector_all(
+        f"#explorer tbody tr td:nth-child({place}) span", "cells => cells.map(c => c.textContent)"
+    )
+    return [float(cell) for cell in cells]
+
+
+def test_every_chart_is_drawn(tab: Any) -> None:
+    places = tab.query_selector_all("[data-chart]")
+    assert len(places) >= 16
+    for place in places:
+        box = place.query_selector(".main-svg")
+        assert box is not None
+        size = box.bounding_box()
+        assert size["width"] > 150, place.get_attribute("id")
+        assert size["height"] > 80, place.get_attribute("id")
+    assert tab.locator("#chart-weights .bars path").count() == 5
+    assert tab.locator("#chart-pareto-f1-ce .points path").count() == 21
+
+
+def test_names_in_charts_are_text(tab: Any) -> None:
+    shown = tab.eval_on_selector_all(
+        "#chart-weights .ytick text", "ticks => ticks.map(tick => tick.textContent)"
+    )
+    assert "<script>window.hacked =…" in shown
+    # Plotly paints heat maps as pictures of its own.
+    assert tab.locator("svg a, svg image:not([*|href^='data:'])").count() == 0
+    tab.locator("#chart-weights .bars path").first.hover(force=True)
+    tab.wait_for_selector("#chart-weights .hovertext", state="attached")
+
+
+def test_hostile_data_stays_inert(tab: Any) -> None:
+    tab.check("#bare")
+    tab.select_option("#explorer .pager select", "100")
+    assert tab.evaluate("window.hacked") is None
+    assert tab.locator("#explorer img, #explorer script, #explorer b, #explorer a").count() == 0
+    texts = tab.eval_on_selector_all(
+        "#explorer .veil span", "spans => spans.map(s => s.textContent)"
+    )
+    assert set(HOSTILE) <= set(texts)
+    assert tab.locator("#review .queue > li").count() == 10
+
+
+def test_sorting(tab: Any) -> None:
+    head = tab.locator("#explorer thead th", has_text="spread")
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    falling = column(tab, 6)
+    assert falling == sorted(falling, reverse=True)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    rising = column(tab, 6)
+    assert rising == sorted(rising)
+    assert rising[0] < falling[0]
+    tab.select_option("select[aria-label='Sort by']", "human")
+    assert column(tab, 4) == sorted(column(tab, 4), reverse=True)
+
+
+def test_filtering_and_searching(tab: Any) -> None:
+    chip = tab.locator(".chips button", has_text="People divided")
+    count = int(chip.locator(".n").inner_text())
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "true"
+    assert f"of {count}" in tab.inner_text("#explorer .pager span")
+    assert min(column(tab, 4)) >= 0.7 * 0.693
+    assert "at least 70 %" in tab.inner_text(".meaning")
+    tab.locator(".chips button", has_text="All").click()
+    tab.fill("#explorer input[type=search]", "TRAINS late")
+    expect(tab.locator("#explorer .pager span")).not_to_contain_text("of 60")
+    tab.check("#bare")
+    found = tab.eval_on_selector_all(
+        "#explorer .veil span", "spans => spans.map(s => s.textContent)"
+    )
+    assert found
+    assert all("trains are late" in text for text in found)
+    tab.fill("#explorer input[type=search]", "nothing like this")
+    tab.wait_for_selector("#explorer td.none")
+
+
+def test_texts_are_blurred_until_clicked(tab: Any) -> None:
+    veil = tab.locator("#explorer .veil").first
+    blur = "veil => getComputedStyle(veil.firstElementChild).filter"
+    assert "blur" in veil.evaluate(blur)
+    veil.click()
+    assert veil.evaluate(blur) == "none"
+    assert "blur" in tab.locator("#explorer .veil").nth(1).evaluate(blur)
+    tab.check("#bare")
+    assert tab.locator("#explorer .veil").nth(1).evaluate(blur) == "none"
+
+
+def test_arabic_runs_from_right_to_left(tab: Any) -> None:
+    tab.fill("#explorer input[type=search]", ARABIC)
+    expect(tab.locator("#explorer tbody tr")).to_have_count(1)
+    words = tab.locator("#explorer .veil span")
+    assert words.inner_text() == ARABIC
+    assert words.evaluate("span => getComputedStyle(span).direction") == "rtl"
+
+
+def test_the_views_of_the_front_are_linked(tab: Any) -> None:
+    point = tab.locator("#chart-pareto-f1-ce .points path").nth(3)
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for view in ("f1-md", "ce-md"):
+        tab.wait_for_selector(f"#chart-pareto-{view} .hovertext", state="attached")
+    here = tab.text_content("#chart-pareto-f1-ce .hovertext").split(",")[0]
+    assert tab.text_content("#chart-pareto-ce-md .hovertext").split(",")[0] == here
+    tab.mouse.down()
+    tab.mouse.up()
+    tab.wait_for_selector("#trial:not([hidden])")
+    assert tab.inner_text("#trial h3").split(",")[0] == here.strip()
+    assert "lambda_ce" in tab.inner_text("#trial")
+
+
+def test_ten_thousand_items_stay_usable(open_page: Open, tmp_path: Path) -> None:
+    many = 10_000
+    run = make_run(tmp_path, items=many, members=["a", "b"], texts=texts_for(many))
+    tab = open_page(write_report(run))
+    assert f"of {many:,}" in tab.inner_text("#explorer .pager span")
+    assert tab.locator("#explorer tbody tr").count() == 25
+    tab.locator("#explorer thead th", has_text="MD").locator("button").click()
+    rising = column(tab, 7)
+    assert rising == sorted(rising)
+    tab.select_option("#explorer .pager select", "100")
+    tab.locator("#explorer .pager button", has_text="next").click()
+    assert "101–200 of 10,000" in tab.inner_text("#explorer .pager span")
+    tab.fill("#explorer input[type=search]", "trains 9999")
+    expect(tab.locator("#explorer tbody tr")).to_have_count(1)
+    assert rows(tab) == ["test-9999"]
+    assert tab.evaluate("document.querySelectorAll('*').length") < 20_000
+
+
+def test_dark_light_and_print(open_page: Open, page: Path) -> None:
+    tab = open_page(page, color_scheme="dark")
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    bar = "#chart-weights .bars path"
+    ink = "path => getComputedStyle(path).fill"
+    assert tab.evaluate(ground) == "rgb(22, 25, 29)"
+    dark = tab.locator(bar).first.evaluate(ink)
+    tab.click("#theme")
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+    assert tab.locator(bar).first.evaluate(ink) != dark
+    tab.click("#theme")
+    assert tab.locator(bar).first.evaluate(ink) == dark
+    assert tab.pdf(format="A4")[:4] == b"%PDF"
+    tab.emulate_media(media="print")
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+    assert tab.locator(".top").is_hidden()
+    assert tab.locator("#explorer .veil span").first.is_hidden()
+
+
+def test_a_phone_is_wide_enough(open_page: Open, page: Path) -> None:
+    tab = open_page(page, viewport=PHONE, is_mobile=True, has_touch=True)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    for place in tab.query_selector_all("[data-chart]"):
+        assert place.bounding_box()["width"] <= PHONE["width"]
+    assert tab.locator("#explorer thead").is_hidden()
+    tab.select_option("select[aria-label='Sort by']", "entropy")
+    assert column(tab, 5) == sorted(column(tab, 5), reverse=True)

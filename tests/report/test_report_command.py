@@ -1,0 +1,95 @@
+"""`edo report` on the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_cases import make_run
+
+from edokit.cli import main
+from edokit.cli.report import add_page
+from edokit.errors import EDOWarning
+
+
+@pytest.fixture
+def edo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["edo", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return int(stop.value.code or 0), printed.out, printed.err
+
+    return call
+
+
+def test_the_page_and_what_is_missing_are_told(edo: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    code, out, _ = edo("report", run)
+    assert code == 0
+    assert out.startswith(f"{run / 'report.html'}: ")
+    code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html", "--json")
+    answer = json.loads(out)
+    assert answer["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert any("No items can be shown" in line for line in answer["missing"])
+
+
+def test_items_can_be_given(edo: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    code, out, err = edo(
+        *("report", run / "ensemble", "--predictions", run / "test.npz"),
+        *("--annotations", run / "test.parquet", "--out", tmp_path / "page.html", "--json"),
+    )
+    assert code == 0, err
+    assert json.loads(out)["missing"] == []
+
+
+def test_a_page_that_fails_does_not_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_page(make_run(tmp_path / "run"))
+    assert (tmp_path / "run" / "report.html").exists()
+
+    def broken(folder: Path) -> Path:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr("edokit.report.write_report", broken)
+    with pytest.warns(EDOWarning, match="could not be made .no luck."):
+        add_page(tmp_path / "run")
+
+
+def test_a_search_makes_its_page(edo: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "made")
+    words = ["search", "--predictions", run / "dev.npz", "--annotations", run / "dev.parquet"]
+    words += ["--trials", "4", "--population", "2", "--folds", "0", "--ties", "random"]
+    code, _, err = edo(*words, "--out", tmp_path / "a")
+    assert code == 0, err
+    page = (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
+    assert "Of 4 trials" in page
+    assert edo(*words, "--out", tmp_path / "b", "--no-report")[0] == 0
+    assert not (tmp_path / "b" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "nowhere"], "is not there"),
+        (["report", "run", "--split", "dev"], "give --annotations, too"),
+        (["report", "run", "--annotations", "run/test.parquet"], "give --predictions, too"),
+        (["report", "run", "--predictions", "run/nothing.npz"], "must exist"),
+        (["report", "run", "--out", "run"], "must be writable"),
+    ],
+)
+def test_bad_requests_are_one_line(
+    edo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    make_run(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = edo(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.strip().splitlines()) == 1

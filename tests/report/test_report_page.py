@@ -1,0 +1,320 @@
+"""The page: complete, the same for the same run, inert, and honest about what is missing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
+
+from edokit import EDOEnsemble
+from edokit.errors import InputError
+from edokit.files import read_json, write_json
+from edokit.report import collect, write_report
+from edokit.report.page import render
+
+SECTIONS = [
+    *("summary", "methods", "weights", "front", "calibration", "members", "items", "review"),
+    *("diagnosis", "reproduce"),
+]
+
+
+class Reader(HTMLParser):
+    """Elements and text outside of scripts and styles; the contents of scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else ""
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif not self._inside:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def data(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(self.scripts[0])
+        return value
+
+    @property
+    def charts(self) -> list[str]:
+        return [str(attrs["data-chart"]) for _, attrs in self.tags if "data-chart" in attrs]
+
+
+def page_of(folder: Path, **options: Any) -> Reader:
+    return Reader(render(collect(folder), **options))
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has everything, with hostile names and texts."""
+    return make_run(
+        tmp_path_factory.mktemp("full"),
+        members=HOSTILE[:3],
+        classes=[HOSTILE[1], HOSTILE[7]],
+        texts=texts_for(60, [*HOSTILE, ARABIC]),
+        search=12,
+        compare=True,
+        names=[HOSTILE[0]],
+        preset="paper-fixed",
+    )
+
+
+@pytest.fixture(scope="module")
+def page(full: Path) -> Reader:
+    return page_of(full)
+
+
+def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
+    ids = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert ids == SECTIONS
+    wanted = {
+        *("pareto-f1-ce", "pareto-f1-md", "pareto-ce-md"),
+        *("correlations-preserve", "correlations-suppress"),
+        *("weights", "sizes", "term-f1", "term-ce", "term-div", "term-reg"),
+        *("reliability", "entropies", "entropy-entropy", "members", "methods"),
+    }
+    assert wanted <= set(page.charts)
+    assert set(page.charts) == set(page.data["figures"])
+    assert len(page.charts) == len(set(page.charts))
+
+
+def test_the_same_run_gives_the_same_bytes(full: Path, tmp_path: Path) -> None:
+    first = write_report(full, tmp_path / "a.html").read_bytes()
+    assert write_report(full, tmp_path / "b.html").read_bytes() == first
+
+
+def test_plotly_is_there_once_and_nothing_is_fetched(page: Reader) -> None:
+    assert [len(script) > 1_000_000 for script in page.scripts] == [False, True, False]
+    for tag, attrs in page.tags:
+        assert not attrs.get("src"), (tag, attrs)
+        assert attrs.get("href") is None or str(attrs["href"]).startswith("#"), (tag, attrs)
+
+
+def test_the_policy_allows_the_pages_own_scripts_alone(page: Reader) -> None:
+    policy = next(
+        str(attrs["content"]) for _, attrs in page.tags if "Content-Security" in str(attrs)
+    )
+    for script in page.scripts[1:]:
+        hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{hashed}'" in policy
+    assert "unsafe-eval" not in policy
+    assert policy.split("script-src")[1].split(";")[0].count("'") == 4
+    assert "default-src 'none'" in policy
+
+
+def test_hostile_names_and_texts_make_no_elements(page: Reader) -> None:
+    assert len(page.scripts) == 3
+    assert not [tag for tag, _ in page.tags if tag in ("img", "b", "iframe", "object")]
+    assert not [(tag, name) for tag, attrs in page.tags for name in attrs if name.startswith("on")]
+    assert HOSTILE[0] in page.text
+    assert page.data["items"]["texts"][: len(HOSTILE)] == HOSTILE
+    assert page.data["items"]["classes"] == [HOSTILE[1], HOSTILE[7]]
+
+
+def test_charts_hold_no_markup_from_data(page: Reader) -> None:
+    """Plotly reads tags in labels; only ours may be there."""
+    seen = json.dumps(page.data["figures"], ensure_ascii=False)
+    tags = set(re.findall(r"<[^<>]*>", seen))
+    assert tags <= {"<b>", "</b>", "<br>", "<extra>", "</extra>"}
+    assert "&lt;script&gt;" in seen
+
+
+def test_charts_do_not_carry_plotlys_default_look(page: Reader) -> None:
+    for name, figure in page.data["figures"].items():
+        assert len(json.dumps(figure["layout"].get("template"))) < 200, name
+
+
+def test_how_it_was_run_is_told(page: Reader, full: Path) -> None:
+    record = read_json(full / "run.json")
+    assert record["command"] in page.text
+    assert record["inputs"]["test_predictions"]["sha256"] in page.text
+    assert record["versions"]["numpy"] in page.text
+    assert "unchanged" in page.text
+
+
+def test_the_comparison_is_the_table_of_methods(page: Reader) -> None:
+    assert "about top-5" in page.text
+    assert "−0.0100" in page.text
+    assert "−0.0200 to −0.0010" in page.text
+
+
+def test_the_chosen_trial_is_told(page: Reader) -> None:
+    assert "trial 0 was chosen, the lowest CE on the front" in page.text
+    assert "0.2810 (optimistic)" in page.text
+    assert page.data["trials"]["0"]["chosen"] is True
+    assert "optimistic_ce" not in page.data["trials"]["0"]["settings"]
+
+
+def test_texts_can_be_left_out(full: Path) -> None:
+    reader = page_of(full, texts=False)
+    assert "texts" not in reader.data["items"]
+    assert "no texts on this page" in reader.text
+    assert ARABIC not in json.dumps(reader.data, ensure_ascii=False)
+
+
+def test_no_search_no_front(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path))
+    assert "This run has no search, so there is no front" in reader.text
+    assert "exact solver has no epochs" in reader.text
+    assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
+
+
+def test_a_search_in_which_all_failed(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    make_search(tmp_path / "search", 4, failed=4)
+    assert "no trial with a result, so there is no front (4 failed)" in page_of(tmp_path).text
+
+
+def test_one_member(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, members=["alone"]))
+    assert "There is a single member, so there is no disagreement between members" in reader.text
+    assert "there was nothing to weigh" in reader.text
+    assert "members" not in reader.charts
+
+
+def test_no_texts(tmp_path: Path) -> None:
+    assert "There are no texts on this page" in page_of(make_run(tmp_path)).text
+
+
+def test_one_class_chosen(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, opinions=False))
+    assert "Every item has the same hard label, “no”" in reader.text
+    assert "reliability" in reader.charts
+
+
+def test_a_single_item(tmp_path: Path) -> None:
+    assert "1 test item" in page_of(make_run(tmp_path, items=1)).text
+
+
+def test_many_classes(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, classes=[f"c{i}" for i in range(12)]))
+    assert len(reader.data["items"]["p"][0]) == 12
+
+
+def test_items_that_were_fitted_on_are_called_so(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, test=False))
+    assert "The weights were learned from the very items shown here" in reader.text
+
+
+def test_missing_inputs_are_named(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    for name in ("dev.npz", "test.parquet"):
+        (tmp_path / name).unlink()
+    reader = page_of(tmp_path)
+    assert "Annotations to judge by are no longer at test.parquet" in reader.text
+    assert "Predictions to learn from are no longer at dev.npz" in reader.text
+    assert "There are no items to show" in reader.text
+    assert reader.charts == ["weights"]
+
+
+def test_changed_inputs_are_named(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    people, pool = people_and_pool(50, prefix="test")
+    from edokit.files import write_table
+    from edokit.predictions import write_predictions
+
+    write_predictions(pool, tmp_path / "test.npz")
+    write_table(people.to_table(), tmp_path / "test.parquet")
+    reader = page_of(tmp_path)
+    assert "predictions to judge by and annotations to judge by changed since" in reader.text
+    assert "50 test items" in reader.text
+
+
+def test_inputs_that_no_longer_fit_give_way_to_those_that_do(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    (tmp_path / "test.parquet").write_bytes(b"no table")
+    reader = page_of(tmp_path)
+    assert "Annotations to judge by could not be shown" in reader.text
+    assert "fit items" in reader.text
+
+
+def test_damaged_parts_are_named(tmp_path: Path) -> None:
+    make_run(tmp_path, search=4, compare=True)
+    (tmp_path / "search" / "trials.parquet").write_bytes(b"no table")
+    write_json({"methods": 7}, tmp_path / "compare" / "methods.json")
+    reader = page_of(tmp_path)
+    assert "The search could not be shown" in reader.text
+    assert "The comparison could not be shown" in reader.text
+    assert "items" in reader.data
+
+
+def test_a_damaged_ensemble_still_gives_a_page(tmp_path: Path) -> None:
+    make_run(tmp_path, compare=True)
+    (tmp_path / "ensemble" / "ensemble.json").write_text("{}")
+    reader = page_of(tmp_path)
+    assert "This run has no ensemble that could be read" in reader.text
+    assert reader.charts == ["methods"]
+
+
+def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
+    people, pool = people_and_pool(40, texts=texts_for(40))
+    EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "ensemble")
+    alone = collect(tmp_path / "ensemble")
+    assert alone.judged is None
+    assert "How this was run is not recorded" in Reader(render(alone)).text
+    found = collect(tmp_path / "ensemble", predictions=pool, annotations=people)
+    reader = Reader(render(found))
+    assert "Whether the ensemble learned from the items shown here is not recorded" in reader.text
+    unknown = collect(tmp_path / "ensemble", predictions=pool)
+    assert "What people said of the items is not known" in Reader(render(unknown)).text
+
+
+def test_annotations_alone_are_refused(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    people, _ = people_and_pool(10)
+    with pytest.raises(InputError, match="give --predictions, too"):
+        collect(tmp_path, annotations=people)
+
+
+@pytest.mark.parametrize("what", ["nowhere", "empty", "file"])
+def test_what_is_no_run_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="folder"):
+        collect(tmp_path / what)
+
+
+def test_inputs_too_large_for_a_page_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import edokit.report.collected as module
+
+    make_run(tmp_path)
+    monkeypatch.setattr(module, "digest", lambda path: None)
+    reader = page_of(tmp_path)
+    assert "are over one GiB, too large for a page" in reader.text
+
+
+def test_groups_are_told_as_groups(tmp_path: Path) -> None:
+    people, pool = people_and_pool(60, members=["a1", "a2", "b1"])
+    pool = pool.grouped({"a1": "a", "a2": "a", "b1": "b"})
+    EDOEnsemble(groups=True, ties="random").fit(pool, people).save(tmp_path)
+    reader = Reader(render(collect(tmp_path, predictions=pool, annotations=people)))
+    assert "Weights were learned between groups" in reader.text
+    assert "2 groups" in reader.text

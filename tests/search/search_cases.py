@@ -1,0 +1,86 @@
+"""Small data and made-up trials for the tests of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from edokit.search.data import ArrayData
+from edokit.search.space import SearchSpace
+from edokit.search.trials import SearchTrial
+
+QUICK = SearchSpace(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
+"""The paper's space with one epoch of long steps."""
+
+
+def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -> Any:
+    """P [N, K, C] from nearly the truth to nearly noise, q [N, C], y [N]."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(classes), size=items)
+    logits = np.log(truth + 0.01)[:, None] + rng.normal(
+        0, np.linspace(0.3, 2.0, members)[:, None], size=(items, members, classes)
+    )
+    P = np.exp(logits)
+    P /= P.sum(axis=-1, keepdims=True)
+    q = rng.multinomial(5, truth) / 5
+    return P, q, q.argmax(axis=1)
+
+
+def data(**shape: int) -> ArrayData:
+    """The same as the search sees it."""
+    P, q, y = arrays(**shape)
+    members = [f"m{k}" for k in range(P.shape[1])]
+    return ArrayData(P, q, y, members, [str(c) for c in range(P.shape[2])])
+
+
+def trial(
+    f1: float, ce: float, md: float, *, number: int = 0, ce_se: float = 0.0, **other: Any
+) -> SearchTrial:
+    """A trial with these estimates."""
+    space = SearchSpace()
+    searched = {
+        "lambda_f1": 0.5,
+        "lambda_ce": 0.5,
+        "lambda_div": 0.5,
+        "diversity": "preserve",
+        "lambda_reg": 1e-3,
+        "ce": "mean",
+        "learning_rate": 1e-4,
+        "temperature": 0.5,
+        "temperature_decay": 0.1,
+        **other.pop("searched", {}),
+    }
+    estimates = {"f1": f1, "ce": ce, "md": md, "ce_se": ce_se}
+    return SearchTrial(
+        number=number,
+        generation=number // 10,
+        slot=number % 10,
+        state="complete",
+        searched=searched,
+        configuration=space.configuration(searched),
+        judged="cross-fitted",
+        estimates={"optimistic": estimates, "cross-fitted": estimates},
+        **{"size": 3, "weights": (0.5, 0.3, 0.2), **other},
+    )
+
+
+def failed(number: int = 0) -> SearchTrial:
+    """A trial that came to nothing."""
+    fine = trial(0, 0, 0, number=number)
+    return SearchTrial(
+        number=number,
+        generation=fine.generation,
+        slot=fine.slot,
+        state="failed",
+        searched=fine.searched,
+        configuration=fine.configuration,
+        judged="cross-fitted",
+        failure="the weights are not finite",
+    )
+
+
+def essence(trials: Sequence[Any]) -> list[Any]:
+    """All that matters of trials, whatever their numbers are."""
+    return [(t.generation, t.slot, dict(t.searched), t.estimates, t.weights) for t in trials]

@@ -1,0 +1,101 @@
+"""The front holds what nothing beats, and each rule picks what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from search_cases import failed, trial
+
+from edokit.errors import InputError
+from edokit.search import ParetoFront
+from edokit.search.front import non_dominated
+
+# F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
+TRIALS = [
+    trial(0.80, 0.30, 0.20, number=0, ce_se=0.02),
+    trial(0.88, 0.31, 0.21, number=1, ce_se=0.02),
+    trial(0.90, 0.40, 0.40, number=2, ce_se=0.02),
+    trial(0.87, 0.32, 0.22, number=3, ce_se=0.02),
+]
+
+
+def test_a_beaten_trial_is_not_on_the_front() -> None:
+    assert [one.number for one in ParetoFront.of(TRIALS)] == [0, 1, 2]
+
+
+@given(
+    arrays(float, st.tuples(st.integers(1, 12), st.just(3)), elements=st.sampled_from([0, 1, 2]))
+)
+def test_the_front_is_what_the_definition_says(points: np.ndarray) -> None:
+    def beats(a: np.ndarray, b: np.ndarray) -> bool:
+        return bool((a <= b).all() and (a < b).any())
+
+    expected = [not any(beats(other, point) for other in points) for point in points]
+    kept = non_dominated(points)
+    assert kept.tolist() == expected
+    assert kept.any(), "something is always left"
+
+
+def test_the_papers_choice_is_the_lowest_ce() -> None:
+    front = ParetoFront.of(TRIALS)
+    assert front.choose().number == 0
+    assert front.choose("lowest-ce") is front.trials[0]
+
+
+def test_one_standard_error_is_given_away_for_f1_and_no_more() -> None:
+    assert ParetoFront.of(TRIALS).choose("f1-within-one-se").number == 1
+    exact = [trial(0.80, 0.30, 0.2, ce_se=0.005), *TRIALS[1:]]
+    assert ParetoFront.of(exact).choose("f1-within-one-se").ce == 0.30
+
+
+def test_the_knee_is_where_the_front_bends() -> None:
+    assert ParetoFront.of(TRIALS).choose("knee").number == 1
+
+
+@pytest.mark.parametrize(
+    ("preference", "number"),
+    [({"f1": 0.9}, 2), ({"ce": 0.0}, 0), ({"md": 0.35}, 2), ({"f1": 0.88, "ce": 0.31}, 1)],
+)
+def test_closest_heeds_the_preference(preference: dict[str, float], number: int) -> None:
+    assert ParetoFront.of(TRIALS).choose("closest", preference).number == number
+
+
+def test_a_front_of_one_is_chosen_by_every_rule() -> None:
+    front = ParetoFront.of(TRIALS[:1])
+    for rule in ("lowest-ce", "f1-within-one-se", "knee"):
+        assert front.choose(rule).number == 0
+    assert front.choose("closest", {"f1": 1.0}).number == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "preference", "part"),
+    [
+        ("best", None, "'best'"),
+        ("closest", None, "needs a preference"),
+        ("closest", {}, "needs a preference"),
+        ("closest", {"bs": 0.1}, "'bs'"),
+        ("closest", {"f1": float("nan")}, "must be a number"),
+        ("knee", {"f1": 0.9}, "belongs to choose='closest'"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused(rule: str, preference: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        ParetoFront.of(TRIALS).choose(rule, preference)
+
+
+def test_failed_trials_are_passed_over() -> None:
+    assert [one.number for one in ParetoFront.of([failed(9), *TRIALS])] == [0, 1, 2]
+
+
+def test_a_front_of_failures_is_an_error_that_says_why() -> None:
+    with pytest.raises(InputError, match="all 2 failed, the first with 'the weights are not"):
+        ParetoFront.of([failed(0), failed(1)])
+
+
+def test_the_best_of_each_metric() -> None:
+    assert ParetoFront.of(TRIALS).best == {"f1": 0.90, "ce": 0.30, "md": 0.20}

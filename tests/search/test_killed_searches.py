@@ -1,0 +1,196 @@
+"""`edo search` killed at any moment and started again ends where nobody had disturbed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+from postgres import QUOTED, USER, Server
+
+TRIALS = 20
+ITEMS, MEMBERS = 60, 4
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options that name a small problem's files, and how to search it."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(11)
+    np.savez(
+        folder / "p.npz",
+        probabilities=rng.dirichlet([1, 1], size=(ITEMS, MEMBERS)),
+        items=np.array([f"i{i}" for i in range(ITEMS)]),
+        members=np.array([f"m{k}" for k in range(MEMBERS)]),
+        classes=np.array(["no", "yes"]),
+    )
+    said = rng.choice(["no", "yes"], size=(ITEMS, 3))
+    rows = [f"i{i},a{a},{said[i, a]}" for i in range(ITEMS) for a in range(3)]
+    (folder / "a.csv").write_text("\n".join(["item,annotator,label", *rows]), encoding="utf-8")
+    files = ["--predictions", str(folder / "p.npz"), "--annotations", str(folder / "a.csv")]
+    return [*files, "--trials", str(TRIALS), "--population", "8", "--folds", "2", "--seed", "5"]
+
+
+def command(*words: object) -> list[str]:
+    code = "from edokit.cli import main; main()"
+    return [sys.executable, "-W", "ignore", "-c", code, "search", *map(str, words)]
+
+
+def edo_search(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), capture_output=True, text=True, timeout=300)
+
+
+@contextmanager
+def started(*words: object) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until(true: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 300
+    while not true() and process.poll() is None:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def table(out: Path) -> list[dict[str, Any]]:
+    """The trials as kept, but for their numbers in the storage and for the last digits."""
+    rows = pq.read_table(out / "search" / "trials.parquet").to_pylist()
+    return [{name: almost(row[name]) for name in row if name != "number"} for row in rows]
+
+
+def almost(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 9)
+    if isinstance(value, str) and value.startswith("{"):
+        return {name: almost(number) for name, number in json.loads(value).items()}
+    return value
+
+
+@pytest.fixture(scope="module")
+def undisturbed(inputs: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
+    done = edo_search(*inputs, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert len(table(out)) == TRIALS
+    return out
+
+
+def in_journal(path: Path) -> list[Any]:
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    trials: list[Any] = optuna.load_study(study_name="edo", storage=storage).trials
+    return trials
+
+
+def no_place_is_done_twice(trials: list[Any]) -> bool:
+    assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.FAIL}
+    done = [tuple(t.user_attrs["place"]) for t in trials if t.state is TrialState.COMPLETE]
+    return len(done) == len(set(done)) == TRIALS
+
+
+def test_a_search_in_a_file_goes_on_where_it_was_killed(
+    inputs: list[str], undisturbed: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    journal = out / "search" / "journal.log"
+    whole = len((undisturbed / "search" / "journal.log").read_bytes())
+    kept: dict[tuple[int, ...], Any] = {}
+    for share in (0.01, 0.3, 0.7):
+        with started(*inputs, "--out", out) as process:
+            wait_until(
+                lambda: journal.exists() and journal.stat().st_size > share * whole,  # noqa: B023
+                process,
+            )
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        for trial in in_journal(journal) if journal.stat().st_size > 300 else []:
+            if trial.state is TrialState.COMPLETE:
+                before = kept.setdefault(tuple(trial.user_attrs["place"]), trial)
+                assert before == trial
+    assert 0 < len(kept) < TRIALS
+    done = edo_search(*inputs, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    trials = in_journal(journal)
+    assert no_place_is_done_twice(trials)
+    assert all(trials[trial.number] == trial for trial in kept.values())
+    assert table(out) == table(undisturbed)
+    assert json.loads(done.stdout)["trials"] == TRIALS
+
+
+def test_a_killed_workers_trials_are_done_by_the_other(
+    inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
+) -> None:
+    url = database_server.new_database()
+    shared = [*inputs, "--storage", url, "--worker"]
+
+    def claimed_by(pid: int) -> bool:
+        try:
+            rows = connection.execute(
+                "SELECT a.value_json FROM trials t JOIN trial_user_attributes a USING (trial_id)"
+                " WHERE a.key = 'by' AND t.state = 'RUNNING'"
+            ).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return False
+        return any(f"/{pid}/" in row[0] for row in rows)
+
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        started(*shared, "--out", tmp_path / "run") as survivor,
+        started(*shared) as victim,
+    ):
+        wait_until(lambda: claimed_by(victim.pid), victim)
+        victim.send_signal(signal.SIGKILL)
+        assert survivor.wait(timeout=300) == 0
+        assert victim.wait() == -signal.SIGKILL
+    storage = optuna.storages.RDBStorage(url.replace("postgresql://", "postgresql+psycopg://"))
+    trials = optuna.load_study(study_name="edo", storage=storage).trials
+    storage.engine.dispose()
+    assert no_place_is_done_twice(trials)
+    assert any(t.state is TrialState.FAIL for t in trials)
+    assert table(tmp_path / "run") == table(undisturbed)
+    kept = "".join(
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in (tmp_path / "run").rglob("*")
+        if path.is_file()
+    )
+    assert QUOTED not in kept
+    assert USER not in kept
+
+
+def test_the_command_says_in_one_line_why_there_is_no_storage(
+    inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
+) -> None:
+    url = database_server.url("postgres", password="s3cret")
+    for debug in ([], ["--debug"]):
+        done = subprocess.run(
+            [*command()[:-1], *debug, "search", *inputs, "--storage", url, "--worker"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "PYTHONWARNINGS": "default"},
+        )
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1].startswith("edo: the storage postgresql://***@")
+        assert debug or len(done.stderr.splitlines()) == 1
+        assert "s3cret" not in done.stdout + done.stderr
+        assert USER not in done.stdout + done.stderr

@@ -1,0 +1,158 @@
+"""From predictions and answers to the front and an ensemble, in one call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from search_cases import QUICK, arrays, essence
+
+from edokit.ensemble import EDOEnsemble
+from edokit.errors import EDOWarning, InputError
+from edokit.predictions import Predictions
+from edokit.search import SearchResult, SearchSpace, search
+
+P, Q, Y = arrays(items=80, members=6)
+
+
+@pytest.fixture(scope="module")
+def found() -> SearchResult:
+    return search(P, Q, trials=12, population=4, folds=3, space=QUICK)
+
+
+def test_every_trial_has_both_estimates_a_size_and_weights(found: SearchResult) -> None:
+    assert len(found.trials) == 12
+    for trial in found.trials:
+        assert set(trial.estimates) == {"optimistic", "cross-fitted"}
+        assert len(trial.weights) == 6
+        assert sum(trial.weights) == pytest.approx(1.0)
+        assert trial.size == np.count_nonzero(trial.weights)
+
+
+def test_the_front_and_the_choice_come_from_the_trials(found: SearchResult) -> None:
+    assert set(found.front) <= set(found.trials)
+    assert found.chosen is found.front.trials[0]
+    assert found.chosen.ce == min(trial.ce for trial in found.trials)
+
+
+@pytest.mark.parametrize("solver", ["gumbel", "exact"])
+def test_the_ensemble_is_the_chosen_trial_on_all_data(solver: str) -> None:
+    space = QUICK.with_(pool=["linear", "log"], class_weights=[True, False])
+    found = search(P, Q, trials=6, population=3, folds=2, space=space, solver=solver)
+    for trial in found.trials:
+        refitted = found.refit(trial)
+        assert np.allclose(refitted.weights_, trial.weights, atol=1e-9)
+        assert refitted.size_ == trial.size
+        optimistic = trial.estimates["optimistic"]
+        assert optimistic is not None
+        assert refitted.metrics_["ce"] == pytest.approx(optimistic["ce"])
+    assert np.allclose(found.ensemble.weights_, found.chosen.weights, atol=1e-9)
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    same = [search(P, Q, trials=5, folds=0, space=QUICK, seed=s) for s in (3, 3, 4)]
+    assert essence(same[0].trials) == essence(same[1].trials)
+    assert essence(same[0].trials) != essence(same[2].trials)
+
+
+def test_without_folds_trials_compete_on_the_data_they_were_fitted_on() -> None:
+    plain = search(P, Q, trials=4, population=2, folds=0, space=QUICK)
+    assert plain.plan.judge == "optimistic"
+    assert plain.chosen.estimates["cross-fitted"] is None
+    both = search(P, Q, trials=4, population=2, folds=2, judge="optimistic", space=QUICK)
+    assert both.chosen.estimates["cross-fitted"] is not None
+    assert both.chosen.ce == both.chosen.estimates["optimistic"]["ce"]
+
+
+def test_unless_told_both_estimates_are_there_and_the_better_one_judges() -> None:
+    for solver, judge in (("gumbel", "optimistic"), ("exact", "cross-fitted")):
+        found = search(P, Q, trials=2, population=2, space=QUICK, solver=solver)
+        assert found.plan.folds == 5
+        assert found.chosen.judged == judge
+        assert None not in found.chosen.estimates.values()
+
+
+def test_groups_are_averaged_first() -> None:
+    named = Predictions.from_arrays(P, layout="NKC", groups=["a", "a", "b", "b", "c", "c"])
+    found = search(named, Q, trials=4, population=2, folds=0, space=QUICK, groups=True)
+    assert found.members == ("a", "b", "c")
+    assert len(found.chosen.weights) == 3
+    assert found.ensemble.group_weights_ == pytest.approx(np.array(found.chosen.weights))
+
+
+def test_groups_that_are_not_there_are_asked_for() -> None:
+    with pytest.raises(InputError, match="needs the group of each member"):
+        search(P, Q, trials=4, groups=True)
+
+
+def test_a_file_keeps_the_search(tmp_path: Path, found: SearchResult) -> None:
+    how: dict[str, Any] = {"population": 4, "folds": 3, "space": QUICK}
+    search(P, Q, trials=5, storage=tmp_path / "journal.log", **how)
+    again = search(P, Q, trials=12, storage=tmp_path / "journal.log", **how)
+    assert essence(again.trials) == essence(found.trials)
+
+
+def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: SearchResult) -> None:
+    found.save(tmp_path)
+    table = pa_parquet.read_table(tmp_path / "search" / "trials.parquet").to_pylist()
+    assert [row["number"] for row in table] == list(range(12))
+    for row, trial in zip(table, found.trials, strict=True):
+        assert row["ce"] == row["cross_fitted_ce"] == trial.ce
+        assert row["ce_variant"] == str(trial.configuration.settings.ce)
+        assert row["lambda_div"] == trial.searched["lambda_div"]
+        assert list(json.loads(row["weights"]).values()) == list(trial.weights)
+        assert row["on_front"] == (trial in found.front.trials)
+        assert row["chosen"] == (trial is found.chosen)
+    summary = json.loads((tmp_path / "search" / "search.json").read_text("utf-8"))
+    assert summary["trials"] == 12
+    assert summary["chosen"]["ce"] == found.chosen.ce
+    assert summary["space"]["lambda_f1"] == {"low": 0.0, "high": 1.0, "log": False}
+    assert {"rho", "p_value", "parameter", "metric"} <= set(summary["correlations"][0])
+    kept = EDOEnsemble.load(tmp_path / "ensemble")
+    assert np.allclose(kept.weights_, found.ensemble.weights_)
+
+
+def test_the_choice_can_be_judged_on_other_data(found: SearchResult) -> None:
+    other, q, _ = arrays(items=30, members=6, seed=9)
+    metrics = found.judge(other, q)
+    assert metrics["ce"] == pytest.approx(-found.ensemble.score(other, q))
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"trials": 0}, "trials must be a whole number of at least 1"),
+        ({"choose": "luck"}, "'luck'"),
+        ({"choose": "closest"}, "needs a preference"),
+        ({"solver": "newton"}, "'newton'"),
+        ({"folds": 200}, "folds must be at most the number of items, 80"),
+    ],
+)
+def test_nothing_starts_with_bad_input(change: Any, part: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=part):
+        search(P, Q, storage=tmp_path / "journal.log", **change)
+
+
+def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
+    q = Q.copy()
+    q[:] = [0.6, 0.4]
+    q[0] = [0.2, 0.8]
+    with pytest.raises(InputError, match=r"class weights need every class .*--folds 0"):
+        search(P, q, trials=4, folds=5, space=SearchSpace(epochs=1))
+    with pytest.warns(EDOWarning, match="no estimate on held-out folds, since a class has a sing"):
+        found = search(P, q, trials=4, space=SearchSpace(epochs=1))
+    assert found.plan.judge == "optimistic"
+
+
+def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import edokit.search.data as module
+
+    monkeypatch.setattr(module, "_sound", lambda solution: "the weights are not finite")
+    with pytest.raises(
+        InputError, match="all 4 failed, the first with 'the weights are not finite'"
+    ):
+        search(P, Q, trials=4, population=2, space=QUICK)

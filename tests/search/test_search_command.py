@@ -1,0 +1,190 @@
+"""`edo search` on files: what it prints, what it keeps, and one line when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from search_cases import arrays
+
+from edokit.annotations import Annotations
+from edokit.cli import main
+from edokit.files import write_table
+from edokit.predictions import Predictions, write_predictions
+from edokit.runs import RunRecord
+
+QUICK = (
+    *("--trials", 6, "--population", 3, "--folds", 2),
+    *("--space", "epochs=1", "--space", "learning_rate=0.01..0.1", "--no-report"),
+)
+
+
+def edo(*words: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
+        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return int(stop.value.code or 0), out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Any]:
+    """Options that name predictions, annotations and the folder of the run."""
+    rng = np.random.default_rng(0)
+    for name, seed in (("dev", 0), ("test", 1)):
+        P, q, _ = arrays(items=50, seed=seed)
+        items = [f"{name}-{i}" for i in range(50)]
+        labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
+        people = Annotations.from_matrix(labels, items=items)
+        write_table(people.to_table(), tmp_path / f"{name}.csv")
+        table = Predictions.from_arrays(P, items=items, layout="NKC")
+        write_predictions(table, tmp_path / f"{name}.npz")
+    return [
+        *("--predictions", tmp_path / "dev.npz", "--annotations", tmp_path / "dev.csv"),
+        *("--out", tmp_path / "run"),
+    ]
+
+
+def test_json_has_trials_front_and_choice(files: list[Any]) -> None:
+    code, out, err = edo("search", *files, *QUICK, "--json")
+    assert (code, err) == (0, "")
+    result = json.loads(out)
+    assert result["trials"] == 6
+    assert all({"f1", "ce", "md", "size", "settings"} <= set(one) for one in result["front"])
+    assert result["chosen"]["ce"] == min(one["ce"] for one in result["front"])
+    assert set(result["chosen"]["estimates"]) == {"optimistic", "cross-fitted"}
+    assert result["chosen"]["settings"]["epochs"] == 1
+    assert sum(result["chosen"]["weights"].values()) == pytest.approx(1.0)
+
+
+def test_the_folder_holds_everything(files: list[Any], tmp_path: Path) -> None:
+    test = (
+        "--test-predictions",
+        tmp_path / "test.npz",
+        "--test-annotations",
+        tmp_path / "test.csv",
+    )
+    code, out, _ = edo("search", *files, *QUICK, *test)
+    assert code == 0
+    assert "on the front" in out
+    assert "On test: F1" in out
+    run = tmp_path / "run"
+    for name in ("search/trials.parquet", "search/search.json", "search/journal.log", "run.json"):
+        assert (run / name).is_file()
+    record = RunRecord.load(run)
+    assert record.kind == "search"
+    assert record.command.startswith("edo search --predictions")
+    assert set(record.inputs) == {
+        "predictions",
+        "annotations",
+        "test_predictions",
+        "test_annotations",
+    }
+    people = record.annotations("annotations", run)
+    assert people is not None
+    assert len(people.items) == 50
+    assert json.loads((run / "search" / "search.json").read_text("utf-8"))["test"]["ce"] > 0
+    assert (
+        edo(
+            "predict",
+            run / "ensemble",
+            "--predictions",
+            tmp_path / "test.npz",
+            "--out",
+            tmp_path / "p.csv",
+        )[0]
+        == 0
+    )
+
+
+def test_started_again_it_goes_on(files: list[Any], tmp_path: Path) -> None:
+    whole = json.loads(
+        edo("search", *files, *QUICK, "--storage", tmp_path / "other.log", "--json")[1]
+    )
+    edo("search", *files, *QUICK, "--trials", 4)
+    journal = tmp_path / "run" / "search" / "journal.log"
+    before = journal.read_bytes()
+    code, out, _ = edo("search", *files, *QUICK, "--json")
+    assert code == 0
+    assert journal.read_bytes().startswith(before), "what was done stays as it was"
+    resumed = json.loads(out)
+    assert (resumed["front"], resumed["chosen"]) == (whole["front"], whole["chosen"])
+
+
+def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) -> None:
+    extra = ("--ce", "mean", "--diversity", "preserve", "--space", "lambda_div=0")
+    wide = ("--space", "lambda_reg=1e-3..1e-1", "--space", "pool=linear,log")
+    code, _, err = edo("search", *files, *QUICK, *extra, *wide, "--solver", "exact", "--json")
+    assert (code, err) == (0, "")
+    space = json.loads((tmp_path / "run" / "search" / "search.json").read_text("utf-8"))["space"]
+    assert (space["ce"], space["diversity"], space["lambda_div"]) == ("mean", "preserve", 0)
+    assert space["lambda_reg"] == {"low": 1e-3, "high": 1e-1, "log": True}
+    assert space["pool"] == ["linear", "log"]
+
+
+def test_a_preference_is_heeded(files: list[Any]) -> None:
+    words = ("--choose", "closest", "--prefer", "f1=1,md=0.1", "--json")
+    chosen = json.loads(edo("search", *files, *QUICK, *words)[1])["chosen"]
+    assert chosen["rule"] == "closest"
+    assert chosen["preference"] == {"f1": 1.0, "md": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--trials", 0), "trials must be a whole number of at least 1"),
+        (("--population", 1), "population must be a whole number of at least 2"),
+        (("--folds", 1), "folds must be 0 (none) or at least 2"),
+        (("--solver", "magic"), "solver must be one of"),
+        (("--choose", "best"), "choose must be one of"),
+        (("--choose", "closest"), "needs a preference"),
+        (("--prefer", "f1"), "--prefer must be written METRIC=NUMBER"),
+        (("--prefer", "f1=high"), "--prefer must be written METRIC=NUMBER"),
+        (("--space", "lambda_f1=1..0"), "low < high must hold"),
+        (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
+        (("--space", "lambda=1"), "must be one of 'lambda_f1'"),
+        (("--space", "lambda_f1"), "--space must be written NAME=VALUE"),
+        (("--ce", "median"), "'median'"),
+        (("--groups",), "needs the group of each member"),
+        (("--worker",), "a worker shares a storage"),
+        (("--storage", "mysql://host/db"), "mysql"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(words: Any, part: str, files: list[Any]) -> None:
+    code, out, err = edo("search", *files, *words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert part in err
+
+
+def test_another_search_in_the_same_folder_is_refused_and_nothing_is_lost(
+    files: list[Any], tmp_path: Path
+) -> None:
+    edo("search", *files, *QUICK)
+    journal = tmp_path / "run" / "search" / "journal.log"
+    before = journal.read_bytes()
+    code, _, err = edo("search", *files, *QUICK, "--seed", 5)
+    assert code == 2
+    assert "seed 0 and not 5" in err
+    assert err.count("\n") == 1
+    assert journal.read_bytes() == before
+
+
+def test_without_a_folder_there_is_nothing_to_keep(files: list[Any]) -> None:
+    code, _, err = edo("search", *files[:4])
+    assert code == 2
+    assert "give --out RUN" in err

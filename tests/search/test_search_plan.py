@@ -1,0 +1,66 @@
+"""A plan holds together, or says what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edokit.errors import InputError
+from edokit.search import SearchSpace
+from edokit.search.plan import Plan, check_trials, folds_and_judge
+
+FIXED = SearchSpace(
+    **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},
+    diversity="preserve",
+    ce="mean",
+    learning_rate=1e-3,
+    temperature=0.5,
+    temperature_decay=0.1,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"population": 1}, "population must be a whole number of at least 2"),
+        ({"folds": 1}, "0 .none. or at least 2"),
+        ({"folds": -1}, "folds must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"solver": "simplex"}, "'simplex'"),
+        ({"judge": "friends"}, "'friends'"),
+        ({"order": "random"}, "'random'"),
+        ({"folds": 0}, "needs folds"),
+        ({"space": FIXED}, "something to vary"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        Plan(**change)
+
+
+@pytest.mark.parametrize("trials", [0, -3, 2.5, True, "many"])
+def test_a_search_has_at_least_one_trial(trials: Any) -> None:
+    with pytest.raises(InputError, match="trials must be a whole number of at least 1"):
+        check_trials(trials)
+
+
+def test_an_exact_plan_keeps_what_exact_can_search() -> None:
+    assert "learning_rate" not in Plan(solver="exact").space.searched
+
+
+@pytest.mark.parametrize(
+    ("folds", "judge", "solver", "expected"),
+    [
+        (None, None, "gumbel", (5, "optimistic")),
+        (None, None, "exact", (5, "cross-fitted")),
+        (None, "cross-fitted", "gumbel", (5, "cross-fitted")),
+        (3, None, "gumbel", (3, "cross-fitted")),
+        (3, "optimistic", "exact", (3, "optimistic")),
+        (0, None, "exact", (0, "optimistic")),
+    ],
+)
+def test_folds_that_are_asked_for_are_judged_by(
+    folds: Any, judge: Any, solver: str, expected: tuple[int, str]
+) -> None:
+    assert folds_and_judge(folds, judge, solver) == expected

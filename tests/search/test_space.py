@@ -1,0 +1,104 @@
+"""The search space: the paper's by default, narrowed and widened by name, checked at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.search import Range, SearchSpace
+from edokit.search.space import OBJECTIVE, STEERING, Choice
+
+
+def test_the_default_is_the_papers_space() -> None:
+    space = SearchSpace().to_dict()
+    for name in ("lambda_f1", "lambda_ce", "lambda_div"):
+        assert space[name] == {"low": 0.0, "high": 1.0, "log": False}
+    assert space["lambda_reg"] == {"low": 1e-5, "high": 1e-2, "log": True}
+    assert space["learning_rate"] == {"low": 1e-5, "high": 1e-3, "log": True}
+    assert space["temperature"] == {"low": 0.1, "high": 1.0, "log": False}
+    assert space["temperature_decay"] == {"low": 0.01, "high": 0.2, "log": False}
+    assert space["diversity"] == ["preserve", "suppress"]
+    assert space["ce"] == ["mean", "all", "random"]
+    assert (space["max_members"], space["epochs"], space["class_weights"]) == (10, 10, True)
+
+
+def test_every_choice_of_objective_and_solver_can_be_searched() -> None:
+    assert set(SearchSpace().to_dict()) == {*OBJECTIVE, *STEERING}
+
+
+def test_a_space_can_be_narrowed_and_widened() -> None:
+    space = SearchSpace().with_(
+        lambda_div=0.0, ce=["mean"], lambda_reg=(1e-4, 1.0), epochs=[10, 20], pool=["linear", "log"]
+    )
+    assert space.lambda_div == 0.0
+    assert space.ce == "mean"
+    assert space.lambda_reg == Range(1e-4, 1.0, log=True), "a pair keeps the parameter's scale"
+    assert space.epochs == Choice((10, 20)), "two numbers in a list are two choices"
+    assert space.with_(lambda_f1=0).epochs == Choice((10, 20)), "and stay so"
+    assert {"lambda_div", "ce"}.isdisjoint(space.searched)
+    assert {"lambda_reg", "epochs", "pool"} <= set(space.searched)
+    assert SearchSpace().lambda_div == Range(0.0, 1.0), "the first one is as it was"
+
+
+def test_exact_searches_the_trade_off_alone() -> None:
+    exact = SearchSpace().for_solver("exact")
+    assert set(exact.searched) == {
+        "lambda_f1",
+        "lambda_ce",
+        "lambda_div",
+        "lambda_reg",
+        "diversity",
+        "ce",
+    }
+    assert exact.ce == Choice(("mean", "all")), "random is all in expectation"
+    assert SearchSpace(ce="random").for_solver("exact").ce == "all"
+    assert SearchSpace().for_solver("gumbel") == SearchSpace()
+
+
+@given(st.data())
+def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> None:
+    space = SearchSpace(epochs=(1, 20), min_members=[1, 2], class_weights=[True, False])
+    point: dict[str, Any] = {}
+    for name in space.searched:
+        value = getattr(space, name)
+        if isinstance(value, Choice):
+            point[name] = data.draw(st.sampled_from(value.values))
+        elif name == "epochs":
+            point[name] = data.draw(st.integers(int(value.low), int(value.high)))
+        else:
+            point[name] = data.draw(st.floats(value.low, value.high))
+    one = space.configuration(point)
+    for name, value in point.items():
+        part = one.settings if name in OBJECTIVE else one.options
+        assert getattr(part, name) == value
+    assert one.parameters("gumbel").keys() >= point.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"lambda_f1": (1.0, 0.0)}, "low < high"),
+        ({"lambda_f1": (0.5, 0.5)}, "low < high"),
+        ({"lambda_f1": (-1.0, 1.0)}, "lambda_f1 must be a number of at least 0"),
+        ({"lambda_reg": (0.0, 1.0)}, "start above 0"),
+        ({"learning_rate": 0}, "learning_rate must be a number above 0"),
+        ({"epochs": Range(0, 5)}, "epochs must be a whole number"),
+        ({"epochs": 2.5}, "epochs must be a whole number"),
+        ({"ce": ["mean", "some"]}, "'some'"),
+        ({"ce": []}, "at least one choice"),
+        ({"diversity": (0.0, 1.0)}, "list of choices"),
+        ({"class_weights": "yes"}, "True or False"),
+        ({"lambda_ce": "much"}, "must be a number"),
+        ({"lambda_ce": float("nan")}, "must be a number"),
+        ({"lambda": 1.0}, "'lambda'"),
+        ({"min_members": 11}, "min_members <= max_members"),
+        ({f"lambda_{t}": 0 for t in ("f1", "ce", "div", "reg")}, "at least one term"),
+    ],
+)
+def test_a_space_that_makes_no_sense_is_refused_by_name(change: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        SearchSpace().with_(**change)

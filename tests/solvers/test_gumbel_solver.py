@@ -1,0 +1,96 @@
+"""The Gumbel solver called again and again on the same data: nothing of it shows in the results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gumbel_cases import random_pool, step_by_step
+
+from edokit.objective import Settings, Summaries, rank_members
+from edokit.solvers import GumbelSettings, GumbelSolver, batches, cross_entropies, solve_gumbel
+
+SETTINGS = Settings(0.5, 1.0, 0.3, 0.1)
+QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
+KINDS = [replace(SETTINGS, ce=ce) for ce in ("mean", "all", "random")]
+
+
+def weights(solutions: list) -> np.ndarray:
+    return np.stack([solution.weights for solution in solutions])
+
+
+def test_batches_that_are_kept_give_what_fresh_ones_give():
+    data = random_pool()
+    solver = GumbelSolver(*data)
+    # The second call needs more of the batches than the first, the third less.
+    for some in (KINDS[1:2], KINDS, KINDS[:1], [KINDS[2]] * 3):
+        for seeds in (0, 4):
+            kept = solver.solve(some, QUICK, seeds=seeds, keep=True)
+            fresh = solve_gumbel(*data, some, QUICK, seeds=seeds)
+            np.testing.assert_allclose(weights(kept), weights(fresh), rtol=0, atol=1e-12)
+
+
+def test_too_many_batches_are_not_kept(monkeypatch):
+    data = random_pool()
+    monkeypatch.setattr(batches, "_KEPT", 10)
+    solver = GumbelSolver(*data)
+    for _ in range(2):
+        kept = solver.solve(KINDS, QUICK, keep=True)
+        np.testing.assert_array_equal(weights(kept), weights(solve_gumbel(*data, KINDS, QUICK)))
+    ((_, made),) = solver._batches.values()
+    assert made._kept is None
+
+
+def test_distances_that_are_too_many_to_keep_are_the_same(monkeypatch):
+    data = random_pool()
+    usual = solve_gumbel(*data, KINDS, QUICK)
+    monkeypatch.setattr(batches, "_PAIRS", 0)
+    again = solve_gumbel(*data, KINDS, QUICK)
+    np.testing.assert_allclose(weights(again), weights(usual), rtol=0, atol=1e-12)
+
+
+def test_without_a_trajectory_nothing_else_changes():
+    solver = GumbelSolver(*random_pool())
+    with_one, without = (solver.solve(KINDS, QUICK, trajectory=wanted) for wanted in (True, False))
+    for a, b in zip(with_one, without, strict=True):
+        assert a.trajectory is not None
+        assert b.trajectory is None
+        np.testing.assert_array_equal(a.weights, b.weights)
+        assert (a.size, a.terms) == (b.size, b.terms)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.06, 0.04, 0.001])
+def test_one_member_per_item_is_drawn_right_at_any_temperature(temperature):
+    """Powers where it is warm enough, scores where powers would leave the range of numbers."""
+    data = random_pool()
+    data = data._replace(P=data.P[:, rank_members(Summaries.from_arrays(*data))])
+    # The size is fixed: so cold, its logits would learn from rounding alone.
+    options = replace(QUICK, temperature=temperature, min_temperature=temperature, min_members=5)
+    options = replace(options, max_members=5)
+    settings = replace(SETTINGS, ce="random")
+    found = solve_gumbel(*data, settings, options, seeds=1)[0]
+    expected = step_by_step(data, settings, options, seed=1)
+    np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-10)
+
+
+def test_powers_and_scores_agree(monkeypatch):
+    data, settings = random_pool(), replace(SETTINGS, ce="random")
+    by_powers = solve_gumbel(*data, settings, QUICK, seeds=range(3))
+    monkeypatch.setattr(cross_entropies, "_COLD", 99.0)
+    by_scores = solve_gumbel(*data, settings, QUICK, seeds=range(3))
+    np.testing.assert_allclose(weights(by_powers), weights(by_scores), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [5.0, 500.0])
+def test_far_from_zero_logits_are_handled_as_everywhere(rate, monkeypatch):
+    """Where exponentials would overflow, the careful way is taken; elsewhere both are the same."""
+    from edokit.solvers import descent
+
+    data = random_pool()
+    options = replace(QUICK, learning_rate=rate)
+    usual = solve_gumbel(*data, KINDS, options)
+    monkeypatch.setattr(descent, "_TAME", 0.0)
+    careful = solve_gumbel(*data, KINDS, options)
+    assert np.isfinite(weights(usual)).all()
+    np.testing.assert_allclose(weights(usual), weights(careful), rtol=0, atol=1e-9)

@@ -1,0 +1,184 @@
+"""Both solvers find over shards what they find in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit.errors import InputError
+from edokit.objective import Problem, Settings, Summaries, average_groups, rank_members
+from edokit.objective.sharded import LabelledShards
+from edokit.solvers import (
+    GumbelSettings,
+    Solution,
+    exact,
+    solve_exact,
+    solve_exact_shards,
+    solve_gumbel,
+    solve_gumbel_shards,
+)
+from edokit.solvers.sharded import OverShards
+from shard_cases import Cut, cut
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+
+chosen = st.builds(
+    Settings,
+    lambda_f1=st.sampled_from([0.0, 0.5]),
+    lambda_ce=st.sampled_from([0.0, 0.3, 1.0]),
+    lambda_div=st.sampled_from([0.0, 0.1, 1.0]),
+    lambda_reg=st.sampled_from([1e-3, 1e-2]),
+    ce=st.sampled_from(["mean", "all", "random"]),
+    diversity=st.sampled_from(["preserve", "suppress"]),
+    class_weights=st.booleans(),
+    pool=st.sampled_from(["linear", "log"]),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Cut:
+    return cut(tmp_path_factory.mktemp("shards"), 400, [90, 130, 300], members=6, classes=3)
+
+
+@pytest.fixture(scope="module")
+def shards(made: Cut) -> Any:
+    with LabelledShards.open(made.predictions, made.annotations, jobs=1) as data:
+        yield data
+
+
+def in_memory(made: Cut, objective: Settings, groups: Any = None, most: Any = None) -> Solution:
+    P = made.pool.probabilities.astype(np.float64)
+    P = P if groups is None else average_groups(P, groups)
+    arrays = (P, made.people.soft_labels, made.people.hard_labels())
+    problem = Problem.from_arrays(
+        *arrays, class_weights=objective.class_weights, pool=objective.pool
+    )
+    ranks = rank_members(Summaries.from_arrays(*arrays))
+    return solve_exact(problem, objective, order=ranks, max_members=most)
+
+
+def assert_same(one: Solution, other: Solution) -> None:
+    assert one.terms == pytest.approx(other.terms, abs=2e-7)
+    assert one.terms["total"] == pytest.approx(other.terms["total"], abs=1e-9)
+    assert one.certificate is not None
+    assert other.certificate is not None
+    assert (one.certificate.convex, one.certificate.global_optimum, one.certificate.reason) == (
+        other.certificate.convex,
+        other.certificate.global_optimum,
+        other.certificate.reason,
+    )
+    assert one.certificate.gap < 1e-8
+
+
+@settings(max_examples=40)
+@given(objective=chosen, most=st.sampled_from([None, 3]), grouped=st.booleans())
+def test_exact_finds_over_shards_what_it_finds_in_memory(
+    made: Cut, shards: LabelledShards, objective: Settings, most: int | None, grouped: bool
+) -> None:
+    groups = made.pool.groups if grouped else None
+    found = solve_exact_shards(shards, objective, groups=groups, max_members=most)
+    wanted = in_memory(made, objective, groups, most)
+    assert_same(found, wanted)
+    if found.certificate is not None and found.certificate.convex and objective.lambda_ce:
+        np.testing.assert_allclose(found.weights, wanted.weights, atol=1e-4)
+    assert found.weights.sum() == pytest.approx(1)
+    assert sorted(found.order) == list(range(len(found.weights)))
+
+
+def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: LabelledShards) -> None:
+    shards.summaries()
+    before = shards.passes
+    solve_exact_shards(shards, Settings(ce="all"))
+    solve_exact_shards(shards, Settings(ce="random", lambda_div=1.0, diversity="suppress"))
+    assert shards.passes == before
+
+
+def test_a_sample_is_a_start_and_no_more(
+    made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 60)
+    with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
+        for objective in (Settings(), Settings(lambda_div=0.3, diversity="suppress")):
+            assert len(data.sample.y) == 60
+            assert_same(solve_exact_shards(data, objective), in_memory(made, objective))
+        before = data.passes
+        solve_exact_shards(data, Settings())
+        assert data.passes - before <= 8
+
+
+def test_what_is_known_of_a_place_is_not_asked_again(shards: LabelledShards) -> None:
+    objective = OverShards(shards, Settings(), np.array([2, 0, 1]))
+    v = np.array([0.2, 0.3, 0.5])
+    before = shards.passes
+    objective.look_at([v, np.full(3, 1 / 3)])
+    objective.value(v), objective.slope(v), objective.curvature(v, np.array([0, 2]))
+    objective.terms(np.full(3, 1 / 3))
+    assert shards.passes == before + 1
+    # A single member's pool is known from the summaries.
+    objective.value(np.array([0.0, 1.0, 0.0]))
+    assert shards.passes == before + 1
+
+
+def test_the_slope_is_the_change_of_the_value(shards: LabelledShards) -> None:
+    objective = OverShards(shards, Settings(lambda_div=0.2, diversity="suppress"), np.arange(6))
+    v = np.full(6, 1 / 6)
+    step = np.array([1.0, -1.0, 0.5, 0.0, -0.5, 0.0])
+    ahead, behind = (objective.value(v + sign * 1e-5 * step) for sign in (1, -1))
+    assert (ahead - behind) / 2e-5 == pytest.approx(objective.slope(v) @ step, rel=1e-6)
+    convex, concave = objective.curvature(v, np.arange(6))
+    bend = (ahead - 2 * objective.value(v) + behind) / 1e-10
+    assert bend == pytest.approx(step @ (convex + concave) @ step, abs=1e-3)
+
+
+def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: LabelledShards) -> None:
+    P = made.pool.probabilities.astype(np.float64)
+    arrays = (P, made.people.soft_labels, made.people.hard_labels())
+    objectives = [Settings(ce=ce) for ce in ("mean", "all", "random")]
+    options = [GumbelSettings(epochs=3, learning_rate=0.05, max_members=4)] * 3
+    wanted = solve_gumbel(*arrays, objectives, options, seeds=2)
+    found = solve_gumbel_shards(shards, objectives, options, seeds=2)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
+        np.testing.assert_array_equal(one.order, other.order)
+        assert one.terms == pytest.approx(other.terms)
+        assert one.trajectory is not None
+        assert other.trajectory is not None
+        np.testing.assert_allclose(one.trajectory.weights, other.trajectory.weights, atol=1e-12)
+
+
+def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
+    made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 100)
+    objectives = [
+        Settings(),
+        Settings(pool="log"),
+        Settings(ce="random", class_weights=True),
+        Settings(lambda_div=0.5),
+    ]
+    options = [GumbelSettings(epochs=2)] * 4
+    P = made.pool.probabilities.astype(np.float64)
+    arrays = (P, made.people.soft_labels, made.people.hard_labels())
+    with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
+        before = data.passes
+        found = solve_gumbel_shards(data, objectives, options)
+        # One pass for the linear pools, one for the log pool.
+        assert data.passes - before == 2
+    for objective, solution in zip(objectives, found, strict=True):
+        whole = Problem.from_arrays(
+            *arrays, class_weights=objective.class_weights, pool=objective.pool
+        )
+        kind = objective if objective.ce != "random" else Settings(ce="all", class_weights=True)
+        loss = exact.joint_loss(solution.weights, whole, kind)
+        for name in ("f1", "ce", "div", "reg", "total"):
+            assert solution.terms[name] == pytest.approx(float(getattr(loss, name)))
+
+
+def test_the_literal_penalty_needs_gumbel(shards: LabelledShards) -> None:
+    with pytest.raises(InputError, match="regularize='w'"):
+        solve_exact_shards(shards, Settings(regularize="w"))
