@@ -14,15 +14,20 @@ _TEST = ("difference", "low", "high", "p_value")
 def short_table(comparison: Comparison) -> Table:
     """The four metrics, and how the CE compares with the plain mean's."""
     tested = _tested(comparison)
-    header = ["method", *_LABELS.values(), "size"]
-    if tested:
-        header += [_level(comparison), f"CE − {REFERENCE}", "p", "≈ lowest"]
+    header = ["method", *_LABELS.values()]
+    # Narrow enough for a terminal of 80 characters; the full table has the rest.
+    header += [f"CE − {REFERENCE}", "p"] if tested else ["size"]
     rows = []
     for score in comparison.scores:
-        row: list[Cell] = [score.name, *(getattr(score, metric) for metric in METRICS), score.size]
+        row: list[Cell] = [score.name, *(getattr(score, metric) for metric in METRICS)]
         if tested:
+            near = "≈" if score.within_noise else " "
+            row[1 + METRICS.index("ce")] = f"{score.ce:.4f} {near}"
             test = score.against.get("ce")
-            row += [_ends(score, "ce"), *_against(test), "≈" if score.within_noise else ""]
+            ends = "–" if test is None else _range(test).replace("0.", ".").replace(" ", "")
+            row += [ends, "–" if test is None else _p_value(test).replace("0.", ".")]
+        else:
+            row.append(score.size)
         rows.append(row)
     return Table(_title(comparison), header, rows, _notes(comparison, tested), _best(comparison))
 
@@ -80,10 +85,6 @@ def _title(comparison: Comparison) -> str:
     )
 
 
-def _level(comparison: Comparison) -> str:
-    return f"CE, {comparison.facts['level']:.0%} interval"
-
-
 def _ends(score: Score, metric: str) -> str:
     low, high = score.intervals[metric]
     return f"{low:.4f} … {high:.4f}"
@@ -92,8 +93,15 @@ def _ends(score: Score, metric: str) -> str:
 def _against(test: PairedTest | None) -> tuple[Cell, Cell]:
     if test is None:
         return None, None
-    shown = f"{test.difference:+.4f} ({test.low:+.4f} … {test.high:+.4f})".replace("-", "−")
-    return shown, "< 0.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
+    return f"{test.difference:+.4f} ({_range(test)})".replace("-", "−"), _p_value(test)
+
+
+def _range(test: PairedTest) -> str:
+    return f"{test.low:+.4f} … {test.high:+.4f}".replace("-", "−")
+
+
+def _p_value(test: PairedTest) -> str:
+    return "<.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
 
 
 def _best(comparison: Comparison) -> set[tuple[int, int]]:
@@ -109,9 +117,10 @@ def _best(comparison: Comparison) -> set[tuple[int, int]]:
 def _notes(comparison: Comparison, tested: bool) -> list[str]:
     lines = [f"The best possible CE on these answers is {comparison.facts['ce_floor']:.4f}."]
     if tested:
+        level = f"{comparison.facts['level']:.0%}"
         lines.append(
-            f"CE − {REFERENCE}: the difference to the plain mean with its bootstrap interval, and"
-            " the p-value of a paired sign-flip test (not corrected for the number of tests)."
+            f"CE − {REFERENCE}: the difference to the plain mean, its {level} bootstrap interval,"
+            " and the p-value of a paired sign-flip test (not corrected for the number of tests)."
             f" ≈: the CE can't be told from the lowest, {comparison.lowest.name}'s."
         )
     return lines
