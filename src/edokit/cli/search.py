@@ -16,6 +16,7 @@ from edokit.errors import InputError
 
 if TYPE_CHECKING:
     from edokit.search import SearchResult, SearchSpace
+    from edokit.search.trials import SearchTrial
 
 JOURNAL = "journal.log"
 METRICS = ("f1", "ce", "md")
@@ -235,13 +236,19 @@ def _record(out: Path, inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: 
 
 
 def _show(found: SearchResult, result: dict[str, Any], out: Path | None) -> None:
-    rows = []
+    # Trials of the same scores share a row, named after the chosen one or the first of them.
+    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in found.front:
-        mark = " ←" if trial is found.chosen else ""
+        scores = tuple(f"{getattr(trial, name):.4f}" for name in METRICS)
+        alike.setdefault((*scores, str(trial.size)), []).append(trial)
+    rows = []
+    for scores, trials in alike.items():
+        chosen = any(trial is found.chosen for trial in trials)
+        trial = found.chosen if chosen else trials[0]
         settings = trial.configuration.settings
-        kind = f"{settings.diversity}, {settings.ce}"
-        metrics = [f"{getattr(trial, name):.4f}" for name in METRICS]
-        rows.append([f"{trial.number}{mark}", *metrics, str(trial.size), kind])
+        more = f" and {len(trials) - 1} alike" if len(trials) > 1 else ""
+        kind = f"{settings.diversity}, {settings.ce}{more}"
+        rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind])
     failed = f" ({result['failed']} failed)" if result["failed"] else ""
     console.print_table(
         f"{result['trials']} trials{failed}, {len(found.front)} on the front",
