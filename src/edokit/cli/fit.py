@@ -10,6 +10,7 @@ import typer
 from edokit.cli import console, options, shards
 
 if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
     from edokit.solvers import Certificate
 
 
@@ -104,7 +105,7 @@ def fit(
     certificate = ensemble.certificate_
     objective = ensemble.objective_
     console.print_table(
-        f"{out}: {ensemble.size_} of {len(ensemble.members_)} members carry weight"
+        f"{out}: {ensemble.size_} of {_units(ensemble)} carry weight"
         f" ({ensemble.n_items_} items)",
         ["term", "value on the fit data"],
         [
@@ -120,6 +121,13 @@ def fit(
             _promise(certificate),
         ],
     )
+
+
+def _units(ensemble: EDOEnsemble) -> str:
+    """What has weights: members, or groups of them."""
+    if ensemble.groups_ is None:
+        return f"{len(ensemble.members_)} members"
+    return f"{len(set(ensemble.groups_))} groups ({len(ensemble.members_)} members)"
 
 
 def _promise(certificate: Certificate | None) -> str:
