@@ -60,6 +60,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/selection.py --jobs 2
 	$(BIN)/python benchmarks/diagnose.py power
 	$(BIN)/python benchmarks/larger_than_memory.py
+	$(BIN)/python benchmarks/peers.py $(wildcard ../shared/lewidi2023)
+	$(BIN)/python benchmarks/startup.py
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,0 +1,50 @@
+"""``RESULTS.md``: every benchmark that writes there owns one section of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parent / "RESULTS.md"
+_HEAD = """# Results
+Written by the programs named in each section, not by hand. Compare ratios, not seconds: both sides
+of a ratio come from the same run.
+"""
+
+
+def write_section(title: str, text: str) -> None:
+    """Put the section ``title`` into the file, in place of an older one of this name."""
+    before = FILE.read_text(encoding="utf-8") if FILE.exists() else _HEAD
+    head, *sections = re.split(r"^(?=## )", before, flags=re.MULTILINE)
+    new = f"## {title}\n\n{text.rstrip()}\n"
+    names = [section.splitlines()[0] for section in sections]
+    if f"## {title}" in names:
+        sections[names.index(f"## {title}")] = new
+    else:
+        sections.append(new)
+    parts = [part.strip() + "\n" for part in (head, *sections)]
+    FILE.write_text("\n".join(parts), encoding="utf-8")
+
+
+def machine(*packages: str) -> str:
+    """The processor, its cores, and the versions of Python and these packages, in one line."""
+    shown = [f"Python {platform.python_version()}"]
+    for name in packages:
+        try:
+            shown.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            shown.append(f"no {name}")
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"Machine: {_processor()}, {usable} cores, {platform.system()}; {', '.join(shown)}."
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()

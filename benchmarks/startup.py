@@ -1,0 +1,132 @@
+"""How long do `edo` and the import take, how much memory, and what is imported?
+
+    python benchmarks/startup.py
+
+Writes its table into ``benchmarks/RESULTS.md``. Every run is a process of its own; a bare Python
+that does nothing stands beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from results import machine, write_section
+
+HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "sklearn", "optuna", "plotly", "torch")
+# What a process has seen at its end, as its last line on stderr: most memory, and heavy imports.
+REPORT = f"""
+import atexit, sys
+def tell():
+    import resource, time
+    try:
+        with open("/proc/self/status") as status:
+            most = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    except OSError:
+        # KB on Linux, bytes on macOS.
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    loaded = [name for name in {HEAVY!r} if name in sys.modules]
+    print(most, time.process_time(), *loaded, file=sys.stderr)
+atexit.register(tell)
+"""
+ANSWERS = 200
+
+
+def command(*arguments: str) -> str:
+    """Code that does what the script `edo` does."""
+    return f"import sys\nsys.argv = {['edo', *arguments]!r}\nfrom edokit.cli import main\nmain()"
+
+
+def small_files(folder: Path) -> tuple[str, str]:
+    """200 items, five members and three people."""
+    import numpy as np
+
+    from edokit.predictions import Predictions, write_predictions
+
+    rng = np.random.default_rng(0)
+    names = [f"i{number}" for number in range(ANSWERS)]
+    P = rng.dirichlet([1.0, 1.0], size=(ANSWERS, 5))
+    predictions = Predictions.from_arrays(
+        P, layout="NKC", items=names, members=list("abcde"), classes=["no", "yes"]
+    )
+    write_predictions(predictions, folder / "dev.npz")
+    lines = ["item,annotator,label"]
+    for name in names:
+        lines += [f"{name},p{person},{rng.choice(['no', 'yes'])}" for person in range(3)]
+    (folder / "answers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(folder / "dev.npz"), str(folder / "answers.csv")
+
+
+class Run(NamedTuple):
+    seconds: float
+    processor: float  # seconds of it, which other work on the machine lengthens less
+    memory: float  # MB
+    heavy: list[str]
+
+
+def measure(code: str, rounds: int) -> Run:
+    """Medians over a few processes."""
+    taken, heavy = [], []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", REPORT + code], capture_output=True, text=True)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        most, processor, *heavy = done.stderr.splitlines()[-1].split()
+        taken.append((seconds, float(processor), float(most) / 1e3))
+    return Run(*(statistics.median(each) for each in zip(*taken, strict=True)), heavy)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="the median counts")
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        predictions, answers = small_files(folder)
+        fit = ["fit", "--predictions", predictions, "--annotations", answers]
+        tasks = {
+            "a bare Python": "pass",
+            "`import edokit`": "import edokit",
+            "`from edokit import EDOEnsemble`": "from edokit import EDOEnsemble",
+            "`edo --help`": command("--help"),
+            "`edo fit` (200 items, 5 members)": command(*fit, "--out", str(folder / "run")),
+        }
+        found = {what: measure(code, rounds) for what, code in tasks.items()}
+    bare = found["a bare Python"].seconds
+    lines = [
+        "| | seconds | of the processor | times a bare Python | most memory | imports |",
+        "|---|---|---|---|---|---|",
+    ]
+    for what, run in found.items():
+        cells = f"{run.seconds:.3f} | {run.processor:.3f} | {run.seconds / bare:.1f}"
+        loaded = ", ".join(run.heavy) or "none of these"
+        lines.append(f"| {what} | {cells} | {run.memory:.0f} MB | {loaded} |")
+    helped, imported = found["`edo --help`"].seconds, found["`import edokit`"].seconds
+    unasked = [what for what, run in found.items() if "torch" in run.heavy]
+    verdicts = [
+        f"- `edo --help` under 0.5 s: {'reached' if helped < 0.5 else 'missed'}.",
+        f"- Import under 1 s: {'reached' if imported < 1 else 'missed'}.",
+        f"- torch is not imported: {'missed by ' + ', '.join(unasked) if unasked else 'reached'}.",
+    ]
+    text = "\n\n".join(
+        [
+            "    python benchmarks/startup.py",
+            f"{machine('numpy', 'typer')} Medians of {rounds} processes each.",
+            "\n".join(verdicts),
+            "\n".join(lines),
+            f"*Imports*: which of {', '.join(HEAVY)} the process had loaded at its end.",
+        ]
+    )
+    write_section("Start-up (`startup.py`)", text)
+
+
+if __name__ == "__main__":
+    main()
