@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: bench docs release services demo test lint types rooms unit format lock clean help
+.PHONY: bench soak docs release services demo test lint types rooms unit format lock clean help
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
 	@echo "make test    lint, types, room order and every test"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
+	@echo "make soak    ten minutes of damaged files against every reader"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
@@ -62,6 +63,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/larger_than_memory.py
 	$(BIN)/python benchmarks/peers.py $(wildcard ../shared/lewidi2023)
 	$(BIN)/python benchmarks/startup.py
+
+soak: $(VENV)/.dev
+	$(BIN)/python tools/fuzz_loaders.py --seconds 600
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -105,8 +105,7 @@ def fit(
     certificate = ensemble.certificate_
     objective = ensemble.objective_
     console.print_table(
-        f"{out}: {ensemble.size_} of {_units(ensemble)} carry weight"
-        f" ({ensemble.n_items_} items)",
+        f"{out}: {ensemble.size_} of {_units(ensemble)} carry weight ({ensemble.n_items_} items)",
         ["term", "value on the fit data"],
         [
             ["1 − soft F1", f"{objective['f1']:.4f}"],

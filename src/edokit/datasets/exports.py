@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from edokit.annotations import Annotations
 from edokit.errors import EDOWarning, InputError, examples
-from edokit.files import check_file, not_utf8, read_json, read_table
+from edokit.files import check_depth, check_file, not_utf8, read_json, read_table
 from edokit.ids import as_name, as_names, class_order
 
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
@@ -62,10 +62,13 @@ def load(source: Any) -> Any:
     if suffix not in (".jsonl", ".ndjson"):
         return read_json(path)
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
-    return [_line(path, k, text) for k, text in enumerate(lines, 1) if text.strip()]
+    lines = enumerate(content.split("\n"), 1)
+    records = [_line(path, k, text) for k, text in lines if text.strip()]
+    check_depth(content.encode(), path)
+    return records
 
 
 def _line(path: Path, number: int, text: str) -> Any:

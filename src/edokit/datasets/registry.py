@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
 from edokit.annotations import Annotations
@@ -44,7 +45,7 @@ class Candidate:
             if self.suffix in (".jsonl", ".ndjson"):
                 with self.path.open(encoding="utf-8-sig") as lines:
                     return [json.loads(next(line for line in lines if line.strip()))]
-        except (ValueError, OSError, StopIteration, RecursionError):
+        except (ValueError, OSError, StopIteration, RecursionError, pa.ArrowException):
             pass
         return []
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit.errors import InputError
+from edokit.files.depth import check_depth
 from edokit.files.explain import not_utf8
 from edokit.files.whole import cannot_read, check_file, whole_file
 
@@ -15,9 +16,14 @@ def read_json(path: str | Path) -> Any:
     """One JSON document."""
     path = check_file(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
+        check_depth(content, path)
+        return json.loads(text)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
+    except InputError:
+        raise
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path} must be valid JSON, but line {error.lineno} column {error.colno} is not:"

@@ -77,7 +77,9 @@ def bad_jsonl(path: Path, error: Exception) -> EDOError:
             try:
                 value = json.loads(line, object_pairs_hook=_distinct_keys)
                 kinds = list(_walk(value, ""))
-            except (ValueError, RecursionError) as trouble:
+            except (ValueError, RecursionError) as found:
+                deep = isinstance(found, RecursionError)
+                trouble = "it is nested too deeply" if deep else found
                 return InputError(
                     f"every row of {path} must be one JSON object, but row {row} is not: {trouble}",
                     _AGAIN,

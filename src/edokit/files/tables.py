@@ -19,6 +19,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pa_parquet
 
 from edokit.errors import InputError, examples
+from edokit.files.depth import bad_lines
 from edokit.files.explain import bad_csv, bad_jsonl, no_rows, not_utf8, unreadable
 from edokit.files.whole import cannot_read, check_file, whole_file
 
@@ -221,6 +222,9 @@ def _read_jsonl(path: Path) -> pa.Table:
     if start and not start.startswith(b"{"):
         # Arrow does not survive a file that starts with null.
         raise bad_jsonl(path, ValueError("it does not start with an object"))
+    # Nor does it survive tens of thousands of brackets inside each other.
+    if reason := bad_lines(path):
+        raise bad_jsonl(path, ValueError(reason))
     # One block must hold a whole row, so blocks grow with the file up to a bound.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
     options = pa_json.ReadOptions(block_size=block)

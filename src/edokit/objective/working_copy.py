@@ -120,9 +120,11 @@ class Part:
     def arrays(self) -> Arrays:
         """What was laid down; files are mapped into memory, not read."""
         try:
-            q, y = (np.load(self._file(name), mmap_mode="r") for name in ("q", "y"))
+            q, y = (
+                np.load(self._file(name), mmap_mode="r", allow_pickle=False) for name in ("q", "y")
+            )
             P = (
-                np.load(self._file("P"), mmap_mode="r")
+                np.load(self._file("P"), mmap_mode="r", allow_pickle=False)
                 if self.keep
                 else self.shard.read(0).order_classes(self.classes).probabilities
             )

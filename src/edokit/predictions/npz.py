@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.errors import EDOError, InputError, examples
-from edokit.files import whole_file
+from edokit.files import array_names, read_arrays, whole_file, write_arrays
 from edokit.ids import Strings, as_names
 from edokit.predictions.core import Predictions
 from edokit.predictions.shapes import as_floats
@@ -26,10 +25,8 @@ def read_npz(path: Path) -> Predictions:
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
-        # numpy says how to unpickle all the same; nobody should.
-        reason = "it holds something else" if "pickle" in str(error) else error
         raise InputError(
-            f"{path} must be a whole .npz file of plain arrays, but can't be read: {reason}",
+            f"{path} must be a whole .npz file of plain arrays, but can't be read: {error}",
             "write it again; object arrays are never loaded",
         ) from error
     array = arrays["probabilities"]
@@ -63,23 +60,18 @@ def write_npz(predictions: Predictions, path: Path) -> None:
                 f"names of {name} must not end in a NUL character, but one does", "rename it"
             )
     with whole_file(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
+        write_arrays(stream, arrays)
 
 
 def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    with path.open("rb") as stream, warnings.catch_warnings():
-        # numpy warns of damaged headers before it refuses them.
-        warnings.simplefilter("ignore")
-        stored = np.load(stream, allow_pickle=False)
-        if not isinstance(stored, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
-        missing = [name for name in _NEEDED if name not in stored.files]
-        if missing:
-            raise InputError(
-                f"{path} must hold the arrays {', '.join(_NEEDED)}, but lacks {examples(missing)}",
-                "write it with edokit.predictions.write_predictions or `edo predictions join`",
-            )
-        return {name: stored[name] for name in (*_NEEDED, "groups") if name in stored.files}
+    held = array_names(path)
+    missing = [name for name in _NEEDED if name not in held]
+    if missing:
+        raise InputError(
+            f"{path} must hold the arrays {', '.join(_NEEDED)}, but lacks {examples(missing)}",
+            "write it with edokit.predictions.write_predictions or `edo predictions join`",
+        )
+    return read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
 
 
 def _flat(values: npt.NDArray[Any], name: str, path: Path) -> Strings:

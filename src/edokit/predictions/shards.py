@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pa_parquet
 
 from edokit.errors import InputError
+from edokit.files import array_shape, read_arrays
 from edokit.ids import Strings, as_names, encode
 from edokit.predictions.check import policy_for
 from edokit.predictions.core import Predictions
@@ -111,8 +109,7 @@ class Shards:
         file = self.files[number]
         try:
             if file.suffix.lower() == ".npz":
-                with np.load(file, allow_pickle=False) as stored:
-                    names = as_names(stored["items"])
+                names = as_names(read_arrays(file, ["items"])["items"])
             else:
                 column = pa_parquet.read_table(file, columns=["item"])["item"]
                 names = encode(column, "item").names
@@ -129,19 +126,8 @@ def _count(file: Path, members: int) -> int | None:
     """Items in a file, from its header; None where that does not say."""
     try:
         if file.suffix.lower() == ".npz":
-            return _npz_items(file)
+            return array_shape(file, "probabilities")[0]
         rows = int(pa_parquet.read_metadata(file).num_rows)
     except Exception:  # a damaged header fails in as many ways as there are libraries
         return None
     return rows // members if rows and rows % members == 0 else None
-
-
-def _npz_items(file: Path) -> int:
-    with zipfile.ZipFile(file) as archive, archive.open("probabilities.npy") as stream:
-        version = np.lib.format.read_magic(stream)
-        read: Any = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape = read(stream)[0]
-        return int(shape[0])

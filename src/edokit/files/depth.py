@@ -1,0 +1,75 @@
+"""How deeply JSON is nested, known before a parser follows it down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit.errors import InputError
+
+DEEPEST = 64
+"""Levels that a file may have; every known export needs fewer than ten."""
+_BLOCK = 1 << 22
+_LONGEST = 1 << 26
+_QUOTE, _NEWLINE, _BACKSLASH = b'"\n\\'
+_STEP = np.zeros(256, dtype=np.int8)
+_STEP[list(b"[{")] = 1
+_STEP[list(b"]}")] = -1
+_MARKS = bytes(byte in b'[{]}"\n' for byte in range(256))
+
+
+def check_depth(content: bytes, path: Path) -> None:
+    """Refuse a JSON document that is nested too deeply."""
+    marks, inside = _marks(content)
+    if _depths(marks, inside, 0)[1] > DEEPEST:
+        raise InputError(
+            f"{path} must be JSON of at most {DEEPEST} levels, but is nested too deeply",
+            "check that it is the right file",
+        )
+
+
+def bad_lines(path: Path) -> str | None:
+    """What makes JSON lines unfit for a parser that trusts them, if anything does."""
+    depth = 0
+    with path.open("rb") as stream:
+        # Whole lines, since each line begins outside a text.
+        while block := stream.read(_BLOCK) + stream.readline(_LONGEST):
+            marks, inside = _marks(block)
+            if (inside & (marks == _NEWLINE)).any():
+                return "a text does not end in its row"
+            depth, most = _depths(marks, inside, depth)
+            if most > DEEPEST:
+                return f"it is nested more than {DEEPEST} levels deep"
+    return None
+
+
+def _marks(text: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Brackets, quotation marks and line ends, and which of them stand inside a text."""
+    content = np.frombuffer(text, np.uint8)
+    places = np.flatnonzero(np.frombuffer(text.translate(_MARKS), np.bool_))
+    marks = content[places]
+    quotes = marks == _QUOTE
+    # A quotation mark after an odd number of backslashes is part of the text.
+    follows = places[quotes]
+    real = np.ones(len(follows), dtype=bool)
+    at, which = follows - 1, np.arange(len(follows))
+    while len(which):
+        more = (at >= 0) & (content[at] == _BACKSLASH)
+        at, which = at[more] - 1, which[more]
+        real[which] ^= True
+    quotes[quotes] = real
+    opened = np.cumsum(quotes) % 2 == 1
+    return marks, opened & ~quotes
+
+
+def _depths(
+    marks: npt.NDArray[np.uint8], inside: npt.NDArray[np.bool_], start: int
+) -> tuple[int, int]:
+    """The depth at the end and the greatest, counted from the lowest level so far."""
+    steps = np.where(inside, 0, _STEP[marks])
+    depths = np.concatenate([[start], start + np.cumsum(steps, dtype=np.int64)])
+    # What closes more than was opened must not hide what opens later.
+    depths -= np.minimum(np.minimum.accumulate(depths), 0)
+    return int(depths[-1]), int(depths.max())
