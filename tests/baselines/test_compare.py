@@ -188,3 +188,23 @@ def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
     assert EDOEnsemble.load(kept / "ensemble").members_ == found.fitted["edo"].members_
     record = RunRecord.load(kept)
     assert (record.kind, record.command) == ("compare", "edo compare")
+
+
+def test_items_that_were_learned_from_are_not_judged_on() -> None:
+    dev, people = sample(80)
+    part = dev.take(range(30)), people.take(range(30))
+    with pytest.raises(InputError, match="30 of 30 are both"):
+        compare((dev, people), part, methods=["greedy"])
+
+
+def test_splits_may_number_their_items_alike() -> None:
+    dev, test = sample(80), sample(50, seed=1)
+    assert set(test[0].items) <= set(dev[0].items)
+    assert compare(dev, test, methods=["linear-pool"], samples=0)["linear-pool"].ce > 0
+
+
+def test_the_folder_of_a_search_is_left_alone(found: Comparison, tmp_path: Path) -> None:
+    (tmp_path / "search").mkdir()
+    with pytest.raises(InputError, match="holds a search"):
+        keep(found, tmp_path)
+    assert not (tmp_path / "compare").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 from edokit.baselines.compare import Comparison
 from edokit.ensemble import EDOEnsemble
+from edokit.errors import InputError
 from edokit.files import whole_file, write_json
 from edokit.predictions import write_predictions
 from edokit.runs import Input, RunRecord, as_typed, digest
@@ -28,6 +29,7 @@ def keep(
     ``predictions`` and ``annotations`` are the files behind it by role, annotations with the
     arguments that they were read with.
     """
+    check_place(folder)
     place = folder / "compare"
     write_json(comparison.to_dict(), place / "methods.json")
     for kind, ending in ENDINGS.items():
@@ -46,3 +48,12 @@ def keep(
         seed=int(comparison.facts["seed"]),
         command=as_typed(arguments),
     ).save(folder)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder whose ensemble is a search's."""
+    if (folder / "search").is_dir():
+        raise InputError(
+            f"a comparison needs a folder of its own, but {folder} holds a search",
+            "choose another --out",
+        )

@@ -22,7 +22,7 @@ def short_table(comparison: Comparison) -> Table:
         row: list[Cell] = [score.name, *(getattr(score, metric) for metric in METRICS)]
         if tested:
             near = "≈" if score.within_noise else " "
-            row[1 + METRICS.index("ce")] = f"{score.ce:.4f} {near}"
+            row[1 + METRICS.index("ce")] = f"{score.ce:.4f}{near}"
             test = score.against.get("ce")
             ends = "–" if test is None else _range(test).replace("0.", ".").replace(" ", "")
             row += [ends, "–" if test is None else _p_value(test).replace("0.", ".")]

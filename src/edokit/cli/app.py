@@ -38,6 +38,8 @@ INTERRUPTED = 130
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _ClickException: Any = typer.BadParameter.__mro__[2]
 
+_noted: set[str] = set()
+
 app = typer.Typer(
     name="edo",
     help="Learn from people who disagree.",
@@ -95,6 +97,7 @@ def main() -> None:
         # People are told what EDO decided for them, not what libraries say to programmers.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.filterwarnings("always", category=EDOWarning)
+        _noted.clear()
         warnings.showwarning = _note
         code = _run(debug)
     raise SystemExit(code)
@@ -107,7 +110,10 @@ def _run(debug: bool) -> int:
         return _fail(str(error), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
-        return _fail(f"{error.format_message()} See `{where} --help`.", debug)
+        said = error.format_message().rstrip(".")
+        if not said:  # no command was given, and the help has been shown
+            return USAGE
+        return _fail(f"{said}. See `{where} --help`.", debug)
     except _ClickException as error:
         return _fail(error.format_message(), debug)
     except (KeyboardInterrupt, typer.Abort):
@@ -137,5 +143,7 @@ def _note(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning is one line on stderr, too."""
-    typer.echo(f"note: {message}", err=True)
+    """A warning is one line on stderr, too, and said once."""
+    if str(message) not in _noted:
+        _noted.add(str(message))
+        typer.echo(f"note: {message}", err=True)

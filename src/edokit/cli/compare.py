@@ -68,11 +68,14 @@ def compare(
 ) -> None:
     """Judge EDO and every baseline on the same members: F1, CE, MD, BS, intervals and tests."""
     from edokit import baselines
+    from edokit.baselines.keep import check_place, keep
     from edokit.predictions import read_predictions
     from edokit.tables import FORMATS
 
     if form is not None:
         one_of("format", form, FORMATS)
+    if out is not None:
+        check_place(out)
     said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
     judged_by = annotations if test_annotations is None else test_annotations
     if judged_by == annotations and split == test_split:
@@ -101,8 +104,6 @@ def compare(
             step=step,
         )
     if out is not None:
-        from edokit.baselines.keep import keep
-
         keep(
             found,
             out,

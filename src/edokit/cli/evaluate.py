@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
+from edokit.errors import InputError
+
+FEWEST = 50
 
 
 def evaluate(
@@ -37,6 +40,11 @@ def evaluate(
     from edokit.metrics.judge import judge
     from edokit.predictions import read_model_file
 
+    if 0 < bootstrap < FEWEST:
+        raise InputError(
+            f"an interval needs at least {FEWEST} bootstrap samples, but got {bootstrap}",
+            "leave --bootstrap out, or 0 for no intervals",
+        )
     people = options.read_people(
         annotations,
         column=column,

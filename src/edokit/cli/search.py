@@ -254,8 +254,13 @@ def _show(found: SearchResult, result: dict[str, Any], out: Path | None) -> None
         f"{result['trials']} trials{failed}, {len(found.front)} on the front",
         ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"],
         rows,
-        [*_notes(found, result), *([f"Kept in {out}: search, ensemble, run.json."] if out else [])],
+        [*_notes(found, result), *([f"Kept in {out}: {_kept(out)}."] if out else [])],
     )
+
+
+def _kept(out: Path) -> str:
+    page = ", report.html" if (out / "report.html").exists() else ""
+    return f"search, ensemble, run.json{page}"
 
 
 def _notes(found: SearchResult, result: dict[str, Any]) -> list[str]:

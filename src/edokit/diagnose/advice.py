@@ -92,17 +92,18 @@ def _structure(
     if not test["structured"]:
         kind, verdict = "noise", "Nothing speaks against the disagreement being noise"
     elif test["views"]["p"] is not None and test["views"]["p"] <= 0.05:
-        kind, verdict = "views", "The disagreement is structured: people see different things"
+        kind, verdict = "views", "The disagreement is structured, people see different things"
     elif test["annotator"]["p"] is not None and test["annotator"]["p"] <= 0.05:
-        kind, verdict = "strictness", "The disagreement is structured: people draw the line"
+        kind, verdict = "strictness", "The disagreement is structured, people draw the line"
         verdict += " in different places"
     else:
-        kind, verdict = "views", "The disagreement is structured: people go together in groups"
-    lasting = variance["structured"]
-    text = (
-        f"{verdict}. {'; '.join(parts)}. Of the disagreement at least {lasting:.0%} is lasting;"
-        " the rest is noise or views of one person alone."
-    )
+        kind, verdict = "views", "The disagreement is structured, people go together in groups"
+    text = f"{verdict}: {'; '.join(parts)}." if parts else f"{verdict}."
+    if test["structured"]:
+        text += (
+            f" Of the disagreement {variance['structured']:.0%} is lasting, as far as these answers"
+            " tell; the rest is noise or views of one person alone."
+        )
     if groups["kind"] == "found" and (groups["stability"] or 0.0) < _STABLE:
         text += (
             " Who belongs to which group is uncertain: the halves of the items agree on it only"

@@ -42,9 +42,12 @@ def load_ensemble(folder: str | Path) -> EDOEnsemble:
     """The fitted ensemble in a folder."""
     path = Path(folder) / FILE
     if not path.exists():
+        inside = Path(folder) / "ensemble"
         raise InputError(
             f"an ensemble is a folder with {FILE}, but {folder} has none",
-            "make one with `edo fit` or EDOEnsemble.save",
+            f"give {inside}"
+            if (inside / FILE).exists()
+            else "make one with `edo fit` or EDOEnsemble.save",
         )
     return from_dict(read_json(path), str(path))
 

@@ -127,7 +127,8 @@ class Summaries:
             raise InputError(
                 "class weights need every class as a hard label, but no item of the fit data "
                 f"has class {named} though annotators chose it",
-                "turn class weights off, or fit on more items",
+                "turn class weights off (--no-class-weights; in a search --space"
+                " class_weights=false), or fit on more items",
             )
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
         weights = self._count() / (self.classes * counts)  # α
