@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from edokit import EDOEnsemble
+from edokit.archives import read_arrays
 from edokit.datasets import read_annotations
 from edokit.errors import InputError
-from edokit.files import read_arrays, read_json, read_table
+from edokit.files import read_json, read_table
 from edokit.members.arrays_file import read_arrays as read_member_arrays
 from edokit.predictions import read_model_file, read_predictions
 
@@ -108,7 +109,7 @@ def test_a_size_that_the_archive_states_falsely_is_refused(tmp_path: Path) -> No
 def test_a_bomb_is_refused_and_repetitive_predictions_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edokit.files.archives._LARGE", 1 << 20)
+    monkeypatch.setattr("edokit.archives._LARGE", 1 << 20)
     bomb = claiming("(1000000, 1, 2)", content=b"\0" * 8_000_000)
     path = archive(tmp_path / "p.npz", probabilities=bomb)
     assert path.stat().st_size < 20_000

@@ -1,6 +1,5 @@
 """Reading tables and JSON with clear errors, and writing files whole or not at all."""
 
-from edokit.files.archives import array_names, array_shape, read_arrays, write_arrays
 from edokit.files.depth import check_depth
 from edokit.files.documents import read_json, write_json
 from edokit.files.explain import not_utf8
@@ -16,8 +15,6 @@ from edokit.files.whole import cannot_read, cannot_write, check_file, whole_file
 
 __all__ = [
     "TABLE_SUFFIXES",
-    "array_names",
-    "array_shape",
     "cannot_read",
     "cannot_write",
     "check_depth",
@@ -25,11 +22,9 @@ __all__ = [
     "not_utf8",
     "number_column",
     "parquet_columns",
-    "read_arrays",
     "read_json",
     "read_table",
     "whole_file",
-    "write_arrays",
     "write_json",
     "write_table",
     "write_tables",

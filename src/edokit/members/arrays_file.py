@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy.typing as npt
 
-from edokit import files
+from edokit import archives
 from edokit.errors import InputError, examples
 
 
 def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
     """Write arrays by name."""
     with path.open("wb") as stream:
-        files.write_arrays(stream, arrays)
+        archives.write_arrays(stream, arrays)
 
 
 def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray[Any]]:
     """Read them back; a file that is cut off, or lacks one, is refused."""
     try:
-        arrays = files.read_arrays(path)
+        arrays = archives.read_arrays(path)
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(

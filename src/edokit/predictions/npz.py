@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit.archives import array_names, read_arrays, write_arrays
 from edokit.errors import EDOError, InputError, examples
-from edokit.files import array_names, read_arrays, whole_file, write_arrays
+from edokit.files import whole_file
 from edokit.ids import Strings, as_names
 from edokit.predictions.core import Predictions
 from edokit.predictions.shapes import as_floats

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pa_parquet
 
+from edokit.archives import array_shape, read_arrays
 from edokit.errors import InputError
-from edokit.files import array_shape, read_arrays
 from edokit.ids import Strings, as_names, encode
 from edokit.predictions.check import policy_for
 from edokit.predictions.core import Predictions
