@@ -338,3 +338,15 @@ def test_jobs_are_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> No
     assert how_many_jobs(None, 100, [gib] * 100) == 1
     # Small data are done before a process has started.
     assert how_many_jobs(None, 64 * gib, [mib] * 100) == 1
+
+
+def test_relative_paths_are_those_of_whoever_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Processes are kept between calls: the second folder meets those that began in the first.
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "said").write_text(name)
+        monkeypatch.chdir(tmp_path / name)
+        with Workers(2) as workers:
+            assert list(workers.run(Path.read_text, [Path("said")] * 4)) == [name] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -66,8 +67,10 @@ class Workers:
             stack.enter_context(parallel_config(**settings))
             # Small results in order: what they add up to does not depend on who was faster.
             parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
+            # Processes are kept between calls, and may have started somewhere else.
+            folder = os.getcwd() if self.engine == LOCAL else None
             try:
-                yield from parallel(delayed(work)(task) for task in tasks)
+                yield from parallel(delayed(_at)(folder, work, task) for task in tasks)
             except EDOError:
                 raise
             except Exception as error:
@@ -96,6 +99,13 @@ class Workers:
 
             self._client = self._open.enter_context(dask_client(self.engine))
         return self._client
+
+
+def _at(folder: str | None, work: Callable[[Task], Result], task: Task) -> Result:
+    """The work where relative paths mean what they mean to the one who asked."""
+    if folder is not None and folder != os.getcwd():
+        os.chdir(folder)
+    return work(task)
 
 
 def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:
