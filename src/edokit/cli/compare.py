@@ -109,8 +109,8 @@ def compare(
             out,
             {"predictions": predictions, "test_predictions": test_predictions},
             {
-                "annotations": (annotations, _read_as(split, **said)),
-                "test_annotations": (judged_by, _read_as(test_split, **said)),
+                "annotations": (annotations, options.read_as(split=split, **said)),
+                "test_annotations": (judged_by, options.read_as(split=test_split, **said)),
             },
             arguments=["edo", *sys.argv[1:]],
         )
@@ -144,16 +144,3 @@ def _extras(given: list[str] | None) -> dict[str, tuple[Predictions, Predictions
             )
         found[name] = (read_predictions(Path(both[0])), read_predictions(Path(both[1])))
     return found
-
-
-def _read_as(split: str | None, **said: Any) -> dict[str, Any]:
-    """How annotations were read, as a record of the run keeps it."""
-    several = options.names(split) or []
-    how = {
-        "columns": options.pairs(said["column"], "--column", "ROLE=NAME") or None,
-        "classes": options.names(said["classes"]),
-        "duplicates": said["duplicates"],
-        "split": split if len(several) == 1 else None,
-        "splits": several if len(several) > 1 else None,
-    }
-    return {name: value for name, value in how.items() if value is not None}
