@@ -13,13 +13,13 @@ import argparse
 import platform
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from gumbel_pools import Pool, make_pool
 from joblib import Parallel, delayed
+from seconds import timed
 
 from edokit.datasets.simulate import REGIMES
 from edokit.objective import Summaries, softmax
@@ -27,31 +27,6 @@ from edokit.search import SearchSpace, search
 from edokit.search.data import ArrayData
 
 TRIALS, POPULATION = 50, 10
-T = TypeVar("T")
-
-
-class Seconds(NamedTuple):
-    """On the clock, and of the processor (which other work on the machine does not lengthen)."""
-
-    clock: float
-    processor: float
-
-    def __str__(self) -> str:
-        return f"{self.clock:.3g} / {self.processor:.3g}"
-
-    def times(self, other: Seconds) -> str:
-        """How often the other fits into this."""
-        return f"{self.clock / other.clock:.0f} / {self.processor / other.processor:.0f}"
-
-
-def timed(task: Callable[[], T], rounds: int = 1) -> tuple[Seconds, T]:
-    """The median of a few rounds, and the last result."""
-    taken = []
-    for _ in range(rounds):
-        before = time.perf_counter(), time.process_time()
-        result = task()
-        taken.append((time.perf_counter() - before[0], time.process_time() - before[1]))
-    return Seconds(*np.median(taken, axis=0)), result
 
 
 def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, float, float]]:

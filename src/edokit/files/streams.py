@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from edokit.errors import InputError
-from edokit.files.tables import TABLE_SUFFIXES, _distinct, _no_number, _plain, _slices
+from edokit.files.tables import _distinct, _no_number, _plain, _slices, ending_to_write
 from edokit.files.whole import whole_file
 
 
@@ -22,12 +21,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
     No more than one part need be in memory. If one fails, no file is written.
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(
-            f"a table is written to a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
-            "choose one of these endings",
-        )
+    suffix = ending_to_write(path)
     remaining = iter(parts)
     first = next(remaining)
     _distinct(first.column_names, path)

@@ -96,15 +96,21 @@ def parquet_columns(path: str | Path) -> list[str]:
     return names
 
 
-def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
-    path = Path(path)
+def ending_to_write(path: Path) -> str:
+    """The ending that says how a table is written."""
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
             f"a table is written to a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
             "choose one of these endings",
         )
+    return suffix
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
+    path = Path(path)
+    suffix = ending_to_write(path)
     _distinct(table.column_names, path)
     with whole_file(path) as temporary:
         try:
