@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from edokit.errors import InputError
 from edokit.members.fine_tuning import FineTuning, check_number
 from edokit.members.recipe import Floats, Lesson, Progress, Text
+from edokit.members.settings_file import read_settings, write_settings
 from edokit.members.transformers_extra import need_transformers
 
 FOLDER = "end-to-end"
@@ -138,26 +138,17 @@ class EndToEndMembers(FineTuning):
             "history": self.history_,
             "best_epoch": self.best_epoch_,
         }
-        text = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-        (folder / _SETTINGS).write_text(text, encoding="utf-8")
+        write_settings(folder / _SETTINGS, state)
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> EndToEndMembers:
         """Read what ``save`` wrote, onto a device."""
         folder = Path(folder)
-        try:
-            state = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+        told = "members trained end to end", "EndToEndMembers.save"
+        with read_settings(folder / _SETTINGS, *told) as state:
             members = cls(**{**state["options"], "device": device})
             members.weights_, members.size_ = state["weights"], state["size"]
             members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"{folder} must be the folder of members trained end to end, but its {_SETTINGS}"
-                f" can't be read: {error}",
-                "name a folder that EndToEndMembers.save wrote",
-            ) from error
         need_transformers()
         from edokit.members.transformer_files import load_tuned
         from edokit.members.transformer_network import MemberHeads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from edokit.errors import EDOWarning, InputError, examples
 from edokit.members.fine_tuning import FineTuning
 from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.settings_file import read_settings, write_settings
 from edokit.members.transformers_extra import need_transformers
 
 _SETTINGS = "transformer.json"
@@ -132,27 +132,18 @@ class TransformerMember(FineTuning, Member):
             "activity": self.activity_,
             "constant": self.constant_,
         }
-        text = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-        (folder / _SETTINGS).write_text(text, encoding="utf-8")
+        write_settings(folder / _SETTINGS, state)
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
         """Read what ``save`` wrote, onto a device."""
         folder = Path(folder)
-        try:
-            state = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+        told = "a saved transformer member", "TransformerMember.save"
+        with read_settings(folder / _SETTINGS, *told) as state:
             member = cls(**{**state["options"], "device": device})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"{folder} must be the folder of a saved transformer member, but its {_SETTINGS}"
-                f" can't be read: {error}",
-                "name a folder that TransformerMember.save wrote",
-            ) from error
-        member.history_, member.best_epoch_ = state["history"], state["best_epoch"]
-        member.annotators_, member.activity_ = state["annotators"], state["activity"]
-        member.constant_ = state["constant"]
+            member.history_, member.best_epoch_ = state["history"], state["best_epoch"]
+            member.annotators_, member.activity_ = state["annotators"], state["activity"]
+            member.constant_ = state["constant"]
         if member.constant_ is None:
             need_transformers()
             from edokit.members.transformer_files import load_tuned
