@@ -46,7 +46,7 @@ class Peer:
 
 
 def exact(settings: Settings) -> Callable[[Data], np.ndarray]:
-    return lambda data: solve_exact(Problem.from_arrays(*data), settings).weights[None]
+    return lambda data: solve_exact(Problem.for_settings(*data, settings), settings).weights[None]
 
 
 def solving(settings: Settings) -> Callable[[Problem], np.ndarray]:

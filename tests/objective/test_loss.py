@@ -287,3 +287,35 @@ def test_what_does_not_fit_together_is_refused() -> None:
         joint_loss(case.v, problem, Settings(ce="random"))
     with pytest.raises(InputError, match="pool must be one of 'linear', 'log'"):
         Problem.from_arrays(case.P, case.q, case.y, pool="median")
+
+
+@pytest.mark.parametrize("pool", ["linear", "log"])
+def test_a_problem_for_settings_has_what_they_weigh(pool: str) -> None:
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), (700, 4))
+    q = rng.dirichlet(np.ones(3), 700)
+    data = P, q, q.argmax(axis=1)
+    settings = Settings(pool=pool)
+    whole, lean = Problem.from_arrays(*data, pool=pool), Problem.for_settings(*data, settings)
+    v = rng.dirichlet(np.ones(4))
+    ours, theirs = (joint_loss(v, each, settings) for each in (lean, whole))
+    assert float(ours.total) == pytest.approx(float(theirs.total), rel=1e-12)
+    np.testing.assert_allclose(ours.gradient, theirs.gradient, rtol=1e-12)
+    assert np.isnan(ours.div)
+    for more in ({"lambda_div": 0.1}, {"ce": "all"}, {"class_weights": True}):
+        needs = Settings(pool=pool, **more)
+        built = Problem.for_settings(*data, needs)
+        assert np.isfinite(float(joint_loss(v, built, needs).total))
+        with pytest.raises(InputError):
+            joint_loss(v, lean, needs)
+
+
+def test_a_problem_for_settings_refuses_what_summaries_refuse() -> None:
+    P, q = np.full((6, 2, 2), 0.5), np.full((6, 2), 0.5)
+    y = np.zeros(6, dtype=int)
+    with pytest.raises(InputError, match="codes must lie between 0 and 1, but 1 of 6"):
+        Problem.for_settings(P, q, np.array([0, 0, 0, 0, 0, 2]), Settings())
+    broken = np.concatenate([np.full((80, 2, 2), 0.5), np.full((1, 2, 2), np.nan)])
+    with pytest.raises(InputError, match="finite"):
+        Problem.for_settings(broken, np.full((81, 2), 0.5), np.zeros(81, dtype=int), Settings())
+    assert Problem.for_settings(P, q, y, Settings()).items == 6

@@ -169,21 +169,16 @@ class _CrossFit:
         if (candidate, k) not in self._weights:
             chosen = {"pool": candidate.pool, "lambda_reg": candidate.lambda_reg}
             settings = Settings(**{**asdict(self.settings), **chosen})
-            problem = self._problem(candidate, k)
+            problem = self._problem(candidate, k, settings)
             self._weights[candidate, k] = solve_exact(problem, settings).weights
         return self._weights[candidate, k]
 
-    def _problem(self, candidate: Candidate, k: int) -> Problem:
+    def _problem(self, candidate: Candidate, k: int, settings: Settings) -> Problem:
         key = (candidate.pool, candidate.groups, k)
         if key not in self._problems:
             learn = self.folds[k][0]
-            self._problems[key] = Problem.from_arrays(
-                self.units[candidate.groups][learn],
-                self.q[learn],
-                self.y[learn],
-                class_weights=self.settings.class_weights,
-                pool=candidate.pool,
-            )
+            arrays = self.units[candidate.groups][learn], self.q[learn], self.y[learn]
+            self._problems[key] = Problem.for_settings(*arrays, settings)
         return self._problems[key]
 
 

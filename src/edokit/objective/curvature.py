@@ -80,9 +80,13 @@ def joint_hessian(v: Array, problem: Problem, settings: Settings) -> Array:
         )
     xp = namespace(v, problem.rows)
     diversity = settings.diversity.sign * settings.lambda_div
-    hessian = 2.0 * diversity * problem.distances + 2.0 * settings.lambda_reg * xp.eye(
-        problem.members, dtype=problem.rows.dtype, device=device_of(problem.rows)
+    hessian = (
+        2.0
+        * settings.lambda_reg
+        * xp.eye(problem.members, dtype=problem.rows.dtype, device=device_of(problem.rows))
     )
+    if diversity:
+        hessian = hessian + 2.0 * diversity * problem.distances
     if settings.ce is CE.ALL or settings.lambda_ce == 0:
         return hessian
     block = _log_pool if problem.pool is Pool.LOG else _linear_pool

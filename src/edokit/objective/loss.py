@@ -59,7 +59,7 @@ class Loss:
     ce: Array
     """Cross-entropy, in the chosen variant."""
     div: Array
-    """Mean pairwise disagreement, without sign."""
+    """Mean pairwise disagreement, without sign; NaN if the problem was made without distances."""
     reg: Array
     """Squared norm of the weights."""
     gradient: Array
@@ -101,8 +101,11 @@ def joint_loss(
     )
     f1 = 1.0 - xp.matmul(v, problem.hit_rates)
     ce, ce_gradient = _cross_entropy(v, problem, chosen.ce, noise, temperature)
-    to_others = xp.matmul(v, problem.distances)
-    div = xp.sum(v * to_others, axis=1)
+    if problem.distances is None:
+        to_others, div = xp.zeros_like(v), xp.full_like(f1, xp.nan)
+    else:
+        to_others = xp.matmul(v, problem.distances)
+        div = xp.sum(v * to_others, axis=1)
     raw = xp.zeros_like(v) if w is None else w
     on_effective = 1.0 - on_raw
     reg = on_effective * xp.sum(v * v, axis=1) + on_raw * xp.sum(raw * raw, axis=1)
@@ -113,7 +116,9 @@ def joint_loss(
         + 2.0 * (lambda_reg * on_effective)[:, None] * v
     )
     gradient_w = 2.0 * (lambda_reg * on_raw)[:, None] * raw
-    total = lambda_f1 * f1 + lambda_ce * ce + lambda_div * div + lambda_reg * reg
+    total = lambda_f1 * f1 + lambda_ce * ce + lambda_reg * reg
+    if problem.distances is not None:
+        total = total + lambda_div * div
     parts = (total, f1, ce, div, reg, gradient, gradient_w)
     return Loss(*(part if many else part[0, ...] for part in parts))
 
@@ -169,6 +174,14 @@ def _check(v: Array, w: Array | None, problem: Problem, chosen: Configurations) 
             "settings and problem must agree on class_weights and pool, but the problem has "
             f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
             "build one Problem per choice of class weights and pool",
+        )
+    alone = any(variant is not CE.MEAN for variant in chosen.ce)
+    if (problem.distances is None and chosen.lambda_div.any()) or (
+        problem.member_ce is None and alone and chosen.lambda_ce.any()
+    ):
+        raise InputError(
+            "these settings weigh a term that the problem was made without",
+            "build the problem with Problem.from_arrays",
         )
     if w is None and chosen.on_raw.any():
         raise InputError(

@@ -7,10 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from edokit.objective.arrays import Array, device_of, double, members_first, namespace
+from edokit.objective.arrays import Array, device_of, double, members_first, namespace, slices
 from edokit.objective.pools import log_probabilities
-from edokit.objective.settings import Pool
-from edokit.objective.summaries import Summaries, check_arrays
+from edokit.objective.settings import CE, Pool, Settings
+from edokit.objective.summaries import Summaries, check_arrays, not_codes, not_finite
+
+# Items that are put in the members' order in one go: what is read and written stays in the cache.
+_TURNED = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +23,10 @@ class Problem:
     hit_rates: Array
     """[K] t, the mean probability on the hard label."""
     distances: Array
-    """[K, K] D, the mean L1 distance between members."""
+    """[K, K] D, the mean L1 distance between members; None if it was not asked for."""
     member_ce: Array
-    """[K] a, the cross-entropy of each member alone (class-weighted if ``class_weights``)."""
+    """[K] a, the cross-entropy of each member alone (class-weighted if ``class_weights``); None if
+    it was not asked for."""
     rows: Array
     """[K, N·C] what is pooled: probabilities, or their logarithms for a log pool."""
     targets: Array
@@ -50,17 +54,38 @@ class Problem:
         check_arrays(P, q, y)
         sums = Summaries.from_arrays(P, q, y) if summaries is None else summaries
         values = log_probabilities(double(P)) if kind is Pool.LOG else double(P)
-        xp = namespace(P)
         targets = double(q)
         return cls(
             sums.hit_rates,
             sums.mean_distances,
             sums.member_ce(class_weights),
-            xp.reshape(members_first(values), (P.shape[1], -1)),
+            _by_member(values),
             targets * sums.class_weights() if class_weights else targets,
             class_weights,
             kind,
         )
+
+    @classmethod
+    def for_settings(cls, P: Array, q: Array, y: Array, settings: Settings) -> Problem:
+        """The problem of arrays as above, with what these settings weigh and no more.
+
+        Without a diversity term nobody asks for distances between all pairs of members, and
+        without ``ce="all"`` or ``"random"`` nobody asks how good each is alone.
+        """
+        alone = settings.ce is not CE.MEAN and settings.lambda_ce > 0
+        if settings.lambda_div or settings.class_weights or alone or not isinstance(P, np.ndarray):
+            return cls.from_arrays(
+                P, q, y, class_weights=settings.class_weights, pool=settings.pool
+            )
+        check_arrays(P, q, y)
+        inside = (y >= 0) & (y < P.shape[2])
+        if not inside.all():
+            raise not_codes(int((~inside).sum()), len(y), P.shape[2])
+        if len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0 and q.max() < np.inf):
+            raise not_finite()
+        hits = P[np.arange(len(y)), :, y].mean(axis=0, dtype=np.float64)
+        values = log_probabilities(double(P)) if settings.pool is Pool.LOG else double(P)
+        return cls(hits, None, None, _by_member(values), double(q), False, settings.pool)
 
     @property
     def members(self) -> int:
@@ -104,7 +129,24 @@ class Problem:
         return replace(
             self,
             hit_rates=xp.take(self.hit_rates, index, axis=0),
-            distances=xp.take(xp.take(self.distances, index, axis=0), index, axis=1),
-            member_ce=xp.take(self.member_ce, index, axis=0),
+            distances=None
+            if self.distances is None
+            else xp.take(xp.take(self.distances, index, axis=0), index, axis=1),
+            member_ce=None if self.member_ce is None else xp.take(self.member_ce, index, axis=0),
             rows=xp.take(self.rows, index, axis=0),
         )
+
+
+def _by_member(values: Array) -> Array:
+    """[N, K, C] -> [K, N·C]."""
+    items, members, classes = values.shape
+    if not isinstance(values, np.ndarray) or classes > 8:
+        return namespace(values).reshape(members_first(values), (members, -1))
+    # Class by class, a block of items is a matrix to be turned, which numpy does several times
+    # faster than it permutes three axes.
+    rows = np.empty((members, items * classes))
+    flat = values.reshape(items, members * classes)
+    for s in slices(items, _TURNED):
+        for c in range(classes):
+            rows[:, s.start * classes + c : s.stop * classes : classes] = flat[s, c::classes].T
+    return rows

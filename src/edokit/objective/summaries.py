@@ -143,18 +143,11 @@ class Summaries:
         xp = namespace(self.hits)
         counted = int(xp.sum(self.class_counts))
         if counted != self.items:
-            raise InputError(
-                f"hard label codes must lie between 0 and {self.classes - 1}, but "
-                f"{self.items - counted} of {self.items} do not",
-                "number the classes from 0 in the order of the last axis of the predictions",
-            )
+            raise not_codes(self.items - counted, self.items, self.classes)
         if not all(
             bool(xp.all(xp.isfinite(part))) for part in (self.hits, self.distances, self.log_losses)
         ):
-            raise InputError(
-                "probabilities and soft labels must be finite and not negative, but some are not",
-                "look for NaN, infinite or negative values",
-            )
+            raise not_finite()
 
 
 def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
@@ -193,6 +186,22 @@ def check_arrays(P: Array, q: Array, y: Array) -> None:
             f"{float(xp.min(totals)):.4g} to {float(xp.max(totals)):.4g}",
             "normalise each member's row over the classes (softmax, for logits)",
         )
+
+
+def not_codes(wrong: int, items: int, classes: int) -> InputError:
+    """So many hard labels are no class."""
+    return InputError(
+        f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do not",
+        "number the classes from 0 in the order of the last axis of the predictions",
+    )
+
+
+def not_finite() -> InputError:
+    """Some probabilities or soft labels are no numbers."""
+    return InputError(
+        "probabilities and soft labels must be finite and not negative, but some are not",
+        "look for NaN, infinite or negative values",
+    )
 
 
 def _tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:

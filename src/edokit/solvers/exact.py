@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 from edokit.errors import InputError
-from edokit.objective import CE, Diversity, Problem, Regularize, Settings, joint_hessian, joint_loss
+from edokit.objective import CE, Diversity, Problem, Regularize, Settings, joint_loss
+from edokit.solvers.in_memory import InMemory
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution
 
@@ -24,6 +27,7 @@ SMALLEST = 1e-6
 _STEPS = 100
 _FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still cheap
 _SAMPLE = 1024  # items to find a good start on
+_LARGER = 32  # times as many for the next start
 _BEST_VERTICES = 5  # of more members, the lowest vertices to descend from
 BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
 # A promised decrease below this is lost in the rounding of the objective.
@@ -43,32 +47,12 @@ class Objective(Protocol):
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
 
-    def curvature(self, v: Floats, inside: Ints) -> tuple[Floats, Floats]:
+    def curvature(
+        self, v: Floats, inside: Ints, rough: bool = False
+    ) -> tuple[Floats, Floats | None]:
         """The Hessian among the members ``inside`` [k], which hold all weight, in two parts: the
-        convex one, and the diversity term where that is concave (else zero): [k, k] each."""
-
-
-class InMemory:
-    """The joint loss of a problem that is in memory."""
-
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self.problem, self.settings = problem, settings
-        concave = settings.diversity is Diversity.SUPPRESS
-        self._convex = replace(settings, lambda_div=0.0) if concave else settings
-        self._concave: Floats = 2.0 * concave * settings.lambda_div * problem.distances
-        self.members = problem.members
-
-    def value(self, v: Floats) -> float:
-        return float(joint_loss(v, self.problem, self.settings).total)
-
-    def slope(self, v: Floats) -> Floats:
-        gradient: Floats = joint_loss(v, self.problem, self.settings).gradient
-        return gradient
-
-    def curvature(self, v: Floats, inside: Ints) -> tuple[Floats, Floats]:
-        part = self.problem if len(inside) == self.members else self.problem.select(inside)
-        convex: Floats = joint_hessian(v[inside], part, self._convex)
-        return convex, self._concave[np.ix_(inside, inside)]
+        convex one, and the diversity term where that is concave (else None): [k, k] each.
+        ``rough``: a good guess is enough."""
 
 
 def solve_exact(
@@ -94,23 +78,41 @@ def solve_exact(
         settings = replace(settings, ce=CE.ALL)
     ranked = np.arange(problem.members) if order is None else np.asarray(order, dtype=np.int64)
     kept = ranked[:max_members]
-    part = problem.select(kept)
-    starts: list[Floats] = []
-    if part.items >= 2 * _SAMPLE:
-        # A few thousand items tell nearly all; the many are then looked at a few times only.
-        sample = part.take(np.arange(0, part.items, part.items // _SAMPLE))
-        starts = ends_of(InMemory(sample, settings), sample, settings, [])[:BEST_ENDS]
-    v, certificate = optimum(InMemory(part, settings), part, settings, starts)
+    everyone = np.array_equal(kept, np.arange(problem.members))
+    part = problem if everyone else problem.select(kept)
+    # Many small products: threads would only wait for each other.
+    with _blas().limit(limits=1, user_api="blas"):
+        v, certificate = _solved(part, settings)
     weights = np.zeros(problem.members)
     weights[kept] = v
     loss = joint_loss(v, part, settings)
+    terms = {name: float(getattr(loss, name)) for name in ("f1", "ce", "div", "reg", "total")}
+    if part.distances is None:
+        del terms["div"]
     return Solution(
         weights=weights,
         size=int((v >= SMALLEST).sum()),
-        terms={name: float(getattr(loss, name)) for name in ("f1", "ce", "div", "reg", "total")},
+        terms=terms,
         order=np.concatenate([kept[np.argsort(-v, kind="stable")], ranked[len(kept) :]]),
         certificate=certificate,
     )
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """The linear algebra libraries that are loaded; looking for them takes longer than a fit."""
+    return ThreadpoolController()
+
+
+def _solved(problem: Problem, settings: Settings) -> tuple[Floats, Certificate]:
+    """A few items tell nearly all; the many are then looked at a few times only."""
+    starts: list[Floats] = []
+    few = _SAMPLE
+    while problem.items >= 2 * few:
+        sample = problem.take(np.arange(0, problem.items, problem.items // few))
+        starts = ends_of(InMemory(sample, settings), sample, settings, starts)[:BEST_ENDS]
+        few *= _LARGER
+    return optimum(InMemory(problem, settings), problem, settings, starts)
 
 
 def optimum(
@@ -178,7 +180,7 @@ def _shape(problem: Problem, settings: Settings) -> str:
 def _descend(objective: Objective, start: Floats) -> Floats:
     """Newton's steps on the simplex: each minimises the quadratic model there, exactly."""
     v, value = start, objective.value(start)
-    best, smallest = v, np.inf
+    best, smallest, last, rough = v, np.inf, np.inf, True
     for _ in range(_STEPS):
         slope = objective.slope(v)
         level = float(slope @ v)
@@ -187,15 +189,17 @@ def _descend(objective: Objective, start: Floats) -> Floats:
             best, smallest = v, gap
         if gap <= TOLERANCE:
             break
+        # A rough model will do while it divides what is left by ten each time.
+        rough, last = rough and gap < last / 10, gap
         # Members without weight that promise nothing stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
-        curvature = objective.curvature(v, inside)
-        step[inside] += _model_minimum(curvature, slope[inside], v[inside])
+        convex, concave = objective.curvature(v, inside, rough)
+        step[inside] += _model_minimum(convex, concave, slope[inside], v[inside])
         decrease = float(slope @ step)
         if -decrease > _ROUNDING * max(1.0, abs(value)):
-            concave = bool(curvature[1].any())
-            v, value = _line_search(objective, v, value, step, decrease, double=concave)
+            bends = concave is not None
+            v, value = _line_search(objective, v, value, step, decrease, double=bends)
         elif gap > smallest:
             break
         else:
@@ -204,13 +208,13 @@ def _descend(objective: Objective, start: Floats) -> Floats:
     return best
 
 
-def _model_minimum(curvature: tuple[Floats, Floats], slope: Floats, v: Floats) -> Floats:
+def _model_minimum(convex: Floats, concave: Floats | None, slope: Floats, v: Floats) -> Floats:
     """Where the quadratic model around v is lowest on the simplex."""
-    convex, concave = curvature
-    hessian = convex + concave
-    if concave.any() and np.linalg.eigvalsh(_along(hessian)).min() < 0:
+    hessian = convex if concave is None else convex + concave
+    if concave is not None and np.linalg.eigvalsh(_along(hessian)).min() < 0:
         hessian = convex
-    return minimize_on_simplex(_along(hessian), slope - hessian @ v + hessian[:, 0])
+    linear = slope - hessian @ v + hessian[:, 0]
+    return minimize_on_simplex(_along(hessian), linear, support=v > 0)
 
 
 def _along(hessian: Floats) -> Floats:
@@ -282,7 +286,7 @@ def _cleaned(objective: Objective, v: Floats) -> Floats:
 
 
 def _within_support(objective: Objective, v: Floats) -> Floats:
-    """Newton's steps among the members that have weight, to the last digits."""
+    """Newton's steps among the members that have weight, towards the last digits."""
     inside = np.flatnonzero(v > 0)
     count = len(inside)
     for _ in range(3):
@@ -290,12 +294,14 @@ def _within_support(objective: Objective, v: Floats) -> Floats:
         if np.ptp(slope) < 1e-14:
             break
         system = np.ones((count + 1, count + 1))
-        system[:count, :count] = sum(objective.curvature(v, inside))
+        convex, concave = objective.curvature(v, inside, rough=True)
+        system[:count, :count] = convex if concave is None else convex + concave
         system[count, count] = 0.0
         step = np.linalg.lstsq(system, np.append(-slope, 0.0), rcond=1e-12)[0][:count]
         moved = v.copy()
         moved[inside] += step
+        moved /= moved.sum()
         if (moved < 0).any() or np.ptp(objective.slope(moved)[inside]) >= np.ptp(slope):
             break
-        v = moved / moved.sum()
+        v = moved
     return v

@@ -24,9 +24,10 @@ from edokit.objective import (
 )
 from edokit.objective.passes import Groups, units_of
 from edokit.objective.sharded import LabelledShards
-from edokit.solvers.exact import BEST_ENDS, SMALLEST, InMemory, ends_of, optimum, solve_exact
+from edokit.solvers.exact import BEST_ENDS, SMALLEST, ends_of, optimum, solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from edokit.solvers.gumbel_settings import GumbelSettings
+from edokit.solvers.in_memory import InMemory
 from edokit.solvers.solution import Solution
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -68,16 +69,22 @@ class OverShards:
             return gradient
         return gradient + self._settings.lambda_ce * self.ce_gradient(v)
 
-    def curvature(self, v: Floats, inside: Ints) -> tuple[Floats, Floats]:
-        """Its Hessian among the members ``inside``: the convex part, and the concave one."""
+    def curvature(
+        self, v: Floats, inside: Ints, rough: bool = False
+    ) -> tuple[Floats, Floats | None]:
+        """Its Hessian among the members ``inside``: the convex part, and the concave one if any.
+
+        Never rough: the pass that gave the value gave the whole Hessian too.
+        """
         convex = replace(self._rest, lambda_div=0.0) if self._concave else self._rest
         among = np.ix_(inside, inside)
         hessian: Floats = joint_hessian(v, self.lean, convex)[among]
         if self._settings.lambda_ce > 0:
             at = self._at(v)
             hessian = hessian + self._settings.lambda_ce * at.hessian[among] / at.items
-        concave = 2.0 * self._concave * self._settings.lambda_div * self.lean.distances[among]
-        return hessian, concave
+        if not self._concave or self._settings.lambda_div == 0:
+            return hessian, None
+        return hessian, 2.0 * self._settings.lambda_div * self.lean.distances[among]
 
     def cross_entropy(self, v: Floats) -> float:
         """Of the pool."""

@@ -15,7 +15,7 @@ class LinearPool(WeightedPool):
     def learn(self, P: Floats, q: Floats, y: Codes) -> Floats:
         kind = Pool(self.pool)
         settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0, pool=kind)
-        problem = Problem.from_arrays(P, q, y, pool=kind)
+        problem = Problem.for_settings(P, q, y, settings)
         return solve_exact(problem, settings).weights
 
 

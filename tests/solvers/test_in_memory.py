@@ -1,0 +1,112 @@
+"""What a descent asks of a problem in memory is what the joint loss says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from edokit.objective import Problem, Settings, joint_hessian, joint_loss
+from edokit.solvers import in_memory
+from edokit.solvers.in_memory import InMemory
+from edokit.solvers.simplex_qp import _exchange, _interior
+
+SETTINGS = [
+    Settings(lambda_f1=f1, lambda_div=div, diversity=diversity, ce=ce, pool=pool)
+    for f1, div, diversity, ce, pool in (
+        (0.3, 0.0, "preserve", "mean", "linear"),
+        (0.3, 0.2, "preserve", "mean", "linear"),
+        (0.0, 0.2, "suppress", "mean", "linear"),
+        (0.3, 0.2, "suppress", "mean", "log"),
+        (0.3, 0.2, "preserve", "all", "linear"),
+    )
+]
+
+
+def problem_of(items: int, members: int, classes: int, settings: Settings) -> Problem:
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(classes), (items, members))
+    q = rng.multinomial(3, np.full(classes, 1 / classes), items) / 3.0
+    return Problem.from_arrays(P, q, q.argmax(axis=1), pool=settings.pool)
+
+
+def weights(members: int) -> NDArray[Any]:
+    return np.random.default_rng(1).dirichlet(np.ones(members))
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("classes", [2, 7])
+def test_value_slope_and_curvature_are_those_of_the_joint_loss(
+    settings: Settings, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Seven classes and three annotators: most columns are chosen by nobody and left out.
+    monkeypatch.setattr(in_memory, "_BLOCK", 64)
+    problem = problem_of(40, 5, classes, settings)
+    objective, v = InMemory(problem, settings), weights(5)
+    loss = joint_loss(v, problem, settings)
+    assert objective.value(v) == pytest.approx(float(loss.total), rel=1e-12)
+    np.testing.assert_allclose(objective.slope(v), loss.gradient, rtol=1e-11)
+    convex, concave = objective.curvature(v, np.arange(5))
+    whole = convex if concave is None else convex + concave
+    np.testing.assert_allclose(whole, joint_hessian(v, problem, settings), rtol=1e-10, atol=1e-12)
+    assert (concave is None) == (settings.lambda_div == 0 or settings.diversity == "preserve")
+
+
+def test_the_curvature_of_some_members_is_part_of_that_of_all() -> None:
+    settings = SETTINGS[1]
+    problem = problem_of(40, 5, 2, settings)
+    objective = InMemory(problem, settings)
+    v = np.array([0.5, 0.0, 0.3, 0.2, 0.0])
+    inside = np.array([0, 2, 3])
+    whole, part = (objective.curvature(v, some)[0] for some in (np.arange(5), inside))
+    np.testing.assert_allclose(part, whole[np.ix_(inside, inside)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("pool", ["linear", "log"])
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_a_rough_look_sees_every_class_and_nearly_the_same_curvature(
+    pool: str, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_memory, "_ROUGH_ITEMS", 500)
+    monkeypatch.setattr(in_memory, "_ROUGH_ITEMS_PER_MEMBER", 1)
+    settings = Settings(pool=pool)
+    objective = InMemory(problem_of(8000, 4, classes, settings), settings)
+    v = weights(4)
+    whole, rough = (objective.curvature(v, np.arange(4), rough)[0] for rough in (False, True))
+    assert not np.array_equal(whole, rough)
+    np.testing.assert_allclose(rough, whole, rtol=0.2, atol=0.2 * np.abs(whole).max())
+
+
+def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings()
+    objective = InMemory(problem_of(20, 3, 2, settings), settings)
+    asked = []
+    evaluate = InMemory._evaluate
+    monkeypatch.setattr(
+        InMemory, "_evaluate", lambda self, v: (asked.append(v), evaluate(self, v))[1]
+    )
+    corners = np.eye(3)
+    for v in (*corners, *corners):
+        objective.value(v)
+        objective.slope(v)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_exchanging_members_and_the_interior_method_agree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(12, 12))
+    hessian, linear = factor @ factor.T, rng.normal(size=12) * 3
+    scale = np.abs(hessian).max()
+    h, c = hessian / scale, (linear - linear.min()) / scale
+    exchanged = _exchange(h, c, 1e-13, np.ones(12, bool))
+    assert exchanged is not None
+    inside = _interior(h, c, 1e-13)
+    np.testing.assert_allclose(exchanged, inside / inside.sum(), atol=1e-6)
+
+
+def test_exchanging_gives_up_where_the_optimum_is_no_point() -> None:
+    # Two members that are one and the same may share their weight in any way.
+    assert _exchange(np.ones((2, 2)), np.zeros(2), 1e-13, np.ones(2, bool)) is None
