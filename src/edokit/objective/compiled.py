@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-# Items whose probabilities stay in a core's first-level cache while all pairs are compared.
-_BLOCK = 512
+# Items whose probabilities, as they come and member by member, stay in a core's first-level cache.
+# It is a constant, so that what goes over a whole block is unrolled.
+_BLOCK = 64
+# Rows a power of two apart would push each other out of the cache.
+_ROW = _BLOCK + 16
 
 Kernel = Callable[[Any, Any, Any, Any, Any, Any, Any], None]
 
@@ -30,36 +33,47 @@ def overlap_kernel() -> Kernel | None:
         # Of two classes one column tells both: ‖p − p'‖₁ = 2·|p_1 − p'_1|, as rows sum to one.
         columns = 1 if classes == 2 else classes
         scale = 2.0 if classes == 2 else 1.0
-        zero = P[0, 0, 0] - P[0, 0, 0]
-        rows = np.empty((columns, members, _BLOCK), P.dtype)
-        labels = np.empty((columns, _BLOCK), P.dtype)
+        zero = P.dtype.type(0)
+        one = P.dtype.type(1)
+        rows = np.zeros((members, _ROW), P.dtype)
+        labels = np.zeros(_ROW, P.dtype)
         for start in range(0, items, _BLOCK):
             length = min(_BLOCK, items - start)
-            for i in range(length):
-                label = y[start + i]
-                if 0 <= label < classes:
-                    counts[label] += 1.0
-                for c in range(columns):
-                    # Label 1 of two adds p_1, label 0 adds p_0 = 1 − p_1.
-                    mine = label == classes - columns + c
-                    labels[c, i] = 1.0 if mine else (-1.0 if classes == 2 else 0.0)
-            first = 0.0
-            if classes == 2:
+            if length < _BLOCK:
+                # What a last, short block leaves over adds nothing.
+                rows[:] = zero
+                labels[:] = zero
+            for c in range(classes):
+                found = 0
                 for i in range(length):
-                    first += y[start + i] == 0
-            for k in range(members):
-                for c in range(columns):
-                    row, label_row, part = rows[c, k], labels[c], zero
+                    found += y[start + i] == c
+                counts[c] += found
+                if c == 0 and classes == 2:
+                    hits += found
+            for c in range(classes - columns, classes):
+                # Label 1 of two adds p_1, label 0 adds p_0 = 1 − p_1.
+                other = -one if classes == 2 else zero
+                for i in range(length):
+                    labels[i] = one if y[start + i] == c else other
+                # Five members at a time: what is read for one of them is there for the others.
+                for k in range(0, members - 4, 5):
                     for i in range(length):
-                        row[i] = P[start + i, k, classes - columns + c]
+                        rows[k, i] = P[start + i, k, c]
+                        rows[k + 1, i] = P[start + i, k + 1, c]
+                        rows[k + 2, i] = P[start + i, k + 2, c]
+                        rows[k + 3, i] = P[start + i, k + 3, c]
+                        rows[k + 4, i] = P[start + i, k + 4, c]
+                for k in range(members - members % 5, members):
                     for i in range(length):
-                        part += row[i] * label_row[i]
+                        rows[k, i] = P[start + i, k, c]
+                for k in range(members):
+                    row, part = rows[k], zero
+                    for i in range(_BLOCK):
+                        part += row[i] * labels[i]
                     hits[k] += part
-                hits[k] += first
-            for pair in range(len(left)):
-                for c in range(columns):
-                    ours, theirs, part = rows[c, left[pair]], rows[c, right[pair]], zero
-                    for i in range(length):
+                for pair in range(len(left)):
+                    ours, theirs, part = rows[left[pair]], rows[right[pair]], zero
+                    for i in range(_BLOCK):
                         part += abs(ours[i] - theirs[i])
                     pairs[pair] += scale * part
 
