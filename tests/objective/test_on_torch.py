@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
+from edokit.errors import InputError
 from edokit.objective import (
     Problem,
     Settings,
@@ -130,9 +131,17 @@ def test_summaries_of_tensors_are_those_of_arrays(case: Case) -> None:
 def test_tensors_go_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_case(40, 3, 3)
     P, q, y, _ = tensors(case)
-    monkeypatch.setattr("edokit.objective.summaries._TENSOR_BLOCK", 70)
+    monkeypatch.setattr("edokit.objective.tensor_pass._BLOCK", 70)
+    monkeypatch.setattr("edokit.objective.tensor_pass._ROW", 3)
     blocks = Summaries.from_arrays(P, q, y)
     close(blocks.distances, Summaries.from_arrays(case.P, case.q, case.y).distances, 1e-12)
+
+
+def test_codes_that_are_no_class_are_refused_on_tensors() -> None:
+    P, q, y, _ = tensors(make_case(10, 2, 2))
+    for wrong in (-1, 2):
+        with pytest.raises(InputError, match="1 of 10 do not"):
+            Summaries.from_arrays(P, q, torch.where(torch.arange(10) == 4, wrong, y % 2))
 
 
 def test_gradients_reach_float32_members() -> None:

@@ -12,7 +12,7 @@ from objective_cases import Case, cases, make_case
 
 from edokit.errors import InputError
 from edokit.objective import Summaries, one_pass, pool, rank_members
-from edokit.objective.summaries import tensor_block
+from edokit.objective.tensor_pass import tensor_block
 
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 

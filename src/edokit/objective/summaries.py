@@ -11,11 +11,9 @@ from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
 from edokit.errors import InputError, one_of
-from edokit.objective.arrays import EPSILON, Array, device_of, double, like, namespace, slices
+from edokit.objective.arrays import Array, device_of, double, namespace
 from edokit.objective.one_pass import block_sums
-
-# A torch tensor (perhaps on a GPU) goes through in large pieces: so many numbers at a time.
-_TENSOR_BLOCK = 2**24
+from edokit.objective.tensor_pass import tensor_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,7 @@ class Summaries:
             P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
             counts, hits, distances, soft_counts, log_losses = block_sums(P, q, y, threads)
         else:
-            counts, soft_counts, hits, distances, log_losses = _tensor_sums(P, q, y)
+            counts, soft_counts, hits, distances, log_losses = tensor_sums(P, q, y)
         sums = cls(P.shape[0], counts, soft_counts, hits, distances, log_losses)
         sums._check()
         return sums
@@ -201,31 +199,4 @@ def not_finite() -> InputError:
     return InputError(
         "probabilities and soft labels must be finite and not negative, but some are not",
         "look for NaN, infinite or negative values",
-    )
-
-
-def _tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
-    """The five sums for any array library, written so that autograd flows into P."""
-    members, classes = P.shape[1], P.shape[2]
-    zeros = [like(np.zeros(n), P) for n in ((classes,), (classes,), (members,))]
-    total = [*zeros, like(np.zeros((members, members)), P), like(np.zeros((members, classes)), P)]
-    for s in slices(P.shape[0], max(1, _TENSOR_BLOCK // (members * classes))):
-        total = [a + double(b) for a, b in zip(total, tensor_block(P[s], q[s], y[s]), strict=True)]
-    return total
-
-
-def tensor_block(P: Array, q: Array, y: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Class counts, soft counts, hits, distances and log losses of one block of items."""
-    xp = namespace(P)
-    codes = xp.arange(P.shape[2], dtype=y.dtype, device=device_of(y))
-    labels = xp.astype(y[:, None] == codes, P.dtype)
-    q = xp.astype(q, P.dtype, copy=False)
-    rows = xp.reshape(xp.permute_dims(P, (1, 2, 0)), (P.shape[1], -1))
-    distances = [xp.sum(xp.abs(rows - rows[k, :]), axis=1) for k in range(P.shape[1])]
-    return (
-        xp.sum(labels, axis=0),
-        xp.sum(q, axis=0),
-        xp.sum(P * labels[:, None, :], axis=(0, 2)),
-        xp.stack(distances),
-        -xp.sum(xp.log(P + EPSILON) * q[:, None, :], axis=0),
     )
