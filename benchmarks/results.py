@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parent / "RESULTS.md"
+FIGURES = FILE.parent / "figures"
 _HEAD = """# Results
 Written by the programs named in each section, not by hand. Compare ratios, not seconds: both sides
 of a ratio come from the same run.

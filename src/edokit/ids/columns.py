@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edokit.errors import EDOError, InputError, examples
+from edokit.errors import EDOError, InputError, examples, word
 from edokit.ids.names import Strings, as_name
 
 Codes = npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ def recode(
         value = encoded.names[encoded.codes[row]]
         raise InputError(
             f"every {name} must be one of the declared {what} {examples(names, 20)},"
-            f" but {where(row)} has {examples([value])}"
+            f" but {where(row)} has {word(value)}"
             + (f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""),
             f"declare it among the {what}, or correct the {name}",
         )
@@ -115,7 +115,7 @@ def text_array(names: Iterable[str], what: str) -> pa.Array:
         return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{what} must be valid Unicode, but {examples([error.object])} holds half a character",
+            f"{what} must be valid Unicode, but {word(error.object)} holds half a character",
             "repair it, for example with text.encode('utf-8', 'replace').decode()",
         ) from error
 

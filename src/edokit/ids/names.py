@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit.errors import InputError, examples
+from edokit.errors import InputError, are, examples
 
 Strings = npt.NDArray[np.object_]
 """Names as Python strings [n]."""
@@ -77,9 +77,9 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
         extra = given[others.get_indexer(index) < 0]
         parts = []
         if len(missing):
-            parts.append(f"{len(missing)} of {len(wanted)} are missing: {examples(missing)}")
+            parts.append(f"{are(len(missing), len(wanted))} missing: {examples(missing)}")
         if len(extra):
-            parts.append(f"{len(extra)} are extra: {examples(extra)}")
+            parts.append(f"{are(len(extra))} extra: {examples(extra)}")
         raise InputError(
             f"{what} and {against} must hold the same items, but in {what} " + "; ".join(parts),
             "check the ids, or choose one split",
@@ -113,7 +113,7 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
             "count from 0",
         )
     chosen = np.where(chosen < 0, chosen + length, chosen).astype(np.intp)
-    if len(np.unique(chosen)) < len(chosen):
+    if np.bincount(chosen).max() > 1:
         raise InputError(
             "each item can be taken once, but a position stands twice", "drop the repeated ones"
         )

@@ -17,7 +17,10 @@ TOLERANCE = 1e-3
 EXACT = 1e-6
 """How far they may be and stay as they are."""
 LOGITS_HINT = ", or say that they are logits with logits=True (--logits)"
-_BLOCK = 65_536
+# Numbers that are looked at together while they stay in the cache.
+_BLOCK = 2**18
+# Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
+_FEW_CLASSES = 7
 
 
 class Invalid(str, Enum):
@@ -47,11 +50,11 @@ def checked(
     the whole.
     """
     result = array
-    for start in range(0, len(array), _BLOCK):
-        block = array[start : start + _BLOCK]
-        # In float64, since many rounded numbers of float32 do not add up to one.
+    step = max(1, _BLOCK // max(1, array.shape[1] * array.shape[2]))
+    for start in range(0, len(array), step):
+        block = array[start : start + step]
         with np.errstate(invalid="ignore", over="ignore"):
-            total: npt.NDArray[np.float64] = block.sum(axis=2, dtype=np.float64)
+            total = _totals(block)
         rule, bad = _fault(block, total, policy)
         if rule:
             n, k = (int(axis[0]) for axis in np.nonzero(bad))
@@ -70,8 +73,19 @@ def checked(
         if rounded.any():
             if result is array:
                 result = array.copy()
-            result[start : start + _BLOCK][rounded] = block[rounded] / total[rounded][:, None]
+            result[start : start + step][rounded] = block[rounded] / total[rounded][:, None]
     return result
+
+
+def _totals(block: Array) -> npt.NDArray[np.float64]:
+    """[n, K] what the classes sum to, in float64: many rounded numbers of float32 do not add up."""
+    classes = block.shape[2]
+    if classes == 0 or classes > _FEW_CLASSES:
+        return np.asarray(block.sum(axis=2, dtype=np.float64))
+    total = block[:, :, 0].astype(np.float64)
+    for c in range(1, classes):
+        total += block[:, :, c]
+    return total
 
 
 def _fault(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.errors import InputError, counted, examples
+from edokit.errors import InputError, counted, headings
 from edokit.files import number_column, read_table
 from edokit.ids import Strings, check_unique, class_order, encode, row_number
 from edokit.predictions.check import checked, policy_for
@@ -37,7 +37,7 @@ def read_model_file(path: str | Path, *, logits: bool = False, invalid: str = "e
     if len(found) < 2:
         raise InputError(
             f"{path} must have one p_<class> column per class, but its columns are"
-            f" {examples(table.column_names, 20)}",
+            f" {headings(table.column_names)}",
             "name them p_0, p_1, …; for one column of positive-class probabilities per model use"
             " `edo predictions join --positive CLASS`",
         )
@@ -57,8 +57,7 @@ def item_column(table: pa.Table, path: str | Path) -> Strings:
     """The ids of a table with one row per item [N]."""
     if "item" not in table.column_names:
         raise InputError(
-            f"{path} must have a column 'item', but its columns are"
-            f" {examples(table.column_names, 20)}",
+            f"{path} must have a column 'item', but its columns are {headings(table.column_names)}",
             "rename the column with the ids to item",
         )
     encoded = encode(table["item"], "item")

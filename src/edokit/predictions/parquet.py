@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.errors import InputError, counted, examples
+from edokit.errors import InputError, counted, headings
 from edokit.files import number_column
 from edokit.ids import Encoded, Strings, class_order, encode, row_number, text_array
 from edokit.predictions.core import Predictions
@@ -27,7 +27,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
         if name not in table.column_names:
             raise InputError(
                 f"predictions in {path} must have the columns item, member and p_<class>, but"
-                f" {name!r} is missing; its columns are {examples(table.column_names, 20)}",
+                f" {name!r} is missing; its columns are {headings(table.column_names)}",
                 "one file per model becomes predictions with `edo predictions join`",
             )
     classes = _classes(table)
@@ -103,6 +103,8 @@ def _each_pair_once(
     cells: npt.NDArray[np.int64], item: Encoded, member: Encoded, path: Path
 ) -> None:
     k = len(member.names)
+    if len(cells) == len(item.names) * k and np.bincount(cells).max(initial=0) <= 1:
+        return
     distinct, times = np.unique(cells, return_counts=True)
     wrong = np.flatnonzero(times > 1)
     cell, given = -1, 0
