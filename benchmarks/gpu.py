@@ -1,6 +1,7 @@
 """The same objective on torch tensors: how close to the memory's speed is a GPU?
 
     python benchmarks/gpu.py --device cuda --json gpu.json
+    python benchmarks/gpu.py --write gpu.json     # into RESULTS.md
 
 Every row is measured against one sum over the same tensor, which reads the memory once.
 """
@@ -78,30 +79,61 @@ def measure(items: int, members: int, classes: int, device: str) -> dict[str, An
     return found
 
 
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| items | members | classes | one sum, GB/s | summaries, ms | million items a second"
+        " | share of the memory's speed | × one sum | × one log | loss and slope, ms |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        took = row["summaries"]
+        slope = f"{1e3 * row['loss and slope']:.2f}" if "loss and slope" in row else "·"
+        lines.append(
+            f"| {row['items']:,} | {row['members']} | {row['classes']}"
+            f" | {row['gigabytes'] / row['sum']:.0f} | {1e3 * took:.2f}"
+            f" | {row['items'] / took / 1e6:,.0f} | {100 * row['sum'] / took:.1f} %"
+            f" | {took / row['sum']:.0f} | {took / row['log']:.0f} | {slope} |"
+        )
+    return lines
+
+
+def write(file: Path) -> None:
+    from results import write_section
+
+    found = json.loads(file.read_text())
+    text = [
+        "    python benchmarks/gpu.py --device cuda --json gpu.json",
+        "",
+        f"Machine: {found['device']}, torch {found['torch']}, float32.",
+        "",
+        "The same lines as on numpy arrays, on torch tensors. *One sum* reads the predictions once:"
+        " the speed of the memory. *Summaries* are t, D and the logarithms behind a, from tensors"
+        " on the device to sums in float64; ten members make 45 distances an item. *Loss and"
+        " slope*: joint loss and its gradient by autograd, in float64; `·` where it would not fit.",
+        "",
+        *table(found["rows"]),
+    ]
+    write_section("The objective on a GPU (`gpu.py`)", "\n".join(text))
+
+
 def main() -> None:
     """Print a table; keep the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--most", type=int, default=100_000_000, help="Leave larger ones out.")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path)
     given = parser.parse_args()
+    if given.write:
+        write(given.write)
+        return
     name = torch.cuda.get_device_name() if given.device.startswith("cuda") else "CPU"
-    rows = []
-    print(f"{name}, torch {torch.__version__}, float32\n")
-    print("| items | members | classes | one sum, GB/s | summaries, ms | × one sum | × one log |")
-    print("|---|---|---|---|---|---|---|")
-    for size in (*SIZES, *CORNERS):
-        if size[0] > given.most:
-            continue
-        row = measure(*size, given.device)
-        rows.append(row)
-        print(
-            f"| {row['items']:,} | {row['members']} | {row['classes']}"
-            f" | {row['gigabytes'] / row['sum']:.0f} | {1e3 * row['summaries']:.2f}"
-            f" | {row['summaries'] / row['sum']:.1f} | {row['summaries'] / row['log']:.1f} |"
-        )
+    sizes = [size for size in (*SIZES, *CORNERS) if size[0] <= given.most]
+    rows = [measure(*size, given.device) for size in sizes]
+    print("\n".join(table(rows)))
     if given.json:
-        given.json.write_text(json.dumps({"device": name, "rows": rows}, indent=1))
+        found = {"device": name, "torch": torch.__version__, "rows": rows}
+        given.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from exact import pool as made
 from peers_methods import CONFIGURATIONS, LITERAL, PEERS, REFERENCE, Data, Peer, objective
-from results import machine, write_section
+from results import FIGURES, machine, write_section
 from threadpoolctl import threadpool_limits
 
 from edokit import read_annotations, read_predictions
@@ -37,6 +37,7 @@ SHAPES = [
     (100_000, 20, 5),
     (100_000, 200, 2),
     (1_000_000, 10, 2),
+    (10_000_000, 10, 2),
 ]
 HELD_OUT = 10_000
 ROUNDS = 3
@@ -169,6 +170,34 @@ def shown_ce(name: str, cells: dict[str, Cell]) -> str:
     return f"{cells[name].held_out:.4f}"
 
 
+def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
+    """Time beside EDO exact's, a mark for every method and problem."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "edo"
+    from matplotlib import pyplot as plt
+
+    names = [peer.name for peer in peers if not is_ours(peer.name)]
+    figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
+    for place, (case, cells) in enumerate(found.items()):
+        own = [(ratio(name, cells), names.index(name)) for name in names if name in cells]
+        times, rows = zip(*own, strict=True)
+        shift = (place - len(found) / 2) * 0.05
+        axes.scatter(times, [row + shift for row in rows], s=18, label=case, alpha=0.85)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set(xscale="log", xlabel="time, as a multiple of EDO exact's", yticks=range(len(names)))
+    axes.set_yticklabels(names, fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3, axis="x")
+    figure.legend(fontsize=6, loc="outside right upper", title="problem", title_fontsize=7)
+    FIGURES.mkdir(exist_ok=True)
+    file = FIGURES / "peers.svg"
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    return file
+
+
 def verdicts(found: dict[str, dict[str, Cell]]) -> list[str]:
     """The aims, and how far each was reached, worst case first."""
     gaps = [
@@ -222,9 +251,8 @@ NOTES = f"""
 Problems are items × members × classes: the dev sets of LeWiDi 2023 with the pool `soft-ce`
 (held-out: test), and made-up members of unequal quality (held-out: as many new items, at most
 {HELD_OUT:,}). Every method gets the same arrays in memory and gives weights; EDO's time includes
-its summaries (among them distances between all pairs of members, which these two objectives do
-not need), and *its solver alone* does not. Linear algebra runs on one thread for everybody,
-since the threads of small products mostly wait for each other; EDO's summaries use all cores.
+checking them and laying them out member by member, and *its solver alone* does not. Linear algebra
+runs on one thread for everybody, since the threads of small products mostly wait for each other.
 Methods take turns, and the best of up to {ROUNDS} calls counts; what takes more than {ENOUGH:g} s
 is called once (EDO twice, so that compiling does not count). `{TOO_LARGE}`: left out on a problem
 of this size, where it takes too long for a benchmark of minutes. `{LEFT_OUT}`: has an objective of
@@ -281,6 +309,7 @@ def main() -> None:
             f"{machine(*packages)} The whole took {took:.0f} s.",
             "\n".join([*verdicts(found), *absent]),
             "### Time, as a multiple of EDO exact's\n" + table(found, shown_time, peers),
+            f"![Time of every method on every problem](figures/{draw(found, peers).name})",
             "### Objective less EDO exact's (more than 0: worse)\n"
             + table(found, shown_gap, peers),
             "### CE on held-out items\n" + table(found, shown_ce, peers),

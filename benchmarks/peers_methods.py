@@ -205,7 +205,7 @@ def _features(P: np.ndarray) -> np.ndarray:
 PEERS = [
     Peer("EDO exact, CE only", CE_ONLY, exact(CE_ONLY)),
     Peer("… its solver alone, CE only", CE_ONLY, solving(CE_ONLY), from_problem=True),
-    Peer("scipy SLSQP, CE only", CE_ONLY, slsqp(CE_ONLY), 5e7),
+    Peer("scipy SLSQP, CE only", CE_ONLY, slsqp(CE_ONLY), 3e8),
     Peer("cvxpy (Clarabel), CE only", CE_ONLY, clarabel(CE_ONLY), 5e5, needs=("cvxpy", "clarabel")),
     Peer("greedy EnsembleSelection", CE_ONLY, greedy, 5e6),
     Peer("WEL's differential evolution", CE_ONLY, evolution, 2e5),
@@ -213,7 +213,7 @@ PEERS = [
     Peer("EDO gumbel, a configuration of 50", CE_ONLY, gumbel, 5e6, CONFIGURATIONS),
     Peer("EDO exact, default", DEFAULT, exact(DEFAULT)),
     Peer("… its solver alone, default", DEFAULT, solving(DEFAULT), from_problem=True),
-    Peer("scipy SLSQP, default", DEFAULT, slsqp(DEFAULT), 5e7),
+    Peer("scipy SLSQP, default", DEFAULT, slsqp(DEFAULT), 3e8),
     Peer("cvxpy (Clarabel), default", DEFAULT, clarabel(DEFAULT), 5e5, needs=("cvxpy", "clarabel")),
     Peer("stacking logistic regression", None, stacking, 5e7),
 ]

@@ -1,9 +1,12 @@
-"""Items per second of `transformer` members against a plain Hugging Face Trainer script.
+"""Items per second of each recipe against a plain script at the same settings.
 
-    python benchmarks/training.py MODEL_FOLDER --items 4000
+    python benchmarks/training.py linear --json linear.json
+    python benchmarks/training.py encoder transformer --model FOLDER --json gpu.json
+    python benchmarks/training.py --write linear.json gpu.json     # into RESULTS.md
 
-Both fine-tune the same encoder at the same settings (batch, precision, learning rate, dynamic
-padding, no adversarial step, no evaluation) on the same made-up texts, in turn, in one run.
+Both sides learn from the same made-up texts, in turn, in one run. *linear* and *encoder* train ten
+members, as a pool has; *transformer* fine-tunes one for an epoch (same batch, precision, learning
+rate, dynamic padding; no adversarial step, no evaluation).
 """
 
 from __future__ import annotations
@@ -12,48 +15,129 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    Trainer,
-    TrainingArguments,
-)
 
 from edokit.members.recipe import Lesson
-from edokit.members.transformer import TransformerMember
 
 WORDS = ("the", "a", "people", "say", "that", "this", "post", "is", "fine", "rude", "kind", "harsh")
+POOL = 10
+Run = Callable[[list[str], np.ndarray, argparse.Namespace], None]
 
 
 def made_up(items: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
-    """Texts of 5 to 60 words, and targets."""
+    """Texts of 5 to 60 words, some of them rare, and labels."""
     rng = np.random.default_rng(seed)
-    texts = [" ".join(rng.choice(WORDS, int(n))) for n in rng.integers(5, 61, items)]
+    rare = [f"{a}{b}" for a in WORDS for b in WORDS]
+    texts = [
+        " ".join([*rng.choice(WORDS, int(n)), *rng.choice(rare, 3)])
+        for n in rng.integers(5, 61, items)
+    ]
     return texts, rng.integers(0, 2, items)
 
 
-def ours(model: str, texts: list[str], labels: np.ndarray, batch: int, device: str) -> float:
-    """Seconds of one epoch through the recipe."""
+def shuffled(labels: np.ndarray, member: int) -> np.ndarray:
+    """Labels that differ a little between members, as drawn annotators' do."""
+    rng = np.random.default_rng(member)
+    return np.where(rng.random(len(labels)) < 0.1, 1 - labels, labels)
+
+
+def our_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    from edokit.members.linear import LinearMember
+
+    shared = LinearMember.prepare(texts, {})
+    for k in range(POOL):
+        targets = np.eye(2)[shuffled(labels, k)]
+        LinearMember(2).fit(Lesson(texts, lambda _, t=targets: t, shared=shared), seed=k)
+
+
+def plain_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    """scikit-learn's pipeline, once per member."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline, make_union
+
+    for k in range(POOL):
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+        characters = TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(2, 5), min_df=2, sublinear_tf=True
+        )
+        model = LogisticRegression(C=5.0, solver="newton-cg", max_iter=2000)
+        make_pipeline(make_union(words, characters), model).fit(texts, shuffled(labels, k))
+
+
+def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    import os
+
+    from edokit.members.encoder import EncoderMember, TextVectors, _last_vectors
+
+    with tempfile.TemporaryDirectory() as folder:
+        # Nothing is remembered from the round before.
+        os.environ["EDO_CACHE"] = folder
+        _last_vectors.cache_clear()
+        vectors = TextVectors.of(texts, given.model, given.device)
+        for k in range(POOL):
+            targets = np.eye(2)[shuffled(labels, k)]
+            lesson = Lesson(texts, lambda _, t=targets: t, shared=vectors)
+            EncoderMember(2, model=given.model, device=given.device).fit(lesson, seed=k)
+
+
+def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    """Mean of the tokens, embedded once, and scikit-learn's regression per member."""
+    import torch
+    from sklearn.linear_model import LogisticRegression
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(given.model)
+    network = AutoModel.from_pretrained(given.model).to(given.device).eval()
+    rows = []
+    with torch.no_grad():
+        for start in range(0, len(texts), 64):
+            batch = tokenizer(
+                texts[start : start + 64], padding=True, truncation=True, return_tensors="pt"
+            ).to(given.device)
+            mask = batch["attention_mask"][..., None]
+            hidden = network(**batch).last_hidden_state * mask
+            rows.append((hidden.sum(1) / mask.sum(1)).float().cpu().numpy())
+    vectors = np.concatenate(rows)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for k in range(POOL):
+        model = LogisticRegression(C=5.0, solver="newton-cg", max_iter=2000)
+        model.fit(vectors.astype(np.float64), shuffled(labels, k))
+
+
+def our_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    from edokit.members.transformer import TransformerMember
+
     member = TransformerMember(
-        2, model=model, epochs=1, batch_size=batch, patience=0, max_length=256, device=device
+        2,
+        model=given.model,
+        epochs=1,
+        batch_size=given.batch,
+        patience=0,
+        max_length=256,
+        device=given.device,
     )
     targets = np.eye(2)[labels]
-    start = time.perf_counter()
     member.fit(Lesson(texts, lambda epoch: targets), seed=0)
-    return time.perf_counter() - start
 
 
-def plain(model: str, texts: list[str], labels: np.ndarray, batch: int, device: str) -> float:
-    """Seconds of one epoch with a script as the library's documentation has it."""
-    start = time.perf_counter()
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    network = AutoModelForSequenceClassification.from_pretrained(model, num_labels=2)
+def plain_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
+    """A script as the library's documentation has it."""
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainingArguments,
+    )
+
+    tokenizer = AutoTokenizer.from_pretrained(given.model)
+    network = AutoModelForSequenceClassification.from_pretrained(given.model, num_labels=2)
     encoded = tokenizer(texts, truncation=True, max_length=256)
     rows: list[dict[str, Any]] = [
         {**{name: encoded[name][i] for name in encoded}, "labels": int(labels[i])}
@@ -65,12 +149,12 @@ def plain(model: str, texts: list[str], labels: np.ndarray, batch: int, device: 
             TrainingArguments(
                 output_dir=folder,
                 num_train_epochs=1,
-                per_device_train_batch_size=batch,
+                per_device_train_batch_size=given.batch,
                 learning_rate=2e-5,
                 warmup_steps=0,
                 weight_decay=0.01,
-                bf16=device == "cuda",
-                use_cpu=device == "cpu",
+                bf16=given.device == "cuda",
+                use_cpu=given.device == "cpu",
                 save_strategy="no",
                 report_to="none",
                 disable_tqdm=True,
@@ -78,30 +162,98 @@ def plain(model: str, texts: list[str], labels: np.ndarray, batch: int, device: 
             train_dataset=rows,
             data_collator=DataCollatorWithPadding(tokenizer),
         ).train()
-    return time.perf_counter() - start
+
+
+RECIPES: dict[str, tuple[Run, Run, str]] = {
+    "linear": (our_linear, plain_linear, "TfidfVectorizer and LogisticRegression, ten times"),
+    "encoder": (our_encoder, plain_encoder, "transformers, embedded once; LogisticRegression"),
+    "transformer": (our_transformer, plain_transformer, "Hugging Face Trainer"),
+}
+
+
+def measure(recipe: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Items per second of both sides, the best of several rounds in turn."""
+    texts, labels = made_up(given.items)
+    best = [float("inf")] * 2
+    for _ in range(given.rounds):
+        for side, run in enumerate(RECIPES[recipe][:2]):
+            start = time.perf_counter()
+            run(texts, labels, given)
+            best[side] = min(best[side], time.perf_counter() - start)
+    seen = given.items * (1 if recipe == "transformer" else POOL)
+    return {
+        "recipe": recipe,
+        "items": given.items,
+        "where": where(given.device if recipe != "linear" else "cpu"),
+        "edo": seen / best[0],
+        "plain": seen / best[1],
+    }
+
+
+def where(device: str) -> str:
+    if device == "cuda":
+        import torch
+
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    return f"processor, scikit-learn {version('scikit-learn')}"
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| recipe | where | items a second | plain script | times the plain script |"]
+    lines.append("|---|---|---|---|---|")
+    for row in rows:
+        told = f"{row['plain']:,.0f} ({RECIPES[row['recipe']][2]})"
+        lines.append(
+            f"| `{row['recipe']}` | {row['where']} | {row['edo']:,.0f} | {told} |"
+            f" {row['edo'] / row['plain']:.2f} |"
+        )
+    return lines
+
+
+def write(files: list[Path]) -> None:
+    from results import write_section
+
+    rows = [row for file in files for row in json.loads(file.read_text())]
+    slower = [
+        f"`{r['recipe']}` ({r['edo'] / r['plain']:.2f})" for r in rows if r["edo"] < r["plain"]
+    ]
+    verdict = f"missed by {', '.join(slower)}" if slower else "reached"
+    text = [
+        "    python benchmarks/training.py linear --json linear.json",
+        "    python benchmarks/training.py encoder transformer --model FOLDER --json gpu.json",
+        "",
+        f"- No slower than a plain script: {verdict}.",
+        "",
+        f"Made-up texts ({rows[0]['items']:,}); *linear* and *encoder*: ten members, items counted"
+        " once for each; *transformer*: one epoch of MPNet-base, batches of 16, bf16.",
+        "",
+        *table(rows),
+    ]
+    write_section("Training members (`training.py`)", "\n".join(text))
 
 
 def main() -> None:
-    """Print items per second of both, best of several rounds in turn."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model")
+    parser.add_argument("recipes", nargs="*")
+    parser.add_argument("--model")
     parser.add_argument("--items", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path, nargs="+")
     given = parser.parse_args()
-    texts, labels = made_up(given.items)
-    best = {"edo": float("inf"), "plain": float("inf")}
-    for _ in range(given.rounds):
-        for name, run in (("edo", ours), ("plain", plain)):
-            best[name] = min(best[name], run(given.model, texts, labels, given.batch, given.device))
-    rates = {name: given.items / found for name, found in best.items()}
-    print("| | items per second | against the plain script |\n|---|---|---|")
-    print(f"| recipe `transformer` | {rates['edo']:.0f} | {rates['edo'] / rates['plain']:.2f}× |")
-    print(f"| plain Trainer script | {rates['plain']:.0f} | 1× |")
+    if given.write:
+        write(given.write)
+        return
+    if given.device is None and given.recipes != ["linear"]:
+        import torch
+
+        given.device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = [measure(recipe, given) for recipe in given.recipes]
+    print("\n".join(table(rows)))
     if given.json:
-        given.json.write_text(json.dumps({"items": given.items, "seconds": best}, indent=1))
+        given.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
