@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from edokit import EDOEnsemble
+from edokit import Annotations, EDOEnsemble
 from edokit.archives import read_arrays
 from edokit.datasets import read_annotations
 from edokit.errors import InputError
-from edokit.files import read_json, read_table
+from edokit.files import read_json, read_table, write_table
+from edokit.members import read_texts, score_members, train_members
 from edokit.members.arrays_file import read_arrays as read_member_arrays
+from edokit.members.plan import Plan
+from edokit.members.pool import Group, read_pool
+from edokit.members.score import load_member
 from edokit.predictions import read_model_file, read_predictions
+from edokit.report import write_report
+from edokit.runs import begin
+from fuzz_files import whole_files
 
 WHOLE: dict[str, Any] = {
     "probabilities": np.full((2, 1, 2), 0.5, dtype=np.float32),
@@ -187,3 +197,212 @@ def test_brackets_in_texts_and_in_many_rows_are_no_depth(tmp_path: Path) -> None
     assert read_table(path)["item"].to_pylist() == texts
     (tmp_path / "a.json").write_text(json.dumps(texts))
     assert read_json(tmp_path / "a.json") == texts
+
+
+def claims_rows(path: Path, rows: int) -> Path:
+    """A Parquet file whose footer claims another number of rows than it holds, wherever it can."""
+    held = 70_001
+    column = ["a"] * held
+    write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
+    content = path.read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    start, footer = content[: -8 - size], content[-8 - size : -8]
+    # Sixteen says that a long follows.
+    changed = footer.replace(b"\x16" + long(held), b"\x16" + long(rows))
+    assert changed != footer
+    path.write_bytes(start + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    return path
+
+
+def long(number: int) -> bytes:
+    """A number as Thrift writes it: seven bits a byte, the sign first."""
+    number, written = 2 * number, []
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*written, number])
+
+
+@pytest.mark.parametrize("rows", [70_002, 10**9, 10**12, 2**61])
+def test_parquet_that_claims_other_rows_than_it_holds_is_refused(rows: int, tmp_path: Path) -> None:
+    path = claims_rows(tmp_path / "a.parquet", rows)
+    for read in (read_table, read_annotations, read_predictions, read_model_file):
+        assert "must be a valid Parquet file" in refused(read, path)
+
+
+def test_rows_of_nothing_new_are_a_bomb_where_they_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    column = pa.array(["a"] * 1_000_000)
+    write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
+    assert path.stat().st_size < 20_000
+    assert read_table(path).num_rows == 1_000_000
+    monkeypatch.setattr("edokit.files.tables._LARGE", 1 << 20)
+    assert "it claims 1,000,000 rows" in refused(read_table, path)
+
+
+def test_a_header_of_thousands_of_columns_is_read_or_refused(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(15_000)]
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(names) + "\n")
+    assert "'item', 'annotator', 'label' are missing" in refused(
+        read_annotations, tmp_path / "a.csv"
+    )
+    (tmp_path / "a.csv").write_text(",".join([*names, *names]) + "\n")
+    assert "names must differ" in refused(read_annotations, tmp_path / "a.csv")
+    pairs = ",".join(f'"{name}": 1' for name in [*names, *names])
+    (tmp_path / "a.jsonl").write_text("{" + pairs + "}\n")
+    refused(read_annotations, tmp_path / "a.jsonl")
+
+
+def test_a_class_for_every_item_is_refused_before_they_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"{number},a,text number {number}\n" for number in range(40_000))
+    (tmp_path / "a.csv").write_text("item,annotator,label\n" + rows)
+    assert "40,000 different values" in refused(read_annotations, tmp_path / "a.csv")
+
+
+def test_names_that_hold_no_characters_are_refused(tmp_path: Path) -> None:
+    for code in (0x110000, 0xFFFFFFFF, 0xD800):
+        text = np.array([code, 0, ord("b"), 0], dtype="<u4").view("<U2")
+        path = archive(tmp_path / "p.npz", items=npy(text))
+        assert "'items' holds what is no text" in refused(read_predictions, path)
+        assert "'items' holds what is no text" in refused(read_member_arrays, path)
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Path:
+    """A folder as `edo train` leaves it, with one member."""
+    folder = tmp_path / "members-of-others"
+    whole_files(folder)
+    place = folder / "members" / "few-0"
+    place.mkdir(parents=True)
+    return folder
+
+
+OUTSIDE = ["../../evil", "/tmp/evil", "..", ".", "a/../../evil", "C:\\evil", "", "a\0b", "\ud800"]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_members_whose_names_point_outside_are_refused(name: str, members: Path) -> None:
+    manifest = read_json(members / "manifest.json")
+    manifest["members"][0]["name"] = name
+    (members / "manifest.json").write_text(json.dumps(manifest))
+    assert "must list members" in refused(lambda path: score_members(path, ["a text"]), members)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_plans_whose_names_point_outside_are_refused(name: str, members: Path) -> None:
+    plan = read_json(members / "plan.json")
+    plan["units"][0]["member"] = name
+    (members / "plan.json").write_text(json.dumps(plan))
+    assert "can't be named like its members" in refused(Plan.load, members)
+
+
+def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:
+    card = {"recipe": "os:system", "kept": True}
+    (members / "members" / "few-0" / "member.json").write_text(json.dumps(card))
+    assert "only imported when you trust it" in refused(load_member, members / "members" / "few-0")
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", "..", "con\0", "a b", "-x"])
+def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="folders are named after it"):
+        Group("linear", 1, name).checked()
+
+
+@pytest.mark.parametrize("annotator", ["../../evil", "/evil", "a\\b", "nul\0byte", "x" * 300])
+def test_annotators_and_splits_name_no_files(annotator: str, tmp_path: Path) -> None:
+    rows = [
+        {"item": f"{split}{k}", "annotator": who, "label": str(k % 2), "text": f"post {k} {split}"}
+        | {"split": split}
+        for split in ("train", "dev")
+        for k in range(8)
+        for who in (annotator, "b")
+    ]
+    people = Annotations.from_table({name: [row[name] for row in rows] for name in rows[0]})
+    out = tmp_path / "out"
+    trained = train_members(people, [Group("linear", 2, supervision="per-annotator")], out=out)
+    assert not trained.failed
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert {path.name for path in (out / "members").iterdir()} == {"linear-01", "linear-02"}
+    assert {path.name for path in (out / "predictions").iterdir()} == {"dev.npz"}
+
+
+@pytest.mark.parametrize("split", ["../evil", "/evil", "a/b"])
+def test_a_split_that_is_a_path_is_only_a_name(split: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"item,annotator,label,split\n1,a,0,{split}\n2,a,1,{split}\n")
+    people = read_annotations(tmp_path / "a.csv", split=split)
+    assert people.split_names == (split,)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+unix = pytest.mark.skipif(os.name == "nt", reason="pipes and links need rights there")
+
+
+@unix
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".npz", ".json"])
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(ending: str, tmp_path: Path) -> None:
+    pipe = tmp_path / f"pipe{ending}"
+    os.mkfifo(pipe)
+    device = tmp_path / f"device{ending}"
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        assert "is a pipe or a device" in refused(read_annotations, path)
+        assert "is a pipe or a device" in refused(read_predictions, path)
+        assert "it is no file" in refused(read_member_arrays, path)
+        assert "is a pipe or a device" in refused(read_texts, path)
+    (tmp_path / "pool.toml").symlink_to(pipe)
+    refused(read_pool, tmp_path / "pool.toml")
+
+
+@unix
+@pytest.mark.parametrize("link", ["report.html", "run.json", "ensemble", "new/file.csv"])
+def test_results_are_not_written_through_links_in_a_folder(link: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "README.md").write_text("mine")
+    folder = tmp_path / "run"
+    (folder / link).parent.mkdir(parents=True, exist_ok=True)
+    (folder / link).symlink_to(outside if link == "ensemble" else outside / "README.md")
+    said = refused(begin, folder)
+    assert "is a link that leads out of it" in said
+    assert (outside / "README.md").read_text() == "mine"
+    assert (folder / link).is_symlink()
+
+
+@unix
+def test_a_report_is_not_written_through_a_link(tmp_path: Path) -> None:
+    folder, mine = tmp_path / "run", tmp_path / "mine.txt"
+    whole_files(folder)
+    mine.write_text("mine")
+    (folder / "report.html").symlink_to(mine)
+    assert "is a link that leads out of it" in refused(write_report, folder)
+    assert mine.read_text() == "mine"
+    (folder / "report.html").unlink()
+    (folder / "report.html").symlink_to("page.html")
+    write_report(folder)
+    assert "<html" in (folder / "page.html").read_text(encoding="utf-8")
+
+
+@unix
+def test_links_are_followed_where_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    archive(tmp_path / "p.npz")
+    (tmp_path / "a" / "q.npz").symlink_to(tmp_path / "p.npz")
+    assert len(read_predictions(tmp_path / "a" / "q.npz")) == 2
+    (tmp_path / "a" / "loop.npz").symlink_to(tmp_path / "a" / "loop.npz")
+    refused(read_predictions, tmp_path / "a" / "loop.npz")
+
+
+@unix
+def test_an_archive_whose_entry_is_a_link_gives_no_other_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.npy"
+    secret.write_bytes(npy(np.array(["hidden", "hidden2"])))
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w") as stream:
+        for name, array in WHOLE.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            if name == "items":
+                entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+            stream.writestr(entry, str(secret) if name == "items" else npy(array))
+    refused(read_predictions, path)

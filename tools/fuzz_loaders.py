@@ -1,44 +1,139 @@
 """Damage files of every kind for a while and hand them to every reader.
 
-Each input is written before it is read, so that one which kills the process is still there. The
-first input that leads to anything but a valid object or a one-line error is kept, and the exit
-status is 1.
+Each input is written before it is read, so that one which kills the process is still there. An
+input that leads to anything but a valid object or a one-line error is kept, one for each place in
+the code, and the exit status is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+MEMORY = 4 << 30
+"""Address space that a reader may ask for beyond what the libraries take."""
+SECONDS = 20
+"""How long one input may take on a busy machine."""
 
 
-def work(folder: Path, seconds: float, seed: int) -> None:
+def in_memory() -> str | None:
+    """A folder in memory, where there is one: files are written faster than read."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def bounded() -> None:
+    """Bound the memory of this process; one that grows without end fails in it."""
+    if not sys.platform.startswith("linux"):
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+
+
+def place_of(error: BaseException) -> str:
+    """Where in EDO an error arose, as a name for a file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/edokit/" in frame.filename] or frames
+    last = own[-1]
+    return f"{type(error).__name__}-{Path(last.filename).stem}-{last.lineno}"
+
+
+def too_long(*_: Any) -> None:
+    raise TimeoutError(f"an input took more than {SECONDS} seconds")
+
+
+def work(folder: Path, keep: Path, seconds: float, seed: int) -> None:
     """Damage and read until the time is over."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from fuzz_cases import another, read_everywhere, whole_files
+    from fuzz_cases import another, read_everywhere, read_own, whole_files
 
-    (folder / "whole").mkdir(exist_ok=True)
-    whole = whole_files(folder / "whole")
     place = folder / "input"
     place.mkdir(exist_ok=True)
+    whole = whole_files(place)
+    names = sorted(whole)
     rng = random.Random(seed)
     end = time.monotonic() + seconds
-    inputs = accepted = 0
+    inputs: Counter[str] = Counter()
+    accepted: Counter[str] = Counter()
+    bounded()
+    signal.signal(signal.SIGALRM, too_long)
     while time.monotonic() < end:
-        name = rng.choice(sorted(whole))
-        (place / name).write_bytes(another(name, whole[name], rng))
+        name = rng.choice(names)
+        path = place / name
+        path.write_bytes(another(name, whole[name], rng))
         (folder / "now.txt").write_text(name)
-        accepted += read_everywhere(place / name) > 0
-        inputs += 1
-        (place / name).unlink()
-    print(f"seed {seed}: {inputs} inputs, {accepted} of them read as valid by some reader")
+        # Most inputs go where they belong, some everywhere.
+        read = read_own if rng.random() < 0.85 else read_everywhere
+        signal.alarm(SECONDS)
+        try:
+            accepted[name] += bool(read(path))
+        except Exception as error:
+            kept = keep / name / (place_of(error) + path.suffix)
+            if not kept.exists():
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, kept)
+                traceback.print_exc()
+                print(f"kept as {kept}", file=sys.stderr)
+        finally:
+            signal.alarm(0)
+        inputs[name] += 1
+        path.write_bytes(whole[name])
+        if sum(inputs.values()) % 500 == 0:
+            save(folder, inputs, accepted)
+    save(folder, inputs, accepted)
+
+
+def save(folder: Path, inputs: Counter[str], accepted: Counter[str]) -> None:
+    """Keep the counts where they outlive the process."""
+    (folder / "counts.json").write_text(json.dumps([inputs, accepted]))
+
+
+def run(folder: Path, keep: Path, seconds: float, seed: int) -> list[Any]:
+    """Work in a process of its own, since libraries written in C may end it; and again after."""
+    end = time.monotonic() + seconds
+    total: list[Counter[str]] = [Counter(), Counter()]
+    while (left := end - time.monotonic()) > 1:
+        command = [sys.executable, __file__, "--work", str(folder), "--keep", str(keep)]
+        options = ["--seconds", str(left), "--seed", str(seed)]
+        ran = subprocess.run([*command, *options], check=False)
+        counts = folder / "counts.json"
+        if counts.exists():
+            for sum_, part in zip(total, json.loads(counts.read_text()), strict=True):
+                sum_.update(part)
+            counts.unlink()
+        if ran.returncode == 0:
+            break
+        now = folder / "now.txt"
+        if not now.exists():
+            raise SystemExit(f"seed {seed}: exit status {ran.returncode} outside a reader")
+        name = now.read_text()
+        kept = keep / name / f"status-{-ran.returncode}-{seed}{Path(name).suffix}"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / "input" / name, kept)
+        print(f"exit status {ran.returncode}: kept as {kept}", file=sys.stderr)
+        now.unlink()
+        seed += 1000
+    return total
+
+
+def show(inputs: Counter[str], accepted: Counter[str]) -> None:
+    """How many inputs of each kind there were."""
+    for name in sorted(inputs):
+        print(f"{name:>16}: {inputs[name]:>9,} inputs, {accepted[name]:>9,} of them read as valid")
+    print(f"{'all':>16}: {inputs.total():>9,} inputs, {accepted.total():>9,} of them read as valid")
 
 
 def main() -> int:
@@ -46,29 +141,33 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--seconds", type=float, default=60.0)
     asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    asked.add_argument("--jobs", type=int, default=1, help="processes")
     asked.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept")
     asked.add_argument("--work", type=Path, default=None, help=argparse.SUPPRESS)
     given = asked.parse_args()
     if given.work is not None:
-        work(given.work, given.seconds, given.seed)
+        work(given.work, given.keep, given.seconds, given.seed)
         return 0
+    from concurrent.futures import ThreadPoolExecutor
+
     seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command = [sys.executable, __file__, "--seconds", str(given.seconds)]
-        # A process of its own: libraries written in C may end it.
-        ran = subprocess.run([*command, "--seed", str(seed), "--work", name], check=False)
-        if ran.returncode == 0:
-            return 0
-        now = folder / "now.txt"
-        found = folder / "input" / now.read_text() if now.exists() else None
-        if found is not None and found.exists():
-            given.keep.mkdir(parents=True, exist_ok=True)
-            kept = shutil.copy(found, given.keep / f"{seed}-{found.name}")
-            print(f"seed {seed}: exit status {ran.returncode}; the input is kept as {kept}")
-        else:
-            print(f"seed {seed}: exit status {ran.returncode} outside a reader")
-        return 1
+    before = {*given.keep.glob("*/*")}
+    with tempfile.TemporaryDirectory(dir=in_memory()) as name:
+        folders = [Path(name) / str(job) for job in range(given.jobs)]
+        for folder in folders:
+            folder.mkdir()
+        with ThreadPoolExecutor(given.jobs) as pool:
+            done = [
+                pool.submit(run, folder, given.keep, given.seconds, seed + job)
+                for job, folder in enumerate(folders)
+            ]
+        inputs, accepted = (
+            sum(part, Counter()) for part in zip(*(one.result() for one in done), strict=True)
+        )
+    show(inputs, accepted)
+    found = sorted({*given.keep.glob("*/*")} - before)
+    print(f"seed {seed}: {len(found)} finds" + "".join(f"\n  {path}" for path in found))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
                 # The checksum is compared where the end is read.
                 if stream.read(1):
                     raise BadArchiveError(f"{name!r} goes on behind its end")
+                _refuse_no_text(arrays[name], name)
         return arrays
 
 
@@ -71,6 +72,8 @@ def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
+    if path.exists() and not path.is_file():
+        raise BadArchiveError("it is no file")
     with path.open("rb") as stream:
         start = stream.read(6)
     if start == np.lib.format.MAGIC_PREFIX:
@@ -120,6 +123,15 @@ def _checked_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {left} bytes"
         )
     return tuple(shape)
+
+
+def _refuse_no_text(array: npt.NDArray[Any], name: str) -> None:
+    """Refuse text with numbers in it that stand for no character."""
+    if array.dtype.kind != "U" or not array.dtype.itemsize:
+        return
+    codes = array.ravel(order="K").view(array.dtype.str[0] + "u4")
+    if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
+        raise BadArchiveError(f"{name!r} holds what is no text")
 
 
 def _refuse_bomb(entries: Iterable[zipfile.ZipInfo]) -> None:

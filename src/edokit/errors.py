@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+# What stands before the last @ of a URL, and passwords among its parameters.
+_CREDENTIALS = re.compile(r"(?<=://)\S+@")
+_PASSWORDS = re.compile(r"(?i)(\w*pass\w*=)[^&\s]+")
+_LONGEST = 2000
+"""Characters of a message; what a file holds may be longer than a screen."""
 
 
 class EDOError(Exception):
     """Anything EDO refuses. The message is one line; ``hint`` says what to do about it."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message = _one_line(message)
-        self.hint = _one_line(hint)
+        self.message = one_line(message)
+        self.hint = one_line(hint)
         super().__init__(f"{self.message}; {self.hint}" if self.hint else self.message)
 
     def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
@@ -37,9 +44,37 @@ def examples(values: Iterable[object], most: int = 3) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
+def word(value: object) -> str:
+    """A value for a message; of what may be somebody's text only the length."""
+    return _unless_text(value, 24, 2)
+
+
+def headings(names: Iterable[object], most: int = 20) -> str:
+    """Column names for a message; where a header is missing they may be somebody's text."""
+    listed = list(names)
+    shown = ", ".join(_unless_text(name, 40, 5) for name in listed[:most])
+    return f"{shown} and {len(listed) - most} more" if len(listed) > most else shown
+
+
+def _unless_text(value: object, length: int, words: int) -> str:
+    text = str(value)
+    if len(text) <= length and len(text.split()) <= words:
+        return repr(text)
+    return f"text of {len(text)} characters"
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 such row``, ``3 such rows``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+HAVE = ("has", "have")
+
+
+def are(number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are")) -> str:
+    """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``."""
+    shown = str(number) if of is None else f"{number} of {of}"
+    return f"{shown} {verb[number != 1]}"
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
@@ -52,8 +87,23 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         )
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def printable(text: str) -> str:
+    """The text with characters written out that would steer a terminal or can't be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def without_credentials(text: str) -> str:
+    """The text without the credentials that a URL in it may carry."""
+    return _PASSWORDS.sub(r"\1***", _CREDENTIALS.sub("***@", text))
+
+
+def one_line(text: str) -> str:
+    """A message as people may see it: one line, no credentials, nothing that steers a terminal."""
+    line = printable(without_credentials(" ".join(text.split())))
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
 
 
 def _shorten(text: str, length: int = 40) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit.annotations.core import Annotations, Floats
-from edokit.errors import InputError, counted, examples
+from edokit.errors import HAVE, InputError, are, counted, examples
 from edokit.ids import (
     Strings,
     as_names,
@@ -45,7 +45,7 @@ def from_wide_matrix(
     silent = item_names[gaps.all(axis=1)]
     if len(silent):
         raise InputError(
-            f"every item needs an annotation, but {len(silent)} of {n} have none:"
+            f"every item needs an annotation, but {are(len(silent), n, HAVE)} none:"
             f" {examples(silent)}",
             "drop these rows",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from edokit.errors import InputError, examples
+from edokit.errors import InputError, examples, headings
 from edokit.ids import as_names, check_unique, column_of
 
 ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
@@ -52,7 +52,7 @@ def roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
         if name not in present:
             raise InputError(
                 f"the column mapped to {role!r} must be in the table, but {name!r} is not;"
-                f" its columns are {examples(present, 20)}",
+                f" its columns are {headings(present)}",
                 "check the spelling",
             )
     names = {role: columns.get(role, role) for role in ROLES}
@@ -68,7 +68,7 @@ def roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
         raise InputError(
             f"a table of annotations must have the columns {', '.join(needed)}, but"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing; its columns are"
-            f" {examples(present, 20)}",
+            f" {headings(present)}",
             f"map one with --column {missing[0]}=NAME",
         )
     return names

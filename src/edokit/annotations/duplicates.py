@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.annotations.core import Annotations, Duplicates
-from edokit.errors import InputError
+from edokit.errors import InputError, counted
 
 
 def settle_duplicates(
@@ -25,7 +25,7 @@ def settle_duplicates(
             "an annotator labels an item once, but annotator"
             f" {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
             f" {annotations.items[annotations.item_codes[row]]!r} again in {where(row)}"
-            f" ({int(again.sum())} such rows)",
+            f" ({counted(int(again.sum()), 'such row')})",
             "choose duplicates='first' to keep the first, 'all' to count each",
         )
 

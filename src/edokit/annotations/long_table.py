@@ -13,11 +13,12 @@ from edokit.annotations.arrays import on_simplex, ordered_classes
 from edokit.annotations.columns import PROBABILITY, ROLES, arrow_table, roles
 from edokit.annotations.core import Annotations, Duplicates, Floats
 from edokit.annotations.duplicates import settle_duplicates
-from edokit.errors import InputError, counted, examples
+from edokit.errors import InputError, counted, examples, headings, word
 from edokit.files import number_column
 from edokit.ids import Codes, Encoded, Strings, as_name, encode, recode, row_number
 
 Where = Callable[[int], str]
+_MOST_COUNTS = 1 << 30
 
 
 def from_long_table(
@@ -60,11 +61,12 @@ def from_long_table(
         # Classes that nobody chose but that were published belong to the classes, too.
         published_names = () if hard is None else hard.names
         order = ordered_classes(classes, {*label.names, *published_names, *elsewhere})
+        _refuse_too_many(len(order), len(item.names), names["label"])
         labels = recode(label, order, "label", "classes", where)
     else:
         order, probabilities = _probability_columns(table, classes, where)
     per_item = {
-        role: _names(_one_per_item(table, names[role], item, where))
+        role: _names(_one_per_item(table, names[role], item, where, is_text=role == "text"))
         for role in ("text", "split")
         if role in names
     }
@@ -91,7 +93,7 @@ def _only_split(
     if "split" not in names:
         raise InputError(
             f"to choose the split {split!r} the table must have a split column, but has"
-            f" {examples(table.column_names, 20)}",
+            f" {headings(table.column_names)}",
             "map one with --column split=NAME, or leave the split out",
         )
     encoded = encode(table[names["split"]], names["split"])
@@ -132,6 +134,16 @@ def _no_gaps(
             )
 
 
+def _refuse_too_many(classes: int, items: int, name: str) -> None:
+    """Refuse a column of classes that holds texts or ids: counts [N, C] would fill the memory."""
+    if classes * items > _MOST_COUNTS:
+        raise InputError(
+            f"an item belongs to one of a few classes, but column {name!r} holds {classes:,}"
+            f" different values for {items:,} items",
+            "map the right column with --column label=NAME",
+        )
+
+
 def _probability_columns(
     table: pa.Table, classes: Sequence[object] | None, where: Where
 ) -> tuple[tuple[str, ...], Floats]:
@@ -149,8 +161,13 @@ def _probability_columns(
     return order, on_simplex(values.astype(np.float64, copy=False), where)
 
 
-def _one_per_item(table: pa.Table, name: str, item: Encoded, where: Where) -> Encoded:
-    """A column that belongs to the item: its code per item [N], the same in all rows."""
+def _one_per_item(
+    table: pa.Table, name: str, item: Encoded, where: Where, *, is_text: bool = False
+) -> Encoded:
+    """A column that belongs to the item: its code per item [N], the same in all rows.
+
+    Somebody's text is not shown in messages.
+    """
     encoded = encode(table[name], name)
     first = _first_codes(item, encoded)
     differs = first[item.codes] != encoded.codes
@@ -158,9 +175,10 @@ def _one_per_item(table: pa.Table, name: str, item: Encoded, where: Where) -> En
         row = int(np.flatnonzero(differs)[0])
         before = int(np.flatnonzero(item.codes == item.codes[row])[0])
         given = [
-            examples([encoded.names[code]]) if code >= 0 else "none"
+            "none" if code < 0 else "one" if is_text else word(encoded.names[code])
             for code in (encoded.codes[before], encoded.codes[row])
         ]
+        given[1] = "another" if is_text and given[1] == "one" else given[1]
         raise InputError(
             f"an item must have one {name}, but item {item.names[item.codes[row]]!r} has"
             f" {given[0]} in {where(before)} and {given[1]} in {where(row)}"
@@ -222,7 +240,7 @@ def _check_attribute(name: str, present: Sequence[str], taken: set[str]) -> None
     if name not in present:
         raise InputError(
             f"an attribute must be a column of the table, but {name!r} is not",
-            f"choose from {examples(present, 20)}",
+            f"choose from {headings(present)}",
         )
     if name in taken or name.startswith(PROBABILITY):
         raise InputError(

@@ -14,12 +14,8 @@ from edokit.datasets.exports import (
     Gathered,
     MultiChoice,
     Unlabelled,
-    list_at,
-    load,
-    object_at,
-    plain,
-    shown,
 )
+from edokit.datasets.foreign import list_at, load, object_at, plain, shown
 from edokit.errors import InputError, examples, one_of
 
 RESPONSES = ".responses"

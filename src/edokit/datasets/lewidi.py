@@ -11,7 +11,7 @@ from edokit.annotations import Annotations
 from edokit.datasets.clean import clean_text
 from edokit.datasets.dialogue import Dialogue, DialogueText, parse_dialogue
 from edokit.datasets.where import naming
-from edokit.errors import InputError, examples, one_of
+from edokit.errors import InputError, examples, one_of, word
 from edokit.files import read_json
 from edokit.ids import as_name
 
@@ -213,7 +213,7 @@ def _labels(item: Mapping[str, Any], answers: Mapping[str, str], where: str) -> 
     if wrong:
         raise _wrong(
             f"every annotation must be one of {', '.join(answers)}, but {where} has"
-            f" {examples(wrong)}"
+            f" {word(wrong[0])}"
         )
     return [answers[answer] for answer in given]
 
@@ -245,7 +245,9 @@ def _hard_label(value: Any, where: str) -> str:
     # Text in most places, a number in some rows of ConvAbuse.
     label = as_name(value).strip()
     if label not in CLASSES:
-        raise _wrong(f"'hard_label' must be one of {', '.join(CLASSES)}, but {where} has {label!r}")
+        raise _wrong(
+            f"'hard_label' must be one of {', '.join(CLASSES)}, but {where} has {word(label)}"
+        )
     return label
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from edokit.errors import EDOError, InputError, examples
+from edokit.errors import EDOError, InputError, headings
 
 _AGAIN = "the file may be cut off; export or download it again"
+_ROW = re.compile(r" in row \d+")
+_CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
+"""Where Arrow begins to quote the file, which may hold somebody's text."""
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 
 
@@ -57,7 +61,7 @@ def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErro
         row = ragged[0]
         return InputError(
             f"every row of {path} must have {row.expected_columns} columns like the header, but"
-            f" row {row.number - 1} has {row.actual_columns}: {examples([row.text])}",
+            f" row {row.number - 1} has {row.actual_columns}",
             "put quotation marks around text with commas; " + _AGAIN,
         )
     return unreadable(path, "CSV", error)
@@ -111,7 +115,7 @@ def no_rows(path: Path) -> InputError:
 def unreadable(path: Path, kind: str, error: Exception) -> InputError:
     """The sentence for a file that is not what its ending says."""
     # Arrow counts the rows of a block from 0, which would lead astray.
-    lines = re.sub(r" in row \d+", "", str(error)).strip().splitlines()
+    lines = _ROW.sub("", _CONTENT.sub(r"\1", str(error))).strip().splitlines()
     return InputError(
         f"{path} must be a valid {kind} file, but can't be read:"
         f" {lines[0] if lines else type(error).__name__}",
@@ -139,8 +143,8 @@ def _first_bad_byte(path: Path) -> tuple[int, int] | None:
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it holds {examples({n for n in names if names.count(n) > 1})} twice")
+        times = Counter(name for name, _ in pairs)
+        raise ValueError(f"it holds {headings(n for n in times if times[n] > 1)} twice")
     return found
 
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from edokit.files.tables import _distinct, _no_number, _plain, _slices, ending_to_write
+from edokit.files.tables import distinct, plain_type
 from edokit.files.whole import whole_file
+from edokit.files.writing import ending_to_write, no_number, some_rows
 
 
 def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
@@ -24,12 +25,12 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
     suffix = ending_to_write(path)
     remaining = iter(parts)
     first = next(remaining)
-    _distinct(first.column_names, path)
+    distinct(first.column_names, path)
     rows = 0
     with whole_file(path) as temporary, _writer(temporary, suffix, first.schema) as writer:
         part: pa.Table | None = first
         while part is not None:
-            for some in _slices(part):
+            for some in some_rows(part):
                 writer.write_table(some)
             rows += part.num_rows
             part = next(remaining, None)
@@ -37,7 +38,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
 
 
 def _writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
-    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in schema])
     if suffix == ".parquet":
         return pa_parquet.ParquetWriter(path, plain, compression="zstd")
     if suffix in (".csv", ".tsv"):
@@ -53,7 +54,7 @@ class _JsonLines:
     def write_table(self, table: pa.Table) -> None:
         for row in table.to_pylist():
             # JSON knows neither NaN nor infinity.
-            plain = {name: None if _no_number(value) else value for name, value in row.items()}
+            plain = {name: None if no_number(value) else value for name, value in row.items()}
             self._stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
 
     def __enter__(self) -> _JsonLines:

@@ -1,12 +1,11 @@
-"""Tables in CSV, TSV, Parquet and JSONL files."""
+"""Tables read from CSV, TSV, Parquet and JSONL files."""
 
 from __future__ import annotations
 
 import codecs
 import csv
-import json
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,16 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pa_parquet
 
-from edokit.errors import InputError, examples
+from edokit.errors import InputError, headings, word
 from edokit.files.depth import bad_lines
 from edokit.files.explain import bad_csv, bad_jsonl, no_rows, not_utf8, unreadable
-from edokit.files.whole import cannot_read, check_file, whole_file
+from edokit.files.whole import cannot_read, check_file
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 _STRINGS = pa.dictionary(pa.int32(), pa.string())
 _LONGEST_ROW = 1 << 26
+_LARGE = 1 << 30
+_RATIO = 200
 
 
 def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: False) -> pa.Table:
@@ -67,7 +68,7 @@ def number_column(
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
-        column = _decoded(column)
+        column = column.cast(plain_type(column.type))
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
@@ -77,7 +78,7 @@ def number_column(
             bad = _first_without_number(column)
             raise InputError(
                 f"column {name!r} of {where} must hold numbers, but {row(bad)} has"
-                f" {examples([column[bad].as_py()])}",
+                f" {word(column[bad].as_py())}",
                 "correct the column",
             ) from error
     values: npt.NDArray[Any] = column.to_numpy()
@@ -94,37 +95,6 @@ def parquet_columns(path: str | Path) -> list[str]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, "Parquet", error) from error
     return names
-
-
-def ending_to_write(path: Path) -> str:
-    """The ending that says how a table is written."""
-    suffix = path.suffix.lower()
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(
-            f"a table is written to a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
-            "choose one of these endings",
-        )
-    return suffix
-
-
-def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
-    path = Path(path)
-    suffix = ending_to_write(path)
-    _distinct(table.column_names, path)
-    with whole_file(path) as temporary:
-        try:
-            if suffix == ".parquet":
-                pa_parquet.write_table(table, temporary, compression="zstd")
-            elif suffix in (".csv", ".tsv"):
-                _write_csv(table, temporary, "\t" if suffix == ".tsv" else ",")
-            else:
-                _write_jsonl(table, temporary)
-        except pa.ArrowException as error:
-            raise InputError(
-                f"the columns of {path} must hold text or numbers, but: {error}",
-                "leave the others out, or write Parquet",
-            ) from error
 
 
 def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.Table:
@@ -160,7 +130,7 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
                     number_column(text, name, str(path))
         raise bad_csv(path, parse, error) from error
     if table.column_names != header:
-        raise unreadable(path, "CSV", ValueError(f"its header is {examples(header)}"))
+        raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows and pa.types.is_dictionary(table.schema.types[-1]):
         last = table.column(table.num_columns - 1)
         _refuse_open_quote(path, last[len(last) - 1].as_py())
@@ -181,10 +151,10 @@ def _csv_header(path: Path, delimiter: str) -> list[str]:
     if len(header) == 1 and any(other in header[0] for other in ";\t|,"):
         mark = "commas" if delimiter == "," else "tabs"
         raise InputError(
-            f"columns must stand between {mark}, but the header of {path} is {examples(header)}",
+            f"columns must stand between {mark}, but the header of {path} is {headings(header)}",
             "save the table with commas as .csv or with tabs as .tsv",
         )
-    _distinct(header, path)
+    distinct(header, path)
     return header
 
 
@@ -199,8 +169,8 @@ def _refuse_open_quote(path: Path, last: str) -> None:
     odd = (len(tail) - len(tail.rstrip(b'"'))) % 2 == 1
     if tail.endswith(raw) and (odd or not only_quotes):
         raise InputError(
-            f"every quotation mark in {path} must be closed, but one is open from"
-            f" {examples([last])} to the end",
+            f"every quotation mark in {path} must be closed, but one is open in the last"
+            f" {len(last)} characters",
             "close it, or double it inside text; the file may also be cut off",
         )
 
@@ -209,17 +179,33 @@ def _read_parquet(path: Path) -> pa.Table:
     try:
         with pa_parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
+            _refuse_bomb(file.metadata, path)
             texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        _distinct(schema.names, path)
+        distinct(schema.names, path)
         # As in a CSV, text that repeats is kept once.
         with pa_parquet.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read()
+            if table.num_rows != file.metadata.num_rows:
+                raise ValueError(f"it claims {file.metadata.num_rows} rows")
         table.validate(full=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise unreadable(path, "Parquet", error) from error
     return table
+
+
+def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
+    """Refuse what would take far more memory than its size on the disk lets expect."""
+    groups = [about.row_group(k) for k in range(about.num_row_groups)]
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    unpacked = sum(group.total_byte_size for group in groups)
+    # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
+    cost = max(rows * 4 * max(1, about.num_columns), unpacked)
+    if rows < 0 or unpacked < 0 or (cost > _LARGE and cost > _RATIO * path.stat().st_size):
+        raise ValueError(f"it claims {rows:,} rows and {unpacked:,} bytes, more than it can hold")
 
 
 def _read_jsonl(path: Path) -> pa.Table:
@@ -244,46 +230,10 @@ def _read_jsonl(path: Path) -> pa.Table:
             table = pa_json.read_json(path, read_options=options, parse_options=parse)
         # Arrow does not look whether JSON is UTF-8.
         table.validate(full=True)
-        _distinct(table.column_names, path)
+        distinct(table.column_names, path)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise bad_jsonl(path, error) from error
     return table
-
-
-def _write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
-    schema = pa.schema([(field.name, _plain(field.type)) for field in table.schema])
-    options = pa_csv.WriteOptions(delimiter=delimiter)
-    with pa_csv.CSVWriter(path, schema, write_options=options) as writer:
-        for rows in _slices(table):
-            writer.write_table(rows)
-
-
-def _write_jsonl(table: pa.Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as stream:
-        for rows in _slices(table):
-            for row in rows.to_pylist():
-                # JSON knows neither NaN nor infinity.
-                plain = {name: None if _no_number(value) else value for name, value in row.items()}
-                stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
-
-
-def _slices(table: pa.Table) -> Iterator[pa.Table]:
-    """Some rows at a time, so that repeated text is written out for these alone."""
-    for start in range(0, table.num_rows, 65_536):
-        rows = table.slice(start, 65_536)
-        yield pa.table({name: _decoded(rows[name]) for name in rows.column_names})
-
-
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(_plain(column.type))
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _no_number(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _first_without_number(column: pa.ChunkedArray) -> int:
@@ -299,10 +249,16 @@ def _first_without_number(column: pa.ChunkedArray) -> int:
     return start
 
 
-def _distinct(names: Sequence[str], path: Path) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+def distinct(names: Sequence[str], path: Path) -> None:
+    """Refuse columns of the same name."""
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
-            f"column names must differ, but {path} has {examples(repeated)} twice",
+            f"column names must differ, but {path} has {headings(repeated, 3)} twice",
             "rename one of them",
         )
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values themselves, where a column holds codes of them."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

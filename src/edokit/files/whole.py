@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edokit.errors import InputError
+from edokit.files.left_behind import sync_folder, temporary_file
 
 
 @contextmanager
@@ -23,27 +24,33 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         mode = _mode(path, target)
         made += [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".edo-", suffix=target.suffix, dir=target.parent)
+        handle, temporary = temporary_file(target.parent, target.suffix)
     except InputError:
         raise
     except (OSError, ValueError) as error:
         _remove(made)
         raise cannot_write(path, error) from error
-    os.close(handle)
-    temporary = Path(name)
+    if os.name == "nt":  # there, an open file can't be renamed
+        os.close(handle)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
         temporary.chmod(mode)
         temporary.replace(target)
         done = True
+        for folder in (target.parent, *(folder.parent for folder in made)):
+            sync_folder(folder)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
         if not done:
+            # The first error counts, also where the disk lets nothing be removed.
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             _remove(made)
+        if os.name != "nt":
+            os.close(handle)
 
 
 def check_file(path: str | Path) -> Path:
@@ -54,30 +61,41 @@ def check_file(path: str | Path) -> Path:
             raise InputError(
                 f"a file is needed here, but {path} is a folder", "name a file inside it"
             )
-        size = path.stat().st_size
+        # Arrow, for one, opens no other names.
+        str(path).encode()
+        known = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(
             f"the file must exist, but {path} does not", "check the spelling"
         ) from error
     except OSError as error:
         raise cannot_read(path, error) from error
+    except UnicodeError as error:
+        raise InputError(
+            f"the name of a file must be valid Unicode, but {path} is not", "rename the file"
+        ) from error
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
             f"{path} must be the name of a file, but {error}", "check the spelling"
         ) from error
-    if size == 0:
+    if not stat.S_ISREG(known.st_mode):
+        raise InputError(
+            f"an ordinary file is needed here, but {path} is a pipe or a device",
+            "save its content to a file first",
+        )
+    if known.st_size == 0:
         raise InputError(
             f"the file must not be empty, but {path} is", "check that it was written to the end"
         )
     return path
 
 
-def cannot_read(path: Path, error: OSError) -> InputError:
+def cannot_read(path: Path, error: OSError | ValueError) -> InputError:
     """The sentence for an input that the system does not hand out."""
     return InputError(
-        f"{path} must be readable, but {error.strerror or error}",
+        f"{path} must be readable, but {getattr(error, 'strerror', None) or error}",
         "check the path and its permissions",
     )
 

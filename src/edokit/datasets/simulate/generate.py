@@ -109,7 +109,7 @@ def _annotations(
     codes[present] = np.arange(len(present), dtype=np.int32)
     sizes = [(name, len(part.texts)) for name, part in zip(SPLITS, parts, strict=True)]
     return Annotations(
-        items=as_names(f"{name}-{number + 1}" for name, n in sizes for number in range(n)),
+        items=as_names(f"sim-{name}-{number + 1}" for name, n in sizes for number in range(n)),
         annotators=annotators[present],
         classes=tuple(str(c) for c in range(len(thresholds) + 1)),
         item_codes=items.astype(np.int32),

@@ -1,0 +1,188 @@
+"""Damage files of every kind, and go on from those that reach code which none reached before.
+
+Atheris watches which lines and branches of EDO's readers an input runs through. An input that
+leads to anything but a valid object or a one-line error is kept, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import importlib.util
+import io
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fuzz_loaders import MEMORY, ROOT, SECONDS, bounded, in_memory
+
+KINDS = [
+    *("people.csv", "people.tsv", "people.jsonl", "people.parquet"),
+    *("model.csv", "model.tsv", "model.jsonl", "model.parquet", "made.npz", "made.parquet"),
+    *("tone_train.json", "studio.json", "studio.jsonl", "argilla.json", "argilla.jsonl"),
+    *("ensemble.json", "run.json", "search.json", "trials.parquet", "manifest.json"),
+    *("plan.json", "course.json", "member.json", "pool.toml", "texts.csv", "texts.txt"),
+]
+ROOMS = [
+    *("edokit.archives", "edokit.files", "edokit.ids", "edokit.annotations", "edokit.predictions"),
+    *("edokit.datasets", "edokit.runs", "edokit.ensemble", "edokit.report", "edokit.members"),
+]
+"""The code that is watched."""
+LONGEST = 16_384
+"""Bytes of an input."""
+
+
+def watched() -> Any:
+    """The readers, watched by atheris; imported once, since it takes seconds."""
+    import atheris
+
+    sys.path.insert(0, str(ROOT / "tests"))
+    # Libraries first: only what is named is watched, and looking at the others takes time.
+    for name in ("pandas", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "sklearn.base"):
+        importlib.import_module(name)
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        atheris.instrument_imports(include=ROOMS, enable_loader_override=False),
+    ):
+        return importlib.import_module("fuzz_cases")
+
+
+def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
+    """Fuzz the readers of one kind of file, until libFuzzer ends the process."""
+    import atheris
+
+    place, corpus = folder / "input", folder / "corpus"
+    place.mkdir()
+    corpus.mkdir()
+    whole = cases.whole_files(place)
+    (corpus / "whole").write_bytes(whole[name])
+    path = place / name
+    bounded()
+
+    def read(content: bytes) -> None:
+        path.write_bytes(content)
+        cases.read_own(path)
+
+    def change(content: bytes, most: int, seed: int) -> bytes:
+        rng = random.Random(seed)
+        if rng.random() < 0.2:
+            mutated: bytes = atheris.Mutate(content, most)
+            return mutated
+        return cases.another(name, content, rng)[:most]  # type: ignore[no-any-return]
+
+    def cross(one: bytes, two: bytes, most: int, seed: int) -> bytes:
+        rng = random.Random(seed)
+        cut, go_on = rng.randrange(len(one) + 1), rng.randrange(len(two) + 1)
+        return (one[:cut] + two[go_on:])[:most]
+
+    atheris.Setup(
+        [sys.argv[0], *options, str(corpus)],
+        read,
+        custom_mutator=change,
+        custom_crossover=cross,
+        internal_libfuzzer=True,
+    )
+    atheris.Fuzz()
+
+
+class Kind:
+    """One kind of file, fuzzed by a process of its own."""
+
+    def __init__(self, cases: Any, name: str, seconds: float, seed: int) -> None:
+        self.name = name
+        self.folder = Path(tempfile.mkdtemp(dir=in_memory()))
+        options = [
+            f"-max_total_time={max(1, round(seconds))}",
+            f"-seed={seed}",
+            f"-max_len={LONGEST}",
+            f"-timeout={SECONDS}",
+            f"-rss_limit_mb={MEMORY >> 20}",
+            f"-artifact_prefix={self.folder}/found-",
+            "-print_final_stats=1",
+            "-len_control=0",
+        ]
+        sys.stdout.flush()
+        self.process = os.fork()
+        if self.process:
+            return
+        log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        try:
+            # After a find it leaves through the exit of Python, where libFuzzer keeps the input.
+            work(cases, self.folder, name, options)
+        except Exception:
+            traceback.print_exc()
+            os._exit(70)
+
+    def ended(self, status: int, keep: Path) -> tuple[int, bool]:
+        """How many inputs there were, and whether all went well."""
+        told = (self.folder / "log").read_text(errors="replace")
+        found = list(self.folder.glob("found-*"))
+        for file in found:
+            kept = keep / self.name / (file.name[6:30] + Path(self.name).suffix)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, kept)
+            print(f"{self.name}: kept as {kept}\n{_reason(told)}", flush=True)
+        counted = re.search(r"number_of_executed_units: *(\d+)", told)
+        if not counted:
+            print(f"{self.name}: status {status}\n{told[-2000:]}", flush=True)
+        reached = re.findall(r"cov: (\d+) ft: \d+", told)
+        cover = f", {reached[0]} → {reached[-1]} places reached" if reached else ""
+        inputs = int(counted[1]) if counted else 0
+        print(f"{self.name:>16}: {inputs:>9,} inputs{cover}", flush=True)
+        shutil.rmtree(self.folder)
+        return inputs, status == 0 and inputs > 0 and not found
+
+
+def _reason(told: str) -> str:
+    """The end of the traceback in what libFuzzer prints."""
+    lines = told.splitlines()
+    start = next((k for k, line in enumerate(lines) if "Uncaught Python" in line), 0)
+    return "\n".join(line for line in lines[start : start + 40] if not line.startswith("#"))
+
+
+def main() -> int:
+    """Share the time among the kinds; the exit status says whether all went well."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--seconds", type=float, default=300.0, help="for all kinds together")
+    asked.add_argument("--kind", choices=KINDS, action="append", help="only this (repeatable)")
+    asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    asked.add_argument("--jobs", type=int, default=1, help="processes")
+    asked.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept")
+    given = asked.parse_args()
+    if importlib.util.find_spec("atheris") is None:
+        print(
+            "coverage-guided fuzzing needs atheris, which has wheels for Linux on x86-64:"
+            " pip install atheris"
+        )
+        return 0
+    seed = random.SystemRandom().randrange(1, 2**31) if given.seed is None else given.seed
+    started = time.monotonic()
+    cases = watched()
+    waiting = list(given.kind or KINDS)
+    left = given.seconds - (time.monotonic() - started)
+    share = left * given.jobs / len(waiting) - 2
+    running: dict[int, Kind] = {}
+    results: list[tuple[int, bool]] = []
+    while waiting or running:
+        while waiting and len(running) < given.jobs:
+            kind = Kind(cases, waiting.pop(0), share, seed)
+            running[kind.process] = kind
+        process, status = os.wait()
+        results.append(running.pop(process).ended(status, given.keep))
+    total, took = sum(inputs for inputs, _ in results), time.monotonic() - started
+    print(f"{'all':>16}: {total:>9,} inputs in {took:.0f} seconds, seed {seed}")
+    return 0 if all(passed for _, passed in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
