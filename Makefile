@@ -11,7 +11,7 @@ help:
 	@echo "make demo    install into .venv and run the demonstration"
 	@echo "make test    lint, types, room order and every test"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
-	@echo "make soak    ten minutes of damaged files against every reader"
+	@echo "make soak    twenty minutes of damaged files, kills and failing disks"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
@@ -51,6 +51,7 @@ services:
 	@bash tools/test_services.sh
 
 bench: $(VENV)/.dev
+	$(PIP) -e ".[bench]"
 	$(BIN)/python benchmarks/annotations.py
 	$(BIN)/python benchmarks/summaries.py --items 10000000
 	$(BIN)/python benchmarks/exact.py
@@ -63,9 +64,16 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/larger_than_memory.py
 	$(BIN)/python benchmarks/peers.py $(wildcard ../shared/lewidi2023)
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/cost.py
+	$(BIN)/python benchmarks/training.py linear
 
+# Coverage-guided fuzzing needs atheris, which not every Python has a wheel for.
 soak: $(VENV)/.dev
-	$(BIN)/python tools/fuzz_loaders.py --seconds 600
+	-$(PIP) --only-binary :all: atheris
+	$(BIN)/python tools/fuzz_guided.py --seconds 400 --jobs $(JOBS)
+	$(BIN)/python tools/fuzz_loaders.py --seconds 200 --jobs $(JOBS)
+	$(BIN)/python tools/faults --minutes 10
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

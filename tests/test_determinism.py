@@ -14,7 +14,9 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.files import write_table
+from edokit.members import train_members
 from edokit.members.arrays_file import write_arrays
+from edokit.members.pool import parse_pool
 from edokit.predictions import read_predictions, write_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
@@ -97,17 +99,55 @@ def test_the_same_run_has_the_same_page(tmp_path: Path) -> None:
     assert pages[0] == pages[1]
 
 
+def posts(items: int = 60) -> Annotations:
+    """Posts of two kinds of words, and people who mostly tell them apart."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for k in range(items):
+        words = rng.choice(("kind", "calm", "fair") if k % 2 else ("loud", "cross", "grim"), 4)
+        row = {"item": f"i{k}", "text": f"{' '.join(words)} {k % 7}"}
+        row["split"] = "dev" if k % 5 == 0 else "train"
+        for who in "abc":
+            label = str(k % 2 if rng.random() < 0.8 else 1 - k % 2)
+            rows.append(row | {"annotator": who, "label": label})
+    return Annotations.from_table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def test_the_same_training_is_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
+    for name, jobs in (("one", 1), ("two", 1), ("both", 2)):
+        groups = parse_pool("linear:2", supervision="random-select")
+        train_members(posts(), groups, out=tmp_path / name, seed=4, jobs=jobs)
+    first = tmp_path / "one"
+    files = [path.relative_to(first) for path in first.rglob("*.npz")]
+    assert Path("predictions/dev.npz") in files
+    assert len(files) > 3
+    for other in ("two", "both"):
+        for file in files:
+            assert (first / file).read_bytes() == (tmp_path / other / file).read_bytes(), file
+
+
 THREADS = """
-import json, sys
+import json, sys, warnings
+warnings.simplefilter("ignore")
 sys.path.insert(0, {here!r})
-from test_determinism import people_and_pool
+from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
+from edokit.members import train_members
+from edokit.members.pool import parse_pool
+from edokit.search import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
-for preset in ("default", "paper-fixed"):
+for preset in ("default", "paper-fixed", "auto"):
     ensemble = EDOEnsemble(preset).fit(made, people)
     shares = ensemble.predict_proba(made)[:200]
     found[preset] = [ensemble.weights_.tolist(), shares.ravel().tolist()]
+few, small = people_and_pool(300, 5)
+result = search(small, few, trials=6, population=3, folds=2, seed=2)
+found["search"] = [
+    [[trial.f1, trial.ce, trial.md] for trial in result.trials], result.ensemble.weights_.tolist()
+]
+trained = train_members(posts(), parse_pool("linear:2"), jobs=1)
+found["training"] = [trained.predictions["dev"].probabilities.tolist(), []]
 print(json.dumps(found))
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edokit.errors import InputError
-from edokit.runs import Input, RunRecord, as_typed, digest
+from edokit.runs import Input, RunRecord, as_typed, begin, digest
 
 
 def rows(path: Path) -> Path:
@@ -76,3 +76,17 @@ def test_a_damaged_record_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"kind": "fit"}')
     with pytest.raises(InputError, match="must describe a run"):
         RunRecord.load(tmp_path)
+
+
+def test_new_results_withdraw_the_record_of_those_they_replace(tmp_path: Path) -> None:
+    RunRecord("search", {}).save(tmp_path)
+    begin(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    begin(tmp_path)
+
+
+def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) -> None:
+    rows(tmp_path / "part-0.csv")
+    before = digest(tmp_path)
+    (tmp_path / ".edo-abcdefgh.csv").write_text("item,ann", encoding="utf-8")
+    assert digest(tmp_path) == before

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.annotations import Annotations
+from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble
 from edokit.errors import InputError
@@ -18,14 +19,14 @@ from edokit.files import write_json, write_table
 from edokit.members.linear import LinearMember
 from edokit.members.recipe import Lesson
 from edokit.members.supervision import random_select
-from edokit.metrics import bootstrap, ce, ce_items, entropy, evaluate, paired_test
+from edokit.metrics import ce, entropy
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import Input, RunRecord, digest
 from edokit.search import search
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50
-SHOWN = ("f1", "ce", "md", "bs")
+SAMPLES = 1000
 SEEN = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
 """The share of the training items that each of ten members sees: pools are rarely all alike."""
 
@@ -61,20 +62,21 @@ def run_demo(
     )
     answers = _answers(simulation, ensemble, predictions["test"])
     answers["edo-paper"] = found.ensemble.predict_proba(predictions["test"])
-    losses = {name: ce_items(p, test.soft_labels) for name, p in answers.items()}
+    scores = _judged(answers, test, seed)
+    truth = simulation.truth[simulation.rows("test")]
     result = {
         "regime": regime,
         "seed": seed,
         "items": {name: len(people.split(name).items) for name in people.split_names},
         "annotators": len(people.annotators),
         "members": members,
-        "methods": [_judged(name, p, simulation, test) for name, p in answers.items()],
+        "methods": [_row(scores[name], ce(p, truth)) for name, p in answers.items()],
         "ce_floor": entropy(test.soft_labels),
-        "truth_ce_floor": entropy(simulation.truth[simulation.rows("test")]),
+        "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
         "search": found.summary(),
         "explanation": ensemble.explain(),
-        "gain": asdict(paired_test(losses["edo"], losses["uniform"], seed=seed)),
+        "gain": asdict(scores["edo"].against["ce"]),
     }
     if out is not None:
         write_table(people.to_table(), out / "annotations.parquet")
@@ -159,18 +161,19 @@ def _answers(
     }
 
 
-def _judged(
-    name: str, p: npt.NDArray[Any], simulation: Simulation, test: Annotations
-) -> dict[str, Any]:
-    """Metrics against people's answers, and the cross-entropy to the truth that is known here."""
+def _judged(answers: dict[str, npt.NDArray[Any]], test: Annotations, seed: int) -> dict[str, Score]:
+    """Metrics against people's answers with intervals, and tests against the plain mean."""
     q, y = test.soft_labels, test.hard_labels()
-    intervals = bootstrap(p, q, y, metrics=SHOWN, seed=simulation.seed)
-    return {
-        "name": name,
-        **evaluate(p, q, y, metrics=SHOWN),
-        "truth_ce": ce(p, simulation.truth[simulation.rows("test")]),
-        "intervals": {key: [i.low, i.high] for key, i in intervals.items()},
-    }
+    losses = {name: item_scores(p, p.argmax(axis=1), q, y) for name, p in answers.items()}
+    scores = [Score(name, "") for name in answers]
+    found = judged(scores, losses, "uniform", samples=SAMPLES, level=0.95, seed=seed)
+    return {score.name: score for score in found}
+
+
+def _row(score: Score, truth_ce: float) -> dict[str, Any]:
+    """One method, with its cross-entropy to the truth that is known here."""
+    told = score.to_dict()
+    return {key: told[key] for key in ("name", *METRICS, "intervals")} | {"truth_ce": truth_ce}
 
 
 def _texts(part: Annotations) -> list[str]:

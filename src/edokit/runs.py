@@ -17,16 +17,15 @@ from typing import Any
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
-from edokit.errors import InputError
-from edokit.files import cannot_read, read_json, write_json
+from edokit.errors import InputError, without_credentials
+from edokit.files import cannot_read, cannot_write, read_json, refuse_links, write_json
 from edokit.predictions import Predictions, read_predictions
 
 FILE = "run.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
 _LIMIT = 2**30
-# What stands before the last @ of a URL, and passwords among its parameters.
-_CREDENTIALS = re.compile(r"(?<=://)\S+@")
-_PASSWORDS = re.compile(r"(?i)(\w*pass\w*=)[^&\s]+")
+# An argument is known to its end, so that a password may hold spaces.
+_CREDENTIALS = re.compile(r"(?s)(?<=://).+@")
 
 
 def versions() -> dict[str, str]:
@@ -61,7 +60,7 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def save(self, folder: Path) -> None:
-        """Write ``run.json``."""
+        """Write ``run.json``; where it is, the results are whole."""
         write_json(asdict(self), folder / FILE)
 
     @classmethod
@@ -70,7 +69,9 @@ class RunRecord:
         stored = read_json(folder / FILE)
         try:
             inputs = {str(role): Input(**given) for role, given in stored["inputs"].items()}
-            return cls(**{**stored, "inputs": inputs})
+            record = cls(**{**stored, "inputs": inputs})
+            _check_types(record)
+            return record
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
                 f"{folder / FILE} must describe a run, but does not: {error}", "run it again"
@@ -82,7 +83,7 @@ class RunRecord:
         if given is None:
             return None
         inside = folder / given.path
-        return inside if inside.exists() else Path(given.path)
+        return inside if is_there(inside) else Path(given.path)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
@@ -96,8 +97,14 @@ class RunRecord:
             return None
         options = dict(self.inputs[role].options)
         splits = options.pop("splits", None)
-        people = read_annotations(path, **options)
-        return people.of_splits(splits) if splits else people
+        try:
+            people = read_annotations(path, **options)
+            return people.of_splits(splits) if splits else people
+        except (TypeError, AttributeError) as error:
+            raise InputError(
+                f"{folder / FILE} must say how {role} were read, but does not: {error}",
+                "run it again",
+            ) from error
 
     def changed(self, role: str, folder: Path) -> bool:
         """Whether the input is no longer what the run read."""
@@ -105,10 +112,64 @@ class RunRecord:
         return path is not None and given is not None and given.sha256 != digest(path)
 
 
+def _check_types(record: RunRecord) -> None:
+    """Refuse a record whose parts are not what they should be; anyone may have written it."""
+    told = [record.kind, record.command, *record.versions, *record.versions.values()]
+    told += [part.path for part in record.inputs.values()]
+    told += [part.sha256 for part in record.inputs.values() if part.sha256 is not None]
+    if not all(isinstance(text, str) for text in told):
+        raise TypeError("what should be text is not")
+    if isinstance(record.seed, bool) or not isinstance(record.seed, int) or record.seed < 0:
+        raise TypeError("the seed is no whole number")
+    for part in record.inputs.values():
+        if not isinstance(part.options, Mapping):
+            raise TypeError("the options of an input are no object")
+
+
+def begin(folder: Path) -> None:
+    """Withdraw the ``run.json`` of earlier results, which are about to be replaced."""
+    refuse_links(folder)
+    try:
+        (folder / FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(folder / FILE, error) from error
+
+
+def held(folder: Path) -> str | None:
+    """Which kind of run a folder holds, finished or not; none if it holds no run."""
+    if (folder / "results.json").exists() and (folder / "probabilities.csv").exists():
+        return "demo"
+    for kind in ("search", "compare"):
+        if (folder / kind).is_dir():
+            return kind
+    fitted = ("ensemble.json", "ensemble/ensemble.json")
+    return "fit" if any((folder / name).exists() for name in fitted) else None
+
+
+def check_place(folder: Path, kind: str) -> None:
+    """Refuse a folder that holds a run of another kind, which this one would replace in part."""
+    found = held(folder)
+    if found not in (None, kind):
+        raise InputError(
+            f"{_NAMES[kind]} needs a folder of its own, but {folder} holds {_NAMES[str(found)]}",
+            "choose another --out",
+        )
+
+
+_NAMES = {
+    "demo": "a demo",
+    "search": "a search",
+    "compare": "a comparison",
+    "fit": "a fitted ensemble",
+}
+
+
 def digest(path: Path) -> str | None:
     """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB."""
     try:
-        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
+        # Hidden files are what an interrupted writer left behind.
+        inside = (file for file in path.rglob("[!.]*") if file.is_file())
+        files = sorted(inside) or [path]
         if sum(file.stat().st_size for file in files) > _LIMIT:
             return None
         found = hashlib.sha256()
@@ -116,12 +177,32 @@ def digest(path: Path) -> str | None:
             if file != path:
                 found.update(file.relative_to(path).as_posix().encode() + b"\0")
             found.update(file.read_bytes())
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
     return found.hexdigest()
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path leads to something; what can't even be a path does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def as_typed(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
     shown = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
-    return shlex.join(_PASSWORDS.sub(r"\1***", argument) for argument in shown)
+    return shlex.join(map(without_credentials, shown))
+
+
+def with_option(arguments: Sequence[str], option: str, value: object) -> list[str]:
+    """A command line in which an option has this value, whatever was typed."""
+    kept: list[str] = []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if argument == option:
+            next(waiting, None)
+        elif not argument.startswith(f"{option}="):
+            kept.append(argument)
+    return [*kept, option, str(value)]

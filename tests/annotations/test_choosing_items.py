@@ -81,7 +81,7 @@ def test_alignment_is_by_id_and_needs_the_same_ids() -> None:
         made.align(["7", "8", "9", "10", "11"], against="p.npz")
     assert caught.value.message == (
         "annotations and p.npz must hold the same items, but in annotations"
-        " 4 of 5 are missing: '8', '9', '10' and 1 more; 1 are extra: '007'"
+        " 4 of 5 are missing: '8', '9', '10' and 1 more; 1 is extra: '007'"
     )
     with pytest.raises(InputError, match="items of predictions must differ, but '7' stands twice"):
         made.align([7, 7])

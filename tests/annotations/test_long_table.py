@@ -258,8 +258,12 @@ def test_a_split_needs_a_split_column() -> None:
         (changed(label=[0, "a", 1]), {}, "'label' .* row 1 holds a number, row 2 holds text"),
         (changed(item=[[1], [1], [2]]), {}, "column 'item' must hold text or numbers"),
         ({"item": [], "annotator": [], "label": []}, {}, "at least one row"),
-        (changed(text=["a", "b", "c"]), {}, "one text, but item '1' has 'a' in row 1 and 'b' in"),
-        (changed(text=["a", None, "c"]), {}, "item '1' has 'a' in row 1 and none in row 2"),
+        (
+            changed(text=["a", "b", "c"]),
+            {},
+            "one text, but item '1' has one in row 1 and another in",
+        ),
+        (changed(text=["a", None, "c"]), {}, "item '1' has one in row 1 and none in row 2"),
         (changed(split=["a", "b", "a"]), {}, "an item must have one split, but item '1'"),
         (changed(hard_label=[0, 1, 1]), {}, "one hard_label, but item '1' has '0' in row 1"),
         (

@@ -109,8 +109,8 @@ def test_the_callers_masked_array_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("matrix", "options", "words"),
     [
-        ([[0, 1], [None, None]], {}, "every item needs an annotation, but 1 of 2 have none: '1'"),
-        ([["", "a"], ["", ""]], {"items": ["x", "y"]}, "but 1 of 2 have none: 'y'"),
+        ([[0, 1], [None, None]], {}, "every item needs an annotation, but 1 of 2 has none: '1'"),
+        ([["", "a"], ["", ""]], {"items": ["x", "y"]}, "but 1 of 2 has none: 'y'"),
         ([[0, None], [1, 7]], {"classes": [0, 1]}, "item '1' of annotator '1' has '7'"),
         ([[0, "a"], [1, None]], {}, "item '0' of annotator '1' holds text"),
         ([[0, 1], [1]], {}, "its rows differ in length"),

@@ -227,7 +227,7 @@ def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: P
     model = tmp_path / "other.csv"
     model.write_text("item,p_no,p_yes\na,0.5,0.5\nx,0.5,0.5\n", encoding="utf-8")
     done = edo("evaluate", "--probabilities", model, "--annotations", people)
-    assert_one_line(done, "2 of 3 are missing", "'b'", "1 are extra", "'x'")
+    assert_one_line(done, "2 of 3 are missing", "'b'", "1 is extra", "'x'")
 
 
 @pytest.mark.parametrize(
@@ -360,6 +360,7 @@ def test_choices_without_effect_are_said_in_a_note(
     people: Path, three_models: Path, tmp_path: Path
 ) -> None:
     base = ("fit", "--predictions", three_models, "--annotations", people, "--out", tmp_path / "e")
+    base = (*base, "--overwrite")
     assert "note: epochs steer the gumbel solver" in edo(*base, "--epochs", 3).stderr
     assert "note: the diversity term has weight 0" in edo(*base, "--diversity", "suppress").stderr
     assert edo(*base).stderr == ""

@@ -288,7 +288,7 @@ def test_ties_of_the_real_files(lewidi: Path, name: str, ties: tuple[int, ...]) 
 def test_one_item_of_md_agreement_lists_an_annotator_twice(lewidi: Path) -> None:
     path = lewidi / "MD-Agreement" / "MD-Agreement_test.json"
     assert len(read_lewidi(path)) == 5 * 3057
-    with pytest.raises(InputError, match=r"labels item 'test-2038' again .*\(1 such rows\)"):
+    with pytest.raises(InputError, match=r"labels item 'test-2038' again .*\(1 such row\)"):
         read_lewidi(path, duplicates="error")
 
 

@@ -113,8 +113,8 @@ def test_a_regime_has_the_shape_of_its_dataset(name: str) -> None:
     for split, n in zip(("train", "dev", "test"), items, strict=True):
         part = told.split(split)
         assert len(part.items) == n
-        assert part.items[0] == f"{split}-1"
-        assert part.items[-1] == f"{split}-{n}"
+        assert part.items[0] == f"sim-{split}-1"
+        assert part.items[-1] == f"sim-{split}-{n}"
     train = told.split("train")
     assert len(train.annotators) == annotators
     assert (train.annotations_per_item.min(), train.annotations_per_item.max()) == per_item

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -140,3 +142,52 @@ def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
         check_file(tmp_path / ("x" * 400))
     with pytest.raises(InputError, match="must be the name of a file"):
         check_file("a\0b")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    left, mine = tmp_path / ".edo-abc_1234.json", tmp_path / ".edo-notes.json"
+    left.write_text("half", encoding="utf-8")
+    mine.write_text("my own", encoding="utf-8")
+    code = (
+        "import sys; from pathlib import Path; from edokit.files import whole_file\n"
+        "with whole_file(Path(sys.argv[1]) / 'slow.txt') as t:\n"
+        "    t.write_text('all'); print('ready', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as slow:
+        assert slow.stdout is not None
+        assert slow.stdout.readline().strip() == b"ready"
+        assert not left.exists()
+        with whole_file(tmp_path / "quick.txt") as temporary:
+            temporary.write_text("all", encoding="utf-8")
+        slow.communicate(b"")
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        mine.name,
+        "quick.txt",
+        "slow.txt",
+    ]
+
+
+def test_content_and_name_are_on_the_disk_before_a_result_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def renamed(self: Path, target: Path) -> Path:
+        done.append("name")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    with whole_file(tmp_path / "new" / "result.txt") as temporary:
+        temporary.write_text("all", encoding="utf-8")
+    # The folder of the result, and the one in which that folder is new.
+    assert done == ["file", "name", "folder", "folder"]

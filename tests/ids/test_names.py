@@ -137,7 +137,7 @@ def test_an_id_that_stands_twice_can_not_be_matched(
 
 def test_seven_matches_seven_but_not_double_o_seven() -> None:
     assert match(as_names([7]), as_names(["7"]), "a", "b").tolist() == [0]
-    with pytest.raises(InputError, match="1 of 1 are missing: '7'; 1 are extra: '007'"):
+    with pytest.raises(InputError, match="1 of 1 is missing: '7'; 1 is extra: '007'"):
         match(as_names([7]), as_names(["007"]), "a", "b")
 
 

@@ -31,7 +31,7 @@ def cluster() -> Iterator[str]:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as running:
             yield running.scheduler_address.replace("tcp://", "dask://")
     finally:

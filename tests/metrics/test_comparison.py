@@ -9,6 +9,7 @@ from scipy import stats
 from edokit import metrics
 from edokit.errors import InputError
 from edokit.metrics import intervals
+from edokit.metrics.comparison import paired_tests
 
 
 def two_methods(items: int, seed: int, gain: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -107,6 +108,15 @@ def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPat
     parts = metrics.paired_test(a, b, samples=5000, seed=7)
     assert parts.p_value == pytest.approx(whole.p_value, abs=0.03)
     assert parts.low == pytest.approx(whole.low, abs=0.1)
+
+
+def test_pairs_tested_together_come_out_as_each_alone() -> None:
+    pairs = [two_methods(50, seed=seed, gain=0.2 * seed) for seed in range(3)]
+    for pair, together in zip(pairs, paired_tests(pairs, samples=400, seed=3), strict=True):
+        alone = metrics.paired_test(*pair, samples=400, seed=3)
+        assert together.p_value == alone.p_value
+        assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+    assert paired_tests([]) == []
 
 
 @pytest.mark.parametrize(

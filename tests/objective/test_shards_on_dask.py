@@ -29,7 +29,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         LabelledShards.open(
             made.predictions,

@@ -145,7 +145,7 @@ def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
     ("second", "options", "words"),
     [
         (MODEL, {"names": ["m", "m"]}, r"names of members must differ, but 'm' stands twice"),
-        ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 are extra: 'd'"),
+        ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 is extra: 'd'"),
         (MODEL.replace("p_1", "p_2"), {}, r"classes of .*\('0', '1'\), but .* is about '0', '2'"),
         (MODEL, {"names": ["m"]}, r"names must be one per file \(2\), but got 1"),
         (MODEL, {"groups": ["m"] * 3}, r"groups must be one per file \(2\), but got 3"),

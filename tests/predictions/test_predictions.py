@@ -190,9 +190,7 @@ def test_alignment_needs_the_same_ids() -> None:
     made = made_up(3)
     assert made.align([2, 0, 1]).items.tolist() == ["2", "0", "1"]
     assert made.align(made.items) is made
-    with pytest.raises(
-        InputError, match=r"in predictions 1 of 3 are missing: '9'; 1 are extra: '2'"
-    ):
+    with pytest.raises(InputError, match=r"in predictions 1 of 3 is missing: '9'; 1 is extra: '2'"):
         made.align([0, 1, 9])
     with pytest.raises(InputError, match="items of annotations must differ"):
         made.align([0, 0, 1])

@@ -11,10 +11,15 @@ import pytest
 from report_cases import make_run, people_and_pool
 
 from edokit import EDOEnsemble
+from edokit.baselines import compare
+from edokit.baselines.scores import METRICS
+from edokit.files import write_json
 from edokit.metrics import PairedTest
 from edokit.report import collect
 from edokit.report.collected import Collected
-from edokit.report.words import gained, lead, learned, summarize
+from edokit.report.gained import gained
+from edokit.report.learned import learned
+from edokit.report.words import lead, summarize
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +44,65 @@ def test_a_gain_is_called_by_its_interval(
     assert words in gained(judged)[0]
 
 
-def test_the_lead_agrees_with_the_interval(found: Collected) -> None:
-    judged = found.judged
-    assert judged is not None
-    gain = judged.gains["ce"]
-    sentence = lead(found.ensemble, judged)
-    assert ("closer to people’s answers than the plain mean" in sentence) == (gain.high < 0)
-    worse = PairedTest(0.02, 0.01, 0.03, 0.01, 300)
-    assert "the plain mean is closer" in lead(
-        found.ensemble, replace(judged, gains={**judged.gains, "ce": worse})
+DOWN = PairedTest(-0.02, -0.03, -0.01, 0.01, 300)
+UP = PairedTest(0.02, 0.01, 0.03, 0.01, 300)
+LEVEL = PairedTest(0.0, -0.01, 0.01, 0.9, 300)
+
+
+@pytest.mark.parametrize(
+    ("f1", "ce", "md", "bs", "words"),
+    [
+        (UP, DOWN, DOWN, DOWN, "better than the plain mean in F1, CE, MD and BS."),
+        (DOWN, UP, UP, UP, "worse than the plain mean in F1, CE, MD and BS."),
+        (LEVEL, LEVEL, LEVEL, LEVEL, "within the noise of the plain mean in F1, CE, MD and BS."),
+        (
+            LEVEL,
+            DOWN,
+            UP,
+            LEVEL,
+            "better than the plain mean in CE, worse in MD, and within the noise in F1 and BS.",
+        ),
+        (UP, UP, LEVEL, LEVEL, "better than the plain mean in F1, worse in CE, and within"),
+        (DOWN, LEVEL, LEVEL, LEVEL, "worse than the plain mean in F1, and within the noise in CE"),
+    ],
+)
+def test_the_lead_tells_all_four_measures_by_their_intervals(
+    found: Collected, f1: PairedTest, ce: PairedTest, md: PairedTest, bs: PairedTest, words: str
+) -> None:
+    assert found.judged is not None
+    gains = {"f1": f1, "ce": ce, "md": md, "bs": bs}
+    assert words in lead(found.ensemble, replace(found.judged, gains=gains))
+
+
+def test_the_lead_says_when_the_items_were_learned_from(tmp_path: Path) -> None:
+    seen = collect(make_run(tmp_path, test=False))
+    assert "On the 60 items it was learned from, which flatters it, the pool" in lead(
+        seen.ensemble, seen.judged
     )
+
+
+def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path) -> None:
+    people, pool = people_and_pool(60, prefix="dev")
+    test_people, test_pool = people_and_pool(60, seed=1, prefix="test")
+    run = make_run(tmp_path)
+    both = ((pool, people), (test_pool, test_people))
+    compared = compare(*both, methods=["edo-default"], seed=7, samples=300, level=0.9)
+    ours = compared["edo-default"]
+    write_json(compared.to_dict(), run / "compare" / "methods.json")
+    judged = collect(run).judged
+    assert judged is not None
+    for metric in METRICS:
+        assert judged.metrics["intervals"][metric] == pytest.approx(ours.intervals[metric])
+        page, table = judged.gains[metric], ours.against[metric]
+        assert (page.low, page.high) == pytest.approx((table.low, table.high))
+        assert page.p_value == table.p_value
+    assert "(90\u00a0%: " in gained(judged)[0]
+
+
+def test_every_measure_is_told_with_its_difference(found: Collected) -> None:
+    assert found.judged is not None
+    told = " ".join(gained(found.judged))
+    assert all(f"({name})" in told for name in ("MD", "BS", "F1"))
 
 
 def test_the_gain_is_edo_less_uniform(found: Collected) -> None:

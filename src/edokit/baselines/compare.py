@@ -15,7 +15,7 @@ from edokit.baselines.method import Floats, Method
 from edokit.baselines.registry import find_method, make_method, method_names
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.ensemble.inputs import as_predictions, together
-from edokit.errors import InputError, examples, one_of
+from edokit.errors import EDOError, InputError, are, examples, one_of
 from edokit.metrics import entropy
 from edokit.predictions import Predictions
 from edokit.tables import FORMATS, Table
@@ -40,6 +40,8 @@ class Comparison:
     """What each method says of the test items: [N, methods, C]."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Items, classes, level of the intervals, the best CE that is possible on these answers."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Methods that could not be fitted on these data, with the reason."""
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -54,6 +56,7 @@ class Comparison:
         """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``."""
         return {
             "methods": [score.to_dict() for score in self.scores],
+            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
             "lowest_ce": self.lowest.name,
             **self.facts,
         }
@@ -89,7 +92,8 @@ def compare(
     ``methods`` are names (all, unless told); `uniform` is always among them. ``extra`` are other
     pools of members on the same items, NAME: (dev predictions, test predictions). Each gives a
     row NAME, the plain mean of its members, and, if there are several, ``single:NAME``, what one
-    of them scores alone on average, and ``edo:NAME``. ``samples`` bootstrap samples and
+    of them scores alone on average, and ``edo:NAME``. A method that these data do not allow is
+    left out, with the reason. ``samples`` bootstrap samples and
     ``2 * samples`` sign flips give intervals and tests; 0 leaves them out.
     """
     known = _sample(*dev)
@@ -106,12 +110,20 @@ def compare(
         "test": unseen[1].hard_labels(ties=ties, seed=seed),
     }
     fitted: dict[str, Method] = {}
-    scores, answers, losses = [], {}, {}
+    scores, answers, losses, skipped = [], {}, {}, {}
     for number, job in enumerate(jobs):
         step(number, len(jobs), job.name)
         started = time.perf_counter()
-        fitted[job.name] = make_method(job.method, seed=seed, ties=ties)
-        fitted[job.name].fit(job.pools[0], known[1])
+        method = make_method(job.method, seed=seed, ties=ties)
+        try:
+            method.fit(job.pools[0], known[1])
+        except EDOError as error:
+            if job.method == REFERENCE:
+                raise
+            # The other methods' results are not lost for it.
+            skipped[job.name] = error.message
+            continue
+        fitted[job.name] = method
         seconds = time.perf_counter() - started
         on_dev = _losses(job, fitted[job.name], job.pools[0], known[1], y["dev"])
         losses[job.name] = _losses(job, fitted[job.name], job.pools[1], unseen[1], y["test"])
@@ -148,6 +160,7 @@ def compare(
             "samples": samples,
             "seed": seed,
         },
+        skipped,
     )
 
 
@@ -218,7 +231,7 @@ def _check_apart(dev: Predictions, test: Predictions) -> None:
     if shared and np.array_equal(_rows(dev, shared), _rows(test.select(dev.members), shared)):
         raise InputError(
             "the items to judge on must be others than those to learn from, but"
-            f" {len(shared)} of {len(test.items)} are both: {examples(shared)}",
+            f" {are(len(shared), len(test.items))} both: {examples(shared)}",
             "give the predictions of the test items alone",
         )
 
@@ -250,7 +263,7 @@ def _same_members(dev: Predictions, test: Predictions, what: str) -> Predictions
     missing = [member for member in dev.members if member not in test.members]
     if missing:
         raise InputError(
-            f"the {what} must hold the members of dev, but {len(missing)} are missing:"
+            f"the {what} must hold the members of dev, but {are(len(missing))} missing:"
             f" {examples(missing)}",
             "score the test items with these members, too",
         )

@@ -8,10 +8,9 @@ from typing import Any
 
 from edokit.baselines.compare import Comparison
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import InputError
 from edokit.files import whole_file, write_json
 from edokit.predictions import write_predictions
-from edokit.runs import Input, RunRecord, as_typed, digest
+from edokit.runs import Input, RunRecord, as_typed, begin, check_place, digest
 from edokit.tables import ENDINGS
 
 
@@ -29,7 +28,8 @@ def keep(
     ``predictions`` and ``annotations`` are the files behind it by role, annotations with the
     arguments that they were read with.
     """
-    check_place(folder)
+    check_place(folder, "compare")
+    begin(folder)
     place = folder / "compare"
     write_json(comparison.to_dict(), place / "methods.json")
     for kind, ending in ENDINGS.items():
@@ -48,12 +48,3 @@ def keep(
         seed=int(comparison.facts["seed"]),
         command=as_typed(arguments),
     ).save(folder)
-
-
-def check_place(folder: Path) -> None:
-    """Refuse a folder whose ensemble is a search's."""
-    if (folder / "search").is_dir():
-        raise InputError(
-            f"a comparison needs a folder of its own, but {folder} holds a search",
-            "choose another --out",
-        )

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from edokit.ensemble.inputs import as_predictions, together
-from edokit.errors import InputError, examples
+from edokit.ensemble.inputs import as_predictions, together, with_weight
 from edokit.ids import Strings
 from edokit.metrics import ce_items
 from edokit.objective import pool
@@ -99,14 +98,7 @@ class WeightedPool(ABC):
             )
         kept = np.flatnonzero(self.weights_ > 0)
         needed = [self.members_[k] for k in kept]
-        missing = [name for name in needed if name not in given.members]
-        if missing:
-            raise InputError(
-                f"predictions must hold the {len(needed)} members that carry weight, but"
-                f" {len(missing)} are missing: {examples(missing)}",
-                "score the items with these members, too",
-            )
-        given = given.select(needed).order_classes(self.classes_)
+        given = with_weight(given, needed).order_classes(self.classes_)
         return np.asarray(given.probabilities, dtype=np.float64), self.weights_[kept]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.baselines.method import Floats
-from edokit.metrics import PairedTest, bs_items, ce_items, md_items, paired_test
+from edokit.metrics import PairedTest, bs_items, ce_items, md_items
+from edokit.metrics.comparison import paired_tests
 from edokit.metrics.intervals import quantiles, resamples
 
 METRICS = ("f1", "ce", "md", "bs")
@@ -93,21 +94,26 @@ def judged(
         return found
     ends = _intervals([losses[score.name] for score in scores], samples, level, seed)
     lowest = min(found, key=lambda score: score.ce).name
-
-    def test(name: str, other: str, metric: str) -> PairedTest:
-        a, b = losses[name][metric], losses[other][metric]
-        return paired_test(a, b, samples=2 * samples, level=level, seed=seed)
-
+    against = [(one.name, reference, m) for one in found if one.name != reference for m in METRICS]
+    above = [(one.name, lowest, "ce") for one in found if one.name != lowest]
+    asked = list(dict.fromkeys([*against, *above]))
+    tests = paired_tests(
+        [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
+        samples=2 * samples,
+        level=level,
+        seed=seed,
+    )
+    known = dict(zip(asked, tests, strict=True))
     return [
         replace(
             score,
             intervals=intervals,
             against={
-                metric: test(score.name, reference, metric)
+                metric: known[score.name, reference, metric]
                 for metric in METRICS
                 if score.name != reference
             },
-            above_lowest=None if score.name == lowest else test(score.name, lowest, "ce"),
+            above_lowest=known.get((score.name, lowest, "ce")),
         )
         for score, intervals in zip(found, ends, strict=True)
     ]

@@ -123,4 +123,5 @@ def _notes(comparison: Comparison, tested: bool) -> list[str]:
             " and the p-value of a paired sign-flip test (not corrected for the number of tests)."
             f" ≈: the CE can't be told from the lowest, {comparison.lowest.name}'s."
         )
+    lines += [f"Without {name}: {reason}." for name, reason in comparison.skipped.items()]
     return lines

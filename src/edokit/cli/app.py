@@ -30,7 +30,8 @@ from edokit.cli import (
     search,
     train,
 )
-from edokit.errors import EDOError, EDOWarning
+from edokit.cli.spelling import invoked, spelled
+from edokit.errors import EDOError, EDOWarning, one_line
 
 USAGE = 2
 INTERRUPTED = 130
@@ -107,7 +108,7 @@ def _run(debug: bool) -> int:
     try:
         code = app(standalone_mode=False)
     except EDOError as error:
-        return _fail(str(error), debug)
+        return _fail(_spelled(str(error)), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
         said = error.format_message().rstrip(".")
@@ -117,21 +118,44 @@ def _run(debug: bool) -> int:
     except _ClickException as error:
         return _fail(error.format_message(), debug)
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("edo: interrupted", err=True)
-        return INTERRUPTED
+        return _interrupted()
     except MemoryError:
         return _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
     except BrokenPipeError:
         # The reader of our output went away (`edo … | head`); that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # Whatever no room expected: a full disk for temporary files, a connection that broke.
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _fail(
+            f"the system must let edo work, but it says: {said}; check the disk and the network,"
+            " then run it again",
+            debug,
+        )
+    except Exception as error:
+        # What it says may quote somebody's text; where it arose does not.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return _fail(
+            "nothing unforeseen should happen, but there was a"
+            f" {type(error).__name__} in line {place.lineno} of {os.path.basename(place.filename)};"
+            " this is a mistake in edo: please report it with what `edo --debug …` shows",
+            debug,
+        )
+    if code == INTERRUPTED:  # typer's own word for it
+        return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _interrupted() -> int:
+    typer.echo("edo: interrupted", err=True)
+    return INTERRUPTED
 
 
 def _fail(line: str, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    typer.echo("edo: " + " ".join(line.split()), err=True)
+    typer.echo(f"edo: {one_line(line)}", err=True)
     return USAGE
 
 
@@ -146,4 +170,10 @@ def _note(
     """A warning is one line on stderr, too, and said once."""
     if str(message) not in _noted:
         _noted.add(str(message))
-        typer.echo(f"note: {message}", err=True)
+        typer.echo(f"note: {one_line(_spelled(str(message)))}", err=True)
+
+
+def _spelled(text: str) -> str:
+    """A hint with the options of the command that was typed."""
+    root = typer.main.get_command(app)
+    return spelled(text, invoked(root, sys.argv[1:]))

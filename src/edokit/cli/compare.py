@@ -68,14 +68,15 @@ def compare(
 ) -> None:
     """Judge EDO and every baseline on the same members: F1, CE, MD, BS, intervals and tests."""
     from edokit import baselines
-    from edokit.baselines.keep import check_place, keep
+    from edokit.baselines.keep import keep
     from edokit.predictions import read_predictions
+    from edokit.runs import check_place
     from edokit.tables import FORMATS
 
     if form is not None:
         one_of("format", form, FORMATS)
     if out is not None:
-        check_place(out)
+        check_place(out, "compare")
     said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
     judged_by = annotations if test_annotations is None else test_annotations
     if judged_by == annotations and split == test_split:

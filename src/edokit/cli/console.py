@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from edokit.errors import counted, printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout; in a terminal they are broken between words, and go on indented."""
+    from rich.console import Console
+
+    console = Console()
+    for line in map(printable, lines):
+        for part in fitted(line, console.width) if console.is_terminal else [line]:
+            typer.echo(part)
+
+
+def fitted(line: str, width: int) -> list[str]:
+    """A line in parts of this width at most; what follows stands below its first word."""
+    start = len(line) - len(line.lstrip())
+    inside = start + (2 if start else 0)
+    return wrap(
+        line,
+        width,
+        subsequent_indent=" " * inside,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    ) or [""]
 
 
 def print_json(value: Any) -> None:
@@ -27,16 +55,17 @@ def print_table(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    for position, name in enumerate(header):
+    for position, name in enumerate(map(printable, header)):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+    # Names in the data may hold characters that steer a terminal.
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     # Data may hold square brackets; they are text here, not markup.
     console = Console(highlight=False, markup=False)
-    console.print(title, style="bold")
+    console.print(printable(title), style="bold")
     console.print(table)
     for note in notes:
-        console.print(note)
+        console.print(printable(note))
 
 
 def print_described(title: str, result: dict[str, Any]) -> None:
@@ -66,10 +95,11 @@ def print_described(title: str, result: dict[str, Any]) -> None:
     notes = []
     duplicates = result.get("near_duplicates", {})
     for name, counts in duplicates.get("splits", {}).items():
-        notes.append(
-            f"{counts['near']} texts of {name} are near-duplicates of texts in"
-            f" {duplicates['also_in']} ({counts['verbatim']} of them word for word)."
-        )
+        near, known = counts["near"], duplicates["also_in"]
+        verb = "has" if near <= 1 else "have"
+        some = counted(near, "text") if near else "No text"
+        exactly = f" ({counts['verbatim']} word for word)" if near else ""
+        notes.append(f"{some} of {name} {verb} a near-duplicate in {known}{exactly}.")
     print_table(title, ["", *splits], rows, notes)
 
 
@@ -82,7 +112,7 @@ def done(result: dict[str, Any], line: str, json: bool) -> None:
     if json:
         print_json(result)
     else:
-        typer.echo(line)
+        print_lines(line.splitlines())
 
 
 @contextmanager

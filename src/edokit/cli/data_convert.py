@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
+from edokit.errors import counted
 
 
 def convert(
@@ -30,6 +31,7 @@ def convert(
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
     from edokit.files import write_table
 
+    options.check_apart(source, out)
     people = options.read_people(
         source,
         column=column,
@@ -46,6 +48,6 @@ def convert(
     write_table(people.to_table(), out)
     console.done(
         {"out": str(out), "items": len(people.items), "annotations": len(people)},
-        f"{out}: {len(people)} annotations of {len(people.items)} items",
+        f"{out}: {counted(len(people), 'annotation')} of {counted(len(people.items), 'item')}",
         json,
     )

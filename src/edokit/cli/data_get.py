@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
-from edokit.errors import one_of
+from edokit.errors import counted, one_of
 
 
 def get(
@@ -33,6 +33,6 @@ def get(
         files = known[name](out, source=source, progress=step)
     console.done(
         {"out": str(out), "files": [str(file) for file in files]},
-        f"{out}: {len(files)} files, checksums verified",
+        f"{out}: {counted(len(files), 'file')}, checksums verified",
         json,
     )

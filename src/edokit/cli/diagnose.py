@@ -53,5 +53,4 @@ def diagnose(
     if json:
         console.print_json(found.to_json())
         return
-    for line in found.lines():
-        typer.echo(line)
+    console.print_lines(found.lines())

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
-from edokit.errors import InputError
+from edokit.errors import InputError, counted
 
 FEWEST = 50
 
@@ -64,7 +64,7 @@ def evaluate(
         if key in result
     ]
     console.print_table(
-        f"{probabilities.name}: {result['items']} items",
+        f"{probabilities.name}: {counted(result['items'], 'item')}",
         ["metric", "value", *([f"{level:.0%} interval"] if intervals else [])],
         rows,
         [f"The best possible CE on these answers is {_number(result['ce_floor'])}."],

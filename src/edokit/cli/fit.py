@@ -24,7 +24,11 @@ def fit(
     ],
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     preset: Annotated[
-        str, typer.Option(help="default, paper-fixed, or paper (where the paper's search starts).")
+        str,
+        typer.Option(
+            help="default, auto (settled on the data), paper-fixed, or paper (where the paper's"
+            " search starts)."
+        ),
     ] = "default",
     solver: Annotated[str | None, typer.Option(help="exact or gumbel.")] = None,
     ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
@@ -62,10 +66,14 @@ def fit(
     jobs: shards.Jobs = None,
     engine: shards.Engine = "local",
     scratch: shards.Scratch = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an ensemble that was fitted otherwise.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.place import check_members, check_same, check_settings
     from edokit.predictions import read_predictions
 
     ensemble = EDOEnsemble(
@@ -88,16 +96,21 @@ def fit(
         ties=ties,
         random_state=seed,
     )
+    check_settings(out, ensemble, overwrite=overwrite)
     said: Any = {"column": column, "split": split, "classes": classes, "duplicates": duplicates}
     parts = shards.to_stream(predictions, stream, memory, engine)
     if parts is None:
         people = options.read_people(annotations, **said)
-        ensemble.fit(read_predictions(predictions), people)
+        answers = read_predictions(predictions)
+        check_members(out, answers.members, len(answers), overwrite=overwrite)
+        ensemble.fit(answers, people)
     else:
         ensemble.check()
         where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
         with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
+            check_members(out, data.members, data.items, overwrite=overwrite)
             ensemble.fit_shards(data)
+    check_same(out, ensemble, overwrite=overwrite)
     ensemble.save(out)
     if json:
         console.print_json(ensemble.summary())
@@ -137,4 +150,6 @@ def _promise(certificate: Certificate | None) -> str:
         return f"No certificate: {certificate.reason}."
     if not certificate.convex:
         return f"Certificate: {certificate.reason}."
-    return f"Certificate: no other weights lower the loss by more than {certificate.gap:.1e}."
+    # A gap below this is rounding.
+    gap = max(certificate.gap, 1e-12)
+    return f"Certificate: no other weights lower the loss by more than {gap:.1e}."

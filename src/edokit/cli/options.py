@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from edokit.errors import InputError
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
+    from edokit.members.texts import Texts
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 Source = Annotated[
@@ -60,6 +62,15 @@ Dialogue = Annotated[
 ]
 
 
+Judges = Annotated[
+    Path | None,
+    typer.Option(
+        help="Who judges each item (item and annotator columns, or a source of annotations):"
+        " members with a head per annotator answer for these people."
+    ),
+]
+
+
 def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
     """``["item=id"]`` as ``{"item": "id"}``."""
     result = {}
@@ -86,6 +97,18 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
+def check_apart(source: Path, out: Path) -> None:
+    """Refuse to replace a source by what is made of it."""
+    same = False
+    with suppress(OSError, ValueError):  # what is no path is refused where it is read or written
+        same = out.exists() and source.exists() and out.samefile(source)
+    if same:
+        raise InputError(
+            f"what is made must go to another file than its source, but both are {source}",
+            "name another file",
+        )
+
+
 def read_people(
     source: Path,
     *,
@@ -108,6 +131,25 @@ def read_people(
         **said,
     )
     return people.of_splits(several) if len(several) > 1 else people
+
+
+def read_asked(
+    texts: Path,
+    judges: Path | None,
+    *,
+    column: list[str] | None,
+    split: str | None,
+    context: bool,
+    dialogue: str | None = None,
+) -> tuple[Texts, dict[str, tuple[str, ...]] | None]:
+    """Texts that members are asked about, and who judges them, if that is known."""
+    from edokit.members import read_judges, read_texts
+
+    columns = pairs(column, "--column", "ROLE=NAME")
+    people = None if judges is None else read_judges(judges, columns=columns)
+    if people is not None and split is None:
+        columns.pop("annotator", None)  # said of the judges' table; one of texts has none
+    return read_texts(texts, columns=columns, pairs=context, split=split, dialogue=dialogue), people
 
 
 def read_as(

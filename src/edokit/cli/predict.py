@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edokit.cli import console, options, reviewing
-from edokit.errors import InputError
+from edokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def predict(
     ensemble: Annotated[
-        Path, typer.Argument(help="A folder made by `edo fit`.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A folder made by `edo fit`, or RUN/ensemble of a search.", show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The probabilities: .csv, .tsv, .parquet or .jsonl.")],
     predictions: Annotated[
@@ -34,6 +37,7 @@ def predict(
         typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
     ] = False,
     device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    judges: options.Judges = None,
     review: Annotated[
         int | None,
         typer.Option(min=1, help="Also pick so many items where people are needed most."),
@@ -68,6 +72,11 @@ def predict(
             f" {_given(predictions, members, texts)}",
             "give one of the two",
         )
+    if judges is not None and members is None:
+        raise InputError(
+            "--judges is for members that are asked now (--members), but --predictions is given",
+            "leave it out, or give it to `edo score`, which makes predictions",
+        )
     fitted = load_ensemble(ensemble)
     shown = texts if annotations is None else annotations
     queue = reviewing.Queue(review, review_out, out, shown, split, column)
@@ -77,15 +86,11 @@ def predict(
     if members is None or texts is None:
         answers = read_predictions(str(predictions))
     else:
-        from edokit.members import read_texts, score_members
+        from edokit.members import score_members
 
-        asked = read_texts(
-            texts,
-            columns=options.pairs(column, "--column", "ROLE=NAME"),
-            pairs=pairs,
-            split=split,
-        )
-        answers = score_members(members, asked, fitted.needed_members(), device=device)
+        asked, people = options.read_asked(texts, judges, column=column, split=split, context=pairs)
+        needed = fitted.needed_members()
+        answers = score_members(members, asked, needed, device=device, judges=people)
     pooled = fitted.describe(answers)
     queue.add(pooled)
     queue.find_texts()
@@ -99,7 +104,7 @@ def predict(
             "spread": float(pooled.spread.mean()),
             **queue.write(),
         },
-        f"{out}: {count} items, mean entropy {pooled.entropy.mean():.4f},"
+        f"{out}: {counted(count, 'item')}, mean entropy {pooled.entropy.mean():.4f},"
         f" mean spread {pooled.spread.mean():.4f}{queue.said()}",
         json,
     )
@@ -127,7 +132,7 @@ def _by_shard(
     means = {name: sums[name] / count for name in ("entropy", "spread")}
     console.done(
         {"out": str(out), "items": count, **means, **queue.write()},
-        f"{out}: {count} items, mean entropy {means['entropy']:.4f},"
+        f"{out}: {counted(count, 'item')}, mean entropy {means['entropy']:.4f},"
         f" mean spread {means['spread']:.4f}{queue.said()}",
         json,
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
+from edokit.errors import counted
 
 
 def info(
@@ -26,8 +27,9 @@ def info(
         return
     classes = result["classes"]
     console.print_table(
-        f"{path}: {result['items']} items, {len(result['members'])} members,"
-        f" {len(classes)} classes, {result['shards']} file(s)",
+        f"{path}: {counted(result['items'], 'item')},"
+        f" {counted(len(result['members']), 'member')}, {len(classes)} classes,"
+        f" {counted(result['shards'], 'file')}",
         ["member", "group", *(f"mean p({name})" for name in classes), "entropy", "distance"],
         [
             [

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
+from edokit.errors import counted
 
 
 def join(
@@ -59,6 +60,6 @@ def join(
     n, k, c = joined.shape
     console.done(
         {"out": str(out), "items": n, "members": list(joined.members), "classes": c},
-        f"{out}: {n} items, {k} members, {c} classes",
+        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, {c} classes",
         json,
     )

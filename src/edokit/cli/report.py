@@ -9,19 +9,27 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
-from edokit.errors import EDOWarning, InputError
+from edokit.errors import EDOWarning, InputError, counted
 
 WithReport = Annotated[
     bool, typer.Option("--report/--no-report", help="Also make the page report.html in OUT.")
 ]
 
 
-def add_page(folder: Path) -> None:
+def add_page(folder: Path, *, fit_items: bool = True) -> None:
     """Make the page of a run; results stay good without it, so a failure is a note."""
-    from edokit.report import write_report
+    from edokit.report import collect, write_report
 
     try:
-        write_report(folder)
+        found = collect(folder, fit_items=fit_items)
+        write_report(found, folder / "report.html")
+        if not fit_items and found.judged is None:
+            warnings.warn(
+                f"{folder / 'report.html'} shows no items, since they were read shard by shard;"
+                f" show a part of them with `edo report {folder} --predictions … --annotations …`",
+                EDOWarning,
+                stacklevel=2,
+            )
     except Exception as error:
         warnings.warn(
             f"the page {folder / 'report.html'} could not be made ({error}); the results are"
@@ -81,7 +89,7 @@ def report(
     size = page.stat().st_size
     line = f"{page}: {size / 1e6:.1f} MB"
     if figures is not None:
-        line += f", and {len(drawn)} files in {figures}"
+        line += f", and {counted(len(drawn), 'file')} in {figures}"
     for what in found.missing:
         line += f"\nnot shown: {what}"
     console.done(

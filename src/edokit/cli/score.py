@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edokit.cli import console, options
-from edokit.errors import InputError
+from edokit.errors import InputError, counted
 
 
 def score(
@@ -50,13 +50,7 @@ def score(
         str | None,
         typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
     ] = None,
-    judges: Annotated[
-        Path | None,
-        typer.Option(
-            help="Who judges each item (item and annotator columns, or a source of annotations):"
-            " members with a head per annotator answer for these people."
-        ),
-    ] = None,
+    judges: options.Judges = None,
     pairs: Annotated[
         bool,
         typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
@@ -68,7 +62,7 @@ def score(
 ) -> None:
     """Write what trained members, or models that you have, say about texts."""
     from edokit.ensemble import load_ensemble
-    from edokit.members import read_judges, read_texts, score_members, score_models
+    from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
     from edokit.predictions import write_predictions
 
@@ -83,16 +77,8 @@ def score(
             "--judges is for trained members (--members), but --model is given",
             "leave one of them out",
         )
-    columns = options.pairs(column, "--column", "ROLE=NAME")
-    people = None if judges is None else read_judges(judges, columns=columns)
-    if people is not None and split is None:
-        columns.pop("annotator", None)  # said of the judges' table; one of texts has none
-    asked = read_texts(
-        texts,
-        columns=columns,
-        pairs=pairs,
-        split=split,
-        dialogue=dialogue,
+    asked, people = options.read_asked(
+        texts, judges, column=column, split=split, context=pairs, dialogue=dialogue
     )
     maps: dict[str, LabelMap] = {}
     with console.progress() as bars:
@@ -135,6 +121,7 @@ def score(
             "labels": maps,
             "judges": None if judges is None else str(judges),
         },
-        f"{out}: {n} items, {k} members, classes {', '.join(table.classes)}{shown}",
+        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, classes"
+        f" {', '.join(table.classes)}{shown}",
         json,
     )

@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit.cli import console, options, shards
+from edokit.cli import console, options, searched, shards
 from edokit.cli.report import WithReport, add_page
 from edokit.errors import InputError
 
 if TYPE_CHECKING:
-    from edokit.search import SearchResult, SearchSpace
-    from edokit.search.trials import SearchTrial
+    from edokit.runs import RunRecord
+    from edokit.search import SearchSpace
 
 JOURNAL = "journal.log"
-METRICS = ("f1", "ce", "md")
 
 
 def search(
@@ -109,6 +109,7 @@ def search(
     Started again with the same folder or storage, it goes on where it stopped.
     """
     from edokit.predictions import read_predictions
+    from edokit.runs import as_typed, begin, check_place, with_option
     from edokit.search import search as run_search
     from edokit.search.api import planned
     from edokit.search.storage import open_storage
@@ -136,6 +137,8 @@ def search(
         "study": study,
     }
     planned(**how)
+    if out is not None:
+        check_place(out, "search")
     parts = shards.to_stream(predictions, stream, memory, engine)
     place = storage if storage is not None else str((out or Path()) / "search" / JOURNAL)
     with ExitStack() as stack:
@@ -147,33 +150,46 @@ def search(
             where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
             where.update(split=split, ties=ties, seed=seed, bars=bars)
             fit = (stack.enter_context(shards.labelled(parts, annotations, **where, **said)), None)
+        inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
+        inputs["annotations"] = (annotations, options.read_as(split=split, **said))
+        if test_predictions is not None:
+            test = (
+                read_predictions(test_predictions),
+                options.read_people(judged_by, split=test_split, **said),
+            )
+            inputs["test_predictions"] = (test_predictions, {})
+            inputs["test_annotations"] = (judged_by, options.read_as(split=test_split, **said))
+        # A search may take hours, and files may change meanwhile.
+        record = None if out is None else _record(inputs, seed)
         opened = stack.enter_context(open_storage(place))
         task = bars.add_task("searching", total=trials, detail="")
+        before: list[int] = []
 
         def progress(done: int, total: int, best: Mapping[str, float]) -> None:
+            before.append(done)
             detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
             bars.update(task, completed=done, total=total, detail=detail)
 
         found = run_search(*fit, **how, ties=ties, storage=opened, worker=worker, progress=progress)
     result = {**found.summary(), "storage": opened.shown, "test": None}
+    result["done_before"] = before[0]
     if test_predictions is not None:
-        test_people = options.read_people(judged_by, split=test_split, **said)
-        result["test"] = found.judge(read_predictions(test_predictions), test_people)
-    if out is not None:
+        result["test"] = found.judge(*test)
+    if out is not None and record is not None:
+        begin(out)
         found.save(out, test=result["test"])
-        inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
-        inputs["annotations"] = (annotations, options.read_as(split=split, **said))
-        if test_predictions is not None:
-            inputs["test_predictions"] = (test_predictions, {})
-            inputs["test_annotations"] = (judged_by, options.read_as(split=test_split, **said))
-        _record(out, inputs, seed)
-        # A page reads the data into memory.
-        if report and parts is None:
-            add_page(out)
+        if len(found.trials) != trials:
+            # Trials of earlier commands count: what gives this result is a command with all.
+            typed = with_option(["edo", *sys.argv[1:]], "--trials", len(found.trials))
+            record = replace(record, command=as_typed(typed))
+        record.save(out)
+        if report:
+            # What was streamed may be too much for a page.
+            add_page(out, fit_items=parts is None)
     if json:
         console.print_json(result)
     else:
-        _show(found, result, out)
+        searched.show(found, result, out, trials)
 
 
 def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
@@ -187,28 +203,18 @@ def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) ->
 
 def _value(text: str) -> Any:
     """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
+    from edokit.members.registry import plain_value
+
     low, dots, high = text.partition("..")
     if dots:
-        ends = (_plain(low), _plain(high))
-        if any(isinstance(end, str | bool) for end in ends):
+        ends = (plain_value(low.strip()), plain_value(high.strip()))
+        if any(end is None or isinstance(end, str | bool) for end in ends):
             raise InputError(
                 f"a range must be written LOW..HIGH, but got {text!r}", "write 0.001..0.1"
             )
         return ends
-    several = [_plain(part) for part in text.split(",")]
+    several = [plain_value(part.strip()) for part in text.split(",")]
     return several if len(several) > 1 else several[0]
-
-
-def _plain(text: str) -> Any:
-    text = text.strip()
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _preference(text: str | None) -> dict[str, float] | None:
@@ -224,59 +230,13 @@ def _preference(text: str | None) -> dict[str, float] | None:
         ) from error
 
 
-def _record(out: Path, inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> None:
+def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> RunRecord:
+    """What is being run, on the files as they are now."""
     from edokit.runs import Input, RunRecord, as_typed, digest
 
-    RunRecord(
+    return RunRecord(
         "search",
         {role: Input(str(path), digest(path), how) for role, (path, how) in inputs.items()},
         seed=seed,
         command=as_typed(["edo", *sys.argv[1:]]),
-    ).save(out)
-
-
-def _show(found: SearchResult, result: dict[str, Any], out: Path | None) -> None:
-    # Trials of the same scores share a row, named after the chosen one or the first of them.
-    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
-    for trial in found.front:
-        scores = tuple(f"{getattr(trial, name):.4f}" for name in METRICS)
-        alike.setdefault((*scores, str(trial.size)), []).append(trial)
-    rows = []
-    for scores, trials in alike.items():
-        chosen = any(trial is found.chosen for trial in trials)
-        trial = found.chosen if chosen else trials[0]
-        settings = trial.configuration.settings
-        more = f" and {len(trials) - 1} alike" if len(trials) > 1 else ""
-        kind = f"{settings.diversity}, {settings.ce}{more}"
-        rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind])
-    failed = f" ({result['failed']} failed)" if result["failed"] else ""
-    console.print_table(
-        f"{result['trials']} trials{failed}, {len(found.front)} on the front",
-        ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"],
-        rows,
-        [*_notes(found, result), *([f"Kept in {out}: {_kept(out)}."] if out else [])],
     )
-
-
-def _kept(out: Path) -> str:
-    page = ", report.html" if (out / "report.html").exists() else ""
-    return f"search, ensemble, run.json{page}"
-
-
-def _notes(found: SearchResult, result: dict[str, Any]) -> list[str]:
-    chosen = found.chosen
-    lines = [f"Chosen (←, {found.rule}): {chosen.size} of {len(found.members)} members."]
-    names = {
-        "cross-fitted": "on held-out folds",
-        "optimistic": "on the data it was fitted on",
-    }
-    for kind, words in names.items():
-        estimate = chosen.estimates.get(kind)
-        if estimate is not None:
-            values = ", ".join(f"{name.upper()} {estimate[name]:.4f}" for name in METRICS)
-            judged = "; the trials competed by this" if kind == chosen.judged else ""
-            lines.append(f"Its estimate {words}: {values}{judged}.")
-    if result["test"] is not None:
-        values = ", ".join(f"{name.upper()} {result['test'][name]:.4f}" for name in METRICS)
-        lines.append(f"On test: {values}.")
-    return lines

@@ -241,7 +241,8 @@ def _show(trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None)
     header = [f"{split} {name}" for split in seen for name in ("CE ↓", "F1 ↑")]
     rows = [[one["name"], *_numbers(one["metrics"], seen)] for one in manifest["members"]]
     rows.append(["mean of all", *_numbers(manifest["mean"], seen)])
-    lines = [f"Predictions: {', '.join(manifest['predictions'].values())}"]
+    written = [str(out / name) for name in manifest["predictions"].values()]
+    lines = [f"Predictions: {', '.join(written)}"]
     if ensemble is None:
         header.append("seconds")
         for row, one in zip(rows, [*manifest["members"], manifest], strict=True):
@@ -252,7 +253,8 @@ def _show(trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None)
             row.append(f"{one['weight']:.3f}")
         rows[-1].append("")
         rows.append(["weighted pool", *_numbers(manifest["pool"], seen), ""])
-        lines.append(f"Weights: ensemble ({ensemble.size_} of {len(rows) - 2} members kept)")
+        of_all = f"{ensemble.size_} of {len(rows) - 2} members kept"
+        lines.append(f"Weights: {out / 'ensemble'} ({of_all})")
     if len(seen) < len(manifest["predictions"]):
         others = ", ".join(split for split in manifest["predictions"] if split not in seen)
         lines.append(f"Not looked at here: {others} (edo evaluate, edo compare).")

@@ -10,7 +10,7 @@ import numpy as np
 from edokit.annotations import Annotations
 from edokit.diagnose.answers import Answers, Ints
 from edokit.diagnose.views import pair_agreement
-from edokit.errors import InputError, examples
+from edokit.errors import HAVE, InputError, are, examples
 from edokit.ids import class_order
 
 _SHOWN = 20
@@ -38,8 +38,8 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
         missing = [name for name in people if name not in given]
         if missing:
             raise InputError(
-                f"groups must name a group for every annotator, but {len(missing)} of"
-                f" {len(people)} have none: {examples(missing)}",
+                f"groups must name a group for every annotator, but"
+                f" {are(len(missing), len(people), HAVE)} none: {examples(missing)}",
                 "add them; None stands for no group",
             )
         values = [given[name] for name in people]

@@ -6,7 +6,8 @@ from typing import Any
 
 from edokit.errors import counted
 
-_BAR = 40
+_BAR = 20
+"""Characters of a full bar: a line fits into 80."""
 
 
 def lines(content: dict[str, Any]) -> list[str]:
@@ -48,7 +49,7 @@ def _coverage(content: dict[str, Any]) -> list[str]:
     ratio = "" if balance["ratio"] is None else f" ({balance['ratio']:.1f} : 1)"
     said += ["Classes", f"  answers: {shares}", f"  hard labels: {hard}{ratio}"]
     if balance["ties"]:
-        said.append(f"  {balance['ties']} items are tied")
+        said.append(f"  {counted(balance['ties'], 'item')} tied")
     return said
 
 
@@ -137,9 +138,8 @@ def _variance(content: dict[str, Any]) -> list[str]:
             said.append(f"  {words:<32} not known: {variance['reason']}")
             continue
         bar = "█" * round(_BAR * part["share"])
-        said.append(
-            f"  {words:<32}{part['share']:>6.1%}  [{part['low']:.1%}, {part['high']:.1%}]  {bar}"
-        )
+        ends = f"[{part['low']:.1%}, {part['high']:.1%}]"
+        said.append(f"  {words:<32}{part['share']:>6.1%}  {ends:<15} {bar}".rstrip())
     return said
 
 

@@ -1,6 +1,7 @@
 """What people import: `EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
-from edokit.ensemble.classifier import EDOClassifier, soft_score
+from edokit.ensemble.answers import soft_score
+from edokit.ensemble.classifier import EDOClassifier
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.pooled import Pooled

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.ensemble.estimator import OBJECTIVE, EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import explain
 from edokit.ensemble.inputs import as_predictions, together
+from edokit.ensemble.presets import objective_of
 from edokit.errors import InputError
 from edokit.metrics import ce, evaluate
-from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
+from edokit.objective import CE, Problem, Regularize, Summaries, joint_loss
 from edokit.solvers import Solution
 
 GIVEN = "given"
@@ -42,11 +43,16 @@ def with_weights(
     v = _simplex(weights, len(named.members))
     q, y = people.soft_labels, people.hard_labels(ties=ensemble.ties, seed=ensemble.random_state)
     P = np.asarray(named.probabilities, dtype=np.float64)
-    settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
+    settings = objective_of(chosen)
     # Nothing is drawn here, and there are no weights but these.
     variant = CE.ALL if settings.ce is CE.RANDOM else settings.ce
     settings = replace(settings, ce=variant, regularize=Regularize.EFFECTIVE)
-    problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
+    sums, weighted = Summaries.from_arrays(P, q, y), settings.class_weights
+    if weighted:
+        sums.class_weights(named.classes)  # what has none is refused by its name
+    problem = Problem.from_arrays(
+        P, q, y, class_weights=weighted, pool=settings.pool, summaries=sums
+    )
     loss = joint_loss(v, problem, settings)
     solution = Solution(
         weights=v,

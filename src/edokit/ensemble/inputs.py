@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.annotations import Annotations
-from edokit.errors import InputError
+from edokit.errors import InputError, are, examples
 from edokit.predictions import Predictions
 
 
@@ -88,3 +89,25 @@ def together(predictions: Predictions, answers: Any) -> tuple[Predictions, Annot
     if len(predictions.classes) > len(people.classes):
         people = people.with_classes(predictions.classes)
     return predictions.order_classes(people.classes), people
+
+
+def with_weight(predictions: Predictions, needed: Sequence[str]) -> Predictions:
+    """Predictions of the members that carry weight, in this order; all of them must be there."""
+    missing = [name for name in needed if name not in predictions.members]
+    if missing:
+        raise InputError(
+            "predictions must hold the members that carry weight, but"
+            f" {are(len(missing), len(needed))} missing: {examples(missing)}",
+            "score the items with these members, too",
+        )
+    return predictions.select(needed)
+
+
+def named_groups(members: tuple[str, ...], groups: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The group of each member; one without a group is a group of its own."""
+    if groups is None:
+        raise InputError(
+            "groups=True needs the group of each member, but these predictions have none",
+            "name them (Predictions.grouped, `edo predictions join --group`), or leave groups out",
+        )
+    return tuple(group or f"member {name}" for name, group in zip(members, groups, strict=True))

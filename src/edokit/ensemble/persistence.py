@@ -101,7 +101,7 @@ def from_dict(content: Any, where: str) -> EDOEnsemble:
         )
     try:
         return _rebuilt(content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(
             f"{where} must hold a whole ensemble, but is damaged: {type(error).__name__} {error}",
             "restore it, or fit again",
@@ -120,15 +120,18 @@ def _rebuilt(content: dict[str, Any]) -> EDOEnsemble:
     ensemble.weights_ = weights
     ensemble.members_ = members
     ensemble.size_ = int(content["size"])
-    ensemble.classes_ = np.array([_text(name) for name in content["classes"]], dtype=object)
+    classes = [_text(name) for name in content["classes"]]
+    if len(classes) < 2 or len(set(classes)) < len(classes):
+        raise ValueError("there must be two classes or more, each of another name")
+    ensemble.classes_ = np.array(classes, dtype=object)
     groups, group_weights = content["groups"], content["group_weights"]
     ensemble.groups_ = None if groups is None else tuple(_text(name) for name in groups)
     ensemble.group_weights_ = (
         None if group_weights is None else np.array(group_weights, dtype=float)
     )
     ensemble.temperature_ = float(content["temperature"])
-    if not ensemble.temperature_ > 0:
-        raise ValueError("temperature must be above 0")
+    if not 0 < ensemble.temperature_ < math.inf:
+        raise ValueError("temperature must be above 0 and finite")
     ensemble.settings_ = dict(content["settings"])
     ensemble.settings_["pool"] = _text(content["pool"])
     ensemble.objective_ = dict(content["objective"])
@@ -144,7 +147,35 @@ def _rebuilt(content: dict[str, Any]) -> EDOEnsemble:
         else Trajectory(**{name: np.array(column) for name, column in trajectory.items()})
     )
     ensemble._reasons = [_text(line) for line in content["explanation"]]
+    _check_parts(ensemble)
     return ensemble
+
+
+def _check_parts(ensemble: EDOEnsemble) -> None:
+    """Refuse parts that do not fit together; anyone may have written the file."""
+    members, groups = len(ensemble.members_), ensemble.groups_
+    units = members if groups is None else len(set(groups))
+    held = ensemble.group_weights_
+    if groups is not None and len(groups) != members:
+        raise ValueError("groups must be one per member")
+    if held is not None and (held.shape != (units,) or not np.isfinite(held).all()):
+        raise ValueError("group weights must be one per group")
+    if ensemble.member_ce_.ndim != 1 or len(ensemble.member_ce_) not in (members, units):
+        raise ValueError("cross-entropies must be one per member")
+    for name, value in (*ensemble.objective_.items(), *ensemble.metrics_.items()):
+        if value is not None and not isinstance(value, int | float):
+            raise TypeError(f"{name} must be a number")
+    certificate, trajectory = ensemble.certificate_, ensemble.trajectory_
+    if certificate is not None:
+        _text(certificate.reason)
+        if certificate.gap is not None:
+            float(certificate.gap)
+    if trajectory is not None:
+        columns = list(vars(trajectory).values())
+        if not all(column.ndim and column.dtype.kind in "fiO" for column in columns):
+            raise TypeError("the trajectory must hold numbers")
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("all of the trajectory must be equally long")
 
 
 def _simplex(weights: Any) -> bool:

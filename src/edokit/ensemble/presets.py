@@ -9,6 +9,7 @@ from typing import Any
 
 from edokit.errors import EDOWarning, InputError, one_of
 from edokit.objective import PRESETS as OBJECTIVES
+from edokit.objective import Settings
 
 SOLVERS = ("exact", "gumbel")
 GUMBEL_ONLY = (
@@ -65,6 +66,11 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     one_of("solver", chosen["solver"], SOLVERS)
     _check(chosen, given)
     return chosen
+
+
+def objective_of(chosen: Mapping[str, Any]) -> Settings:
+    """The part of the choices that is the objective's."""
+    return Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
 
 
 def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:

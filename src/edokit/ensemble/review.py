@@ -13,7 +13,7 @@ import numpy as np
 
 from edokit._version import __version__
 from edokit.ensemble.pooled import Floats, Pooled
-from edokit.errors import InputError, examples
+from edokit.errors import HAVE, InputError, are, examples
 from edokit.files import whole_file, write_json
 
 CONTROL = "label"
@@ -89,8 +89,8 @@ def label_studio_tasks(
         missing = [one.item for one in queue if one.item not in texts]
         if missing:
             raise InputError(
-                f"every item to review needs a text, but {len(missing)} of {len(queue)} have none:"
-                f" {examples(missing)}",
+                "every item to review needs a text, but"
+                f" {are(len(missing), len(queue), HAVE)} none: {examples(missing)}",
                 "give the texts of all items, or none",
             )
     return [_task(one, None if texts is None else texts[one.item]) for one in queue]

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from edokit.ensemble.auto import decide
 from edokit.ensemble.explain import explain
+from edokit.ensemble.inputs import named_groups
+from edokit.ensemble.presets import objective_of
 from edokit.ensemble.recalibrate import HIGHEST, LOWEST, fit_temperature, power_sums, sharpen
 from edokit.errors import EDOWarning
 from edokit.metrics import MetricSums
@@ -30,8 +32,6 @@ _STEPS = 30  # of Newton's method in one dimension
 
 def fit_shards(ensemble: EDOEnsemble, data: LabelledShards) -> None:
     """Fit the ensemble on all items of the shards."""
-    from edokit.ensemble.estimator import OBJECTIVE, named_groups
-
     chosen = ensemble._choices()
     if ensemble.preset == "auto":
         known = data.groups is not None or chosen["groups"]
@@ -39,7 +39,7 @@ def fit_shards(ensemble: EDOEnsemble, data: LabelledShards) -> None:
         given, seed = ensemble.get_params(), ensemble.random_state
         decide(chosen, given, *data.sample, names, seed=seed)
     groups = named_groups(data.members, data.groups) if chosen["groups"] else None
-    settings = Settings(**{name: chosen[name] for name in OBJECTIVE})
+    settings = objective_of(chosen)
     sums = data.summaries(groups)
     if chosen["max_members"] is None:
         chosen["max_members"] = sums.members

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.errors import InputError, examples
+from edokit.errors import EDOWarning, InputError, examples
 from edokit.members.arrays_file import read_arrays
 from edokit.members.crossfit import FIT
 from edokit.members.plan import Plan, Unit
-from edokit.members.unit import CARD, PREDICTIONS
+from edokit.members.storing import discard
+from edokit.members.unit import CARD, PREDICTIONS, sizes_of
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
@@ -29,31 +30,79 @@ def read_card(folder: Path) -> dict[str, Any] | None:
         card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{folder / CARD} must be a whole JSON file, but: {error}", "remove this folder"
         ) from error
+    if not isinstance(card, dict):
+        raise InputError(
+            f"{folder / CARD} must describe a member, but does not", "remove this folder"
+        )
     return card
 
 
 def unfinished(plan: Plan, out: Path, *, overwrite: bool = False) -> list[Unit]:
     """The units that are not there yet; units trained otherwise are refused or replaced."""
-    missing, other = [], []
+    missing, other = [], {}
     for unit in plan.units:
-        card = read_card(out / MEMBERS / unit.path)
+        place = out / MEMBERS / unit.path
+        card = read_card(place)
         if card is None:
             missing.append(unit)
+            in_the_way = _in_the_way(place, unit)
+            if in_the_way is not None:
+                other[unit.path] = in_the_way
+            else:
+                # A folder without a card is what is left of one that was being removed.
+                discard(place)
         elif card.get("fingerprint") != plan.fingerprint(unit):
-            other.append(unit)
+            other[unit.path] = place
+        elif not _all_there(place, card):
+            # Such as a copy from another machine that broke off.
+            warnings.warn(
+                f"{place} has lost a file or a part of one and is trained again",
+                EDOWarning,
+                stacklevel=3,
+            )
+            discard(place)
+            missing.append(unit)
     if other and not overwrite:
         raise InputError(
-            f"{out} must be empty or hold members of this very training, but {len(other)} were"
-            f" trained on other data or with other settings: {examples(u.path for u in other)}",
+            f"{out} must be empty or hold members of this very training, but"
+            f" {len(other)} {'was' if len(other) == 1 else 'were'} trained on other data or with"
+            f" other settings: {examples(other)}",
             "choose another --out, or replace them with --overwrite",
         )
-    for unit in other:
-        shutil.rmtree(out / MEMBERS / unit.path)
-    return [*missing, *other]
+    if not other:
+        return missing
+    for place in dict.fromkeys(other.values()):
+        discard(place)
+    return unfinished(plan, out)
+
+
+def _all_there(place: Path, card: dict[str, Any]) -> bool:
+    """Whether the files of a finished unit are still those that its card lists."""
+    there, listed = sizes_of(place), card.get("files", {})
+    return isinstance(listed, dict) and all(there.get(name) == listed[name] for name in listed)
+
+
+def _in_the_way(place: Path, unit: Unit) -> Path | None:
+    """Where a member was trained in folds that is now to be trained without, or the reverse."""
+    if unit.fold is None:
+        return place if any(map(read_card, place.glob("fold-*"))) else None
+    return place.parent if read_card(place.parent) is not None else None
+
+
+def not_asked_for(plan: Plan, out: Path) -> list[str]:
+    """Members that are finished here, but not among those of the plan."""
+    asked = {unit.member for unit in plan.units}
+    found = {card.relative_to(out / MEMBERS).parts[0] for card in _cards(out)}
+    return sorted(name for name in found - asked if not name.startswith("."))
+
+
+def _cards(out: Path) -> Iterator[Path]:
+    for pattern in (f"*/{CARD}", f"*/fold-*/{CARD}"):
+        yield from (out / MEMBERS).glob(pattern)
 
 
 def collect(plan: Plan, out: Path, failed: Sequence[str] = ()) -> dict[str, Predictions]:

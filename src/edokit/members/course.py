@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError, examples
+from edokit.errors import HAVE, InputError, are, examples
 from edokit.members.recipe import Text
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ class Course:
 
     def save(self, path: Path) -> None:
         """Write one JSON file."""
-        path.write_text(self._json(), encoding="utf-8")
+        from edokit.files import whole_file
+
+        with whole_file(path) as temporary:
+            temporary.write_text(self._json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Course:
@@ -173,7 +176,7 @@ def _texts(annotations: Annotations) -> Sequence[str]:
     ]
     if odd:
         raise InputError(
-            f"every item needs a text, but {len(odd)} of {len(annotations.items)} have none:"
+            f"every item needs a text, but {are(len(odd), len(annotations.items), HAVE)} none:"
             f" {examples(odd)}",
             "fill the gap or drop these items",
         )

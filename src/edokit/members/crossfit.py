@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit.errors import InputError, examples
 from edokit.members.course import Course
 
 Positions = npt.NDArray[np.int64]
@@ -89,7 +89,13 @@ def fold_numbers(course: Course, n_folds: int, seed: int) -> npt.NDArray[np.int3
 
 
 def check_splits(course: Course, n_folds: int | None) -> None:
-    """Refuse data whose splits leave nothing to learn from or nothing to predict."""
+    """Refuse data that leave nothing to tell apart, to learn from or to predict."""
+    if len(course.classes) < 2:
+        raise InputError(
+            "members learn to tell classes apart, which must be two at least, but everyone said"
+            f" {examples(course.classes)}",
+            "name those that nobody chose, too: --classes no,yes",
+        )
     names = list(dict.fromkeys(course.splits))
     shown = ", ".join(map(repr, names))
     if not len(course.where(TRAIN)):

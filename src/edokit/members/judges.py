@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import EDOWarning, InputError, counted, examples
+from edokit.errors import EDOWarning, InputError, counted, examples, headings
 from edokit.members.recipe import Floats, Member, Text
 
 
@@ -95,7 +95,7 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> tuple[Any, Any]:
         if not names:
             raise InputError(
                 f"{path} must have a column for the {role}, but {columns.get(role, role)!r} is not"
-                f" among {', '.join(map(repr, table.column_names))}",
+                f" among {headings(table.column_names)}",
                 f"map it with --column {role}=NAME",
             )
         encoded = encode(table[names[0]], names[0])

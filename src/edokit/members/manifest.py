@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,9 @@ from edokit.members.collect import MEMBERS, read_card
 from edokit.members.course import Course
 from edokit.members.end_to_end import FOLDER
 from edokit.members.plan import Plan
-from edokit.members.pool import Group
+from edokit.members.pool import Group, is_folder_name
 from edokit.members.registry import find_recipe, known_options
+from edokit.members.storing import discard
 from edokit.members.unit import FORMAT, Outcome, versions
 
 if TYPE_CHECKING:
@@ -77,14 +77,33 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
     manifest = read_json(folder / NAME)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("members"), list):
-        raise InputError(f"{folder / NAME} must list members, but does not", "train again")
-    if manifest.get("format", 0) > FORMAT:
+    if not isinstance(manifest, dict) or not _is_whole(manifest):
         raise InputError(
-            f"{folder / NAME} must have the format {FORMAT} or older, but has {manifest['format']}",
+            f"{folder / NAME} must list members with names, groups and classes, but does not",
+            "train again",
+        )
+    written = manifest.get("format", 0)
+    if not isinstance(written, int) or written > FORMAT:
+        raise InputError(
+            f"{folder / NAME} must have the format {FORMAT} or older, but has {written!r}",
             "install a newer edokit",
         )
     return manifest
+
+
+def _is_whole(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest says what is needed to ask its members."""
+    members, data = manifest.get("members"), manifest.get("data")
+    if not isinstance(members, list) or not isinstance(data, dict):
+        return False
+    classes = data.get("classes")
+    return (
+        # Folders are named like members.
+        all(isinstance(one, dict) and is_folder_name(one.get("name")) for one in members)
+        and all(isinstance(one.get("group"), str) for one in members)
+        and isinstance(classes, list)
+        and all(isinstance(name, str) for name in classes)
+    )
 
 
 def check_kind(out: Path, other: str, *, overwrite: bool) -> None:
@@ -102,7 +121,7 @@ def clear(out: Path, *kinds: str) -> None:
     """Remove members, and what was written about them."""
     (out / NAME).unlink(missing_ok=True)
     for name in (PREDICTIONS, ENSEMBLE, *kinds):
-        shutil.rmtree(out / name, ignore_errors=True)
+        discard(out / name)
 
 
 def described(course: Course, source: str) -> dict[str, Any]:
@@ -131,9 +150,19 @@ def scores(course: Course, table: Predictions, probabilities: Any) -> Scores:
     return evaluate(probabilities, course.soft_labels[rows], course.hard[rows], metrics=METRICS)
 
 
+def _card(folder: Path) -> dict[str, Any]:
+    """What a unit says of itself, which was there a moment ago."""
+    card = read_card(folder)
+    if card is None:
+        raise InputError(
+            f"finished members must stay where they are, but {folder} is gone", "run it again"
+        )
+    return card
+
+
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
     units = [unit for unit in plan.units if unit.member == name]
-    cards = [read_card(out / MEMBERS / unit.path) or {} for unit in units]
+    cards = [_card(out / MEMBERS / unit.path) for unit in units]
     first = units[0]
     member: dict[str, Any] = {
         "name": name,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from edokit.errors import InputError
 from edokit.members.course import Course
 from edokit.members.crossfit import rows_of
-from edokit.members.pool import Group
+from edokit.members.pool import Group, is_folder_name
 from edokit.members.supervision import Supervision, most_active
 
 
@@ -71,7 +71,11 @@ class Plan:
             "units": [asdict(unit) for unit in self.units],
             "folds": None if self.folds is None else self.folds.tolist(),
         }
-        (folder / "plan.json").write_text(json.dumps(stored, indent=1), encoding="utf-8")
+        from edokit.files import whole_file
+
+        # The plan comes last: where there is one, there is all.
+        with whole_file(folder / "plan.json") as temporary:
+            temporary.write_text(json.dumps(stored, indent=1), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Plan:
@@ -79,12 +83,17 @@ class Plan:
         try:
             stored = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
             folds = stored["folds"]
+            units = tuple(Unit(**unit) for unit in stored["units"])
+            if not all(is_folder_name(unit.member) for unit in units):
+                raise ValueError("folders can't be named like its members")
+            if not all(unit.fold is None or isinstance(unit.fold, int) for unit in units):
+                raise ValueError("its folds are not numbered")
             return cls(
                 Course.load(folder / "course.json"),
-                tuple(Unit(**unit) for unit in stored["units"]),
+                units,
                 None if folds is None else np.asarray(folds, dtype=np.int32),
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
             raise InputError(
                 f"{folder} must hold a whole plan.json and course.json, but: {error}",
                 "write them with `edo train … --prepare`",

@@ -38,7 +38,7 @@ class Group:
         """The same group with nothing left open, or an error that says what is wrong."""
         recipe = find_recipe(self.recipe)
         name = self.name or self.recipe.rpartition(":")[2]
-        if not _NAME.fullmatch(name):
+        if not is_folder_name(name):
             raise InputError(
                 "the name of a group must be letters, digits, '.', '_' and '-' (folders are named"
                 f" after it), but got {name!r}",
@@ -62,6 +62,11 @@ class Group:
         return replace(
             self, name=name, draw=draw, options=checked_options(self.recipe, self.options)
         )
+
+
+def is_folder_name(name: object) -> bool:
+    """Whether a folder may be named so, wherever the name comes from: no path, no odd letters."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def parse_pool(
@@ -128,8 +133,19 @@ def read_pool(path: str | Path, **common: Any) -> list[Group]:
                 f" {position + 1} of {path} has {examples(table, 10)}",
                 "check the spelling",
             )
+        odd = [key for key in ("recipe", "name", "supervision", "draw") if not _is_text(table, key)]
+        if odd or not isinstance(table.get("options", {}), dict):
+            raise InputError(
+                f"{(odd or ['options'])[0]} of group {position + 1} of {path} must be"
+                f" {'text' if odd else 'a table'}, but is something else",
+                "correct the file",
+            )
         groups.append(Group(**{**common, **table}))
     return groups
+
+
+def _is_text(table: Mapping[str, Any], key: str) -> bool:
+    return isinstance(table.get(key, ""), str)
 
 
 def _part(text: str) -> tuple[str, int | None]:
@@ -188,7 +204,13 @@ def _toml(path: Path) -> dict[str, Any]:
                 "install it with: pip install tomli",
             ) from error
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is none")
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise InputError(
+            f"{path} must be TOML of ordinary depth, but is nested too deeply", "correct the file"
+        ) from error
     except OSError as error:
         raise InputError(
             f"{path} must be a readable file, but {error.strerror or error}", "check the spelling"

@@ -105,7 +105,7 @@ def make_member(
 
 def _typed(option: str, value: Any, default: Any) -> Any:
     if isinstance(value, str) and not isinstance(default, str):
-        value = _plain(value)
+        value = plain_value(value)
     if value is None or default is None:
         return value
     kind = type(default)
@@ -120,7 +120,8 @@ def _typed(option: str, value: Any, default: Any) -> Any:
     return value
 
 
-def _plain(text: str) -> Any:
+def plain_value(text: str) -> Any:
+    """``"3"`` as 3, ``"true"`` as True; what is no number and no such word is text."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]

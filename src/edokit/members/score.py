@@ -92,7 +92,9 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
             " with --forget-models",
             "train it again without this option",
         )
-    name = str(card["recipe"])
+    name = card.get("recipe")
+    if not isinstance(name, str):
+        raise InputError(f"member.json in {folder} must name a recipe, but does not", "train again")
     package = name.partition(":")[0].partition(".")[0]
     if name not in recipe_names() and package not in trust:
         raise InputError(

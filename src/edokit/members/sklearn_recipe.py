@@ -40,7 +40,7 @@ class SklearnMember(Member):
         if not estimator:
             raise InputError(
                 "the recipe 'sklearn' needs an estimator, but got none",
-                "give the option estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
+                "give estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
             )
         self._fitted: Any = read_estimator(estimator, self.allow)
         self._tfidf: TfIdf | None = None

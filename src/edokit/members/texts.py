@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError, examples
+from edokit.errors import HAVE, InputError, are, examples, headings
 from edokit.members.course import utterance_and_context
 from edokit.members.recipe import Text
 from edokit.members.tokens import check_texts
@@ -39,7 +39,7 @@ class Texts:
         ]
         if gaps:
             raise InputError(
-                f"every item needs a text, but {len(gaps)} of {len(self.items)} have none:"
+                f"every item needs a text, but {are(len(gaps), len(self.items), HAVE)} none:"
                 f" {examples(gaps)}",
                 "fill the gap or drop these items",
             )
@@ -101,7 +101,7 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
         if name not in table.column_names:
             raise InputError(
                 f"{path} must have a column for the {role}, but {name!r} is not among"
-                f" {', '.join(map(repr, table.column_names))}",
+                f" {headings(table.column_names)}",
                 f"map it with --column {role}=NAME",
             )
     text = encode(table[names["text"]], names["text"])

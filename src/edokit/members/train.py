@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit.errors import EDOError, EDOWarning, InputError
+from edokit.errors import EDOError, EDOWarning, InputError, counted, examples
 from edokit.members import engine as engines
-from edokit.members.collect import MEMBERS, collect, unfinished
+from edokit.members.collect import MEMBERS, collect, not_asked_for, unfinished
 from edokit.members.course import Course
 from edokit.members.crossfit import check_splits, fold_numbers, rows_of
 from edokit.members.end_to_end import FOLDER
@@ -94,10 +95,26 @@ def train_members(
         if len(broken) == len({unit.member for unit in plan.units}):
             raise _all_failed(failed)
         predictions = collect(plan, folder, broken)
+        _tell_of_others(plan, folder)
         manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
         if out is not None:
             write_trained(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
+
+
+def _tell_of_others(plan: Plan, out: Path) -> None:
+    """Members of an earlier training are kept, but are not part of this one."""
+    others = not_asked_for(plan, out)
+    if others:
+        one = len(others) == 1
+        warnings.warn(
+            f"{out / MEMBERS} also holds {counted(len(others), 'member')} that"
+            f" {'is' if one else 'are'} not asked for now ({examples(others)}): predictions and"
+            f" manifest leave {'it' if one else 'them'} out; ask for {'it' if one else 'them'}, too"
+            " (--members, --recipe), and nothing is trained anew",
+            EDOWarning,
+            stacklevel=3,
+        )
 
 
 def make_plan(
@@ -134,8 +151,8 @@ def train_plan(
     check_kind(out, FOLDER, overwrite=overwrite)
     if (out / FOLDER).is_dir():
         clear(out, FOLDER)
-    if (out / MEMBERS).is_dir():
-        remove_unfinished(out / MEMBERS)
+    if out.is_dir():
+        remove_unfinished(out)
     waiting = unfinished(plan, out, overwrite=overwrite)
     if waiting and (out / NAME).is_file():
         # What it describes is about to change, and it is written last.
@@ -213,9 +230,20 @@ def write_trained(
     from edokit.files import write_json
     from edokit.predictions import write_predictions
 
+    if (folder / NAME).is_file() and _kept(folder / NAME) != json.dumps(manifest):
+        # It does not describe what is written now.
+        (folder / NAME).unlink()
     for name, table in predictions.items():
         write_predictions(table, folder / PREDICTIONS / f"{name}.npz")
     write_json(manifest, folder / NAME)
+
+
+def _kept(path: Path) -> str:
+    """A manifest as one text, to be compared."""
+    try:
+        return json.dumps(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return ""
 
 
 def prepare_elsewhere(

@@ -132,6 +132,7 @@ def fit_unit(
         "classes": course.classes,
         "items": len(lesson.texts),
         "kept": room.keep_models,
+        "files": sizes_of(folder),
         "seconds": round(seconds, 3),
         "history": history,
         "notes": [*ours, *theirs],
@@ -142,6 +143,15 @@ def fit_unit(
         json.dumps(card, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
     )
     return ours
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """The bytes of each file in a folder, by name."""
+    return {
+        file.relative_to(folder).as_posix(): file.stat().st_size
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 def make_lesson(part: Course, unit: Unit, stop: Course, shared: Any = None) -> Lesson:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,34 @@ def paired_test(
     The interval is a percentile bootstrap over items. The p-value is that of a sign-flip
     permutation test, (1 + as extreme) / (1 + samples), so it is never 0.
     """
+    (found,) = paired_tests([(a, b)], samples=samples, level=level, seed=seed)
+    return found
+
+
+def paired_tests(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    samples: int = 10_000,
+    level: float = 0.95,
+    seed: int | np.random.Generator = 0,
+) -> list[PairedTest]:
+    """`paired_test` of each pair, all on the same items and from the same draws of them."""
+    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
+    rng = _checks.generator(seed)
+    if not pairs:
+        return []
+    gaps = np.column_stack([_gaps(a, b) for a, b in pairs])
+    items = len(gaps)
+    means = np.concatenate([counts @ gaps / items for counts in resamples(items, samples, rng)])
+    p_values = _sign_flip(gaps, samples, rng)
+    return [
+        PairedTest(float(column.mean()), *quantiles(drawn, level), p_value=p_value, n=items)
+        for column, drawn, p_value in zip(gaps.T, means.T, p_values, strict=True)
+    ]
+
+
+def _gaps(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    """Loss by loss, how much higher the first is [N]."""
     first, second = _checks.losses("a", a), _checks.losses("b", b)
     if len(first) != len(second):
         raise InputError(
@@ -49,27 +78,17 @@ def paired_test(
             f"{len(first)} and {len(second)}",
             "match the items of the two methods by id",
         )
-    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
-    rng = _checks.generator(seed)
-    gaps = first - second
-    means = [counts @ gaps / len(gaps) for counts in resamples(len(gaps), samples, rng)]
-    low, high = quantiles(np.concatenate(means), level)
-    return PairedTest(
-        difference=float(gaps.mean()),
-        low=low,
-        high=high,
-        p_value=_sign_flip(gaps, samples, rng),
-        n=len(gaps),
-    )
+    return first - second
 
 
-def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> float:
-    items, total = len(gaps), gaps.sum()
+def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> list[float]:
+    """The p-value of each column of gaps [N, M]."""
+    items, total = len(gaps), gaps.sum(axis=0)
     # Sums that are equal on paper differ by rounding, and must count as equally extreme.
-    extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum()
-    hits = 0
+    extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
+    hits = np.zeros(gaps.shape[1], dtype=np.int64)
     for rows in blocks(items, samples):
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
         flipped = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items).astype(np.float64)
-        hits += int((np.abs(total - 2 * (flipped @ gaps)) >= extreme).sum())
-    return (1 + hits) / (1 + samples)
+        hits += (np.abs(total - 2 * (flipped @ gaps)) >= extreme).sum(axis=0)
+    return [float(value) for value in (1 + hits) / (1 + samples)]

@@ -18,11 +18,15 @@ def collect(
     *,
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
+    fit_items: bool = True,
 ) -> Collected:
-    """Everything that is known of a run's folder, or of a saved ensemble and the items given."""
+    """Everything that is known of a run's folder, or of a saved ensemble and the items given.
+
+    ``fit_items=False`` leaves the items that it learned from alone, where they are too many.
+    """
     from edokit.report.collected import collect as gather
 
-    return gather(run, predictions=predictions, annotations=annotations)
+    return gather(run, predictions=predictions, annotations=annotations, fit_items=fit_items)
 
 
 def write_report(
@@ -37,7 +41,7 @@ def write_report(
 
     ``texts=False`` leaves the items' texts out.
     """
-    from edokit.files import whole_file
+    from edokit.files import refuse_links, whole_file
     from edokit.report.collected import Collected
     from edokit.report.page import render
 
@@ -48,6 +52,7 @@ def write_report(
     if out is None:
         if folder is None:
             raise TypeError("say where to write the page of collected data: out=…")
+        refuse_links(folder)
         out = folder / "report.html"
     page = render(found, texts=texts)
     with whole_file(out) as temporary:

@@ -6,6 +6,7 @@ import numpy as np
 
 from edokit.ensemble import EDOEnsemble
 from edokit.report.collected import ROLES, Collected
+from edokit.report.gained import standings
 from edokit.report.items import filters
 from edokit.report.judged import Judged
 from edokit.report.numbers import count, listed, number, percent
@@ -56,8 +57,8 @@ def _about_items(judged: Judged) -> list[str]:
     items = len(judged.hard)
     if items < FEW_ITEMS:
         said.append(f"With {count(items, 'item')} the intervals are wide.")
-    gain = judged.gains["ce"]
-    if gain.low <= 0 <= gain.high and len(judged.predictions.members) > 1:
+    found = standings(judged)
+    if not found["better"] and not found["worse"] and len(judged.predictions.members) > 1:
         said.append(
             "On these items learned weights can’t be told from the plain mean, which is simpler."
         )
@@ -70,7 +71,7 @@ def _about_items(judged: Judged) -> list[str]:
     if ece is not None and ece > MISCALIBRATED:
         said.append(
             f"Probabilities are {number(ece, 3)} off people’s shares on average (ECE);"
-            ' recalibrate="temperature" may help.'
+            " `edo fit --recalibrate temperature` may help."
         )
     said += _about_people(judged)
     named = {group.key: int(group.mask.sum()) for group in filters(judged)}

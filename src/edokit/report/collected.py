@@ -18,7 +18,7 @@ from edokit.predictions import Predictions
 from edokit.report.judged import Judged, judge_items
 from edokit.report.trials import Search, read_search
 from edokit.runs import FILE as RUN_FILE
-from edokit.runs import RunRecord, digest
+from edokit.runs import RunRecord, digest, is_there
 
 Found = TypeVar("Found")
 ROLES = {
@@ -69,11 +69,15 @@ def collect(
     *,
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
+    fit_items: bool = True,
 ) -> Collected:
-    """Gather a run's folder, or a saved ensemble with the predictions and annotations given."""
+    """Gather a run's folder, or a saved ensemble with the predictions and annotations given.
+
+    ``fit_items=False``: the items that it learned from are not read, since they are too many.
+    """
     folder = Path(run)
-    found = Collected(folder.resolve().name)
     place = _ensemble_folder(folder)
+    found = Collected(folder.resolve().name)
     if (folder / RUN_FILE).exists():
         found.record = found.attempt("How it was run", lambda: RunRecord.load(folder))
     if (place / "ensemble.json").exists():
@@ -90,7 +94,7 @@ def collect(
     if found.record is not None:
         found.inputs = {role: _state(found.record, role, folder) for role in found.record.inputs}
     if found.ensemble is not None:
-        found.judged = _items(found, found.ensemble, folder, predictions, annotations)
+        found.judged = _items(found, found.ensemble, folder, predictions, annotations, fit_items)
     if found.judged is not None:
         found.review = [one.to_json() for one in review(found.judged.pooled, QUEUE)]
     if found.judged is not None and found.judged.people is not None:
@@ -124,6 +128,13 @@ def _methods(path: Path) -> dict[str, Any]:
         isinstance(row, dict) and "name" in row for row in rows
     ):
         raise InputError(f"{path} must list methods with names, but does not", "compare again")
+    level = content.get("level")
+    if level is not None and not (isinstance(level, float) and 0 < level < 1):
+        raise InputError(f"{path} must give a level between 0 and 1, but does not", "compare again")
+    for row in rows:
+        for part in ("intervals", "against_reference"):
+            if not isinstance(row.get(part) or {}, dict):
+                raise InputError(f"{path} must give {part} by name, but does not", "compare again")
     return dict(content)
 
 
@@ -138,7 +149,7 @@ def _diagnosed(people: Annotations) -> dict[str, Any]:
 def _state(record: RunRecord, role: str, folder: Path) -> str:
     """What became of an input since the run read it."""
     path = record.path(role, folder)
-    if path is None or not path.exists():
+    if path is None or not is_there(path):
         return "gone"
     try:
         found = digest(path)
@@ -155,14 +166,15 @@ def _items(
     folder: Path,
     predictions: Predictions | None,
     annotations: Annotations | None,
+    fit_items: bool,
 ) -> Judged | None:
     """The items that are given, else the run's test items, else those it learned from."""
-    seed = found.record.seed if found.record is not None else 0
+    how = _resampling(found)
 
     def judged(
         answers: Predictions, people: Annotations | None, what: str, held_out: bool | None
     ) -> Judged:
-        return judge_items(ensemble, answers, people, what=what, held_out=held_out, seed=seed)
+        return judge_items(ensemble, answers, people, what=what, held_out=held_out, **how)
 
     if predictions is not None:
         if annotations is None:
@@ -180,6 +192,9 @@ def _items(
         found.missing.append(f"No items can be shown, since their files are not known; {_GIVE}.")
         return None
     for prefix, what, held_out in (("test_", "test items", True), ("", "fit items", False)):
+        if not prefix and not fit_items:
+            found.missing.append("The items it learned from were read shard by shard.")
+            continue
         pair = _read_pair(found, found.record, folder, prefix)
         if pair is None:
             continue
@@ -188,6 +203,16 @@ def _items(
             return shown
     found.missing.append(f"No items can be shown; {_GIVE}.")
     return None
+
+
+def _resampling(found: Collected) -> dict[str, Any]:
+    """How intervals are found: as in the comparison that the page shows, if there is one."""
+    told = found.comparison or {}
+    samples, level = told.get("samples"), told.get("level")
+    how: dict[str, Any] = {"seed": found.record.seed if found.record is not None else 0}
+    if isinstance(samples, int) and samples > 0 and isinstance(level, float) and 0 < level < 1:
+        how |= {"samples": samples, "level": level}
+    return how
 
 
 def _read_pair(

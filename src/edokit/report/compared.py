@@ -51,6 +51,13 @@ def rows_of(found: Collected) -> list[Row]:
     return [_row(row, best) for row in sorted(usable, key=lambda row: float(row["ce"]))]
 
 
+def left_out(found: Collected) -> list[str]:
+    """Methods that the comparison could not fit, each with its reason."""
+    told = (found.comparison or {}).get("skipped")
+    rows = [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+    return [f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}" for row in rows]
+
+
 def _given(found: Collected) -> list[dict[str, Any]]:
     judged = found.judged
     ours = dict(judged.metrics) if judged is not None else {}

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit.annotations import Annotations
+from edokit.baselines.scores import METRICS, Score, item_scores
+from edokit.baselines.scores import judged as score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.errors import EDOWarning
@@ -18,25 +20,24 @@ from edokit.metrics import (
     PairedTest,
     Reliability,
     bootstrap,
-    ce_items,
     entropy_correlation,
     evaluate,
     md_items,
-    paired_test,
     reliability_curve,
 )
 from edokit.predictions import Predictions
 
 Floats = npt.NDArray[np.float64]
-SHOWN = ("f1", "ce", "md", "bs")
 ABOUT = {
     "edo": "this ensemble",
     "uniform": "the plain mean of all members",
     "best-single": "the member that is best alone on the fit data",
 }
-MEASURED = (*SHOWN, "entropy_correlation", "ece")
+MORE = ("entropy_correlation", "ece")
+"""What is told of the ensemble alone."""
+SAMPLES, FEWER = 1000, 200
+"""Resamples behind the intervals, and for more than ``MANY`` items."""
 MANY = 20_000
-"""Items above which intervals come from fewer resamples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +59,13 @@ class Judged:
     methods: list[dict[str, Any]]
     """EDO, the plain mean and the best single member: metrics and intervals."""
     gains: dict[str, PairedTest]
-    """EDO less the plain mean, on ``ce`` and ``md``."""
+    """EDO less the plain mean, for each of F1, CE, MD and BS."""
     reliability: Reliability | None
     """Predicted probabilities against shares of annotators."""
     correlation: float | None
     """Spearman's ρ of predicted and human entropy."""
+    level: float = 0.95
+    """Of the intervals."""
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -112,8 +115,14 @@ def judge_items(
     what: str,
     held_out: bool | None,
     seed: int = 0,
+    samples: int | None = None,
+    level: float = 0.95,
 ) -> Judged:
-    """Pool the predictions and compare with the people, matched by item."""
+    """Pool the predictions and compare with the people, matched by item.
+
+    ``samples``: resamples behind the intervals of this ``level``; unless told, 1,000, or 200 for
+    many items.
+    """
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
     if people is None:
@@ -126,11 +135,22 @@ def judge_items(
     if best in predictions.members and len(predictions.members) > 1:
         alone = predictions.select([best]).probabilities[:, 0]
         answers["best-single"] = np.asarray(alone, dtype=np.float64)
-    samples = 1000 if len(q) <= MANY else 200
-    gains = {
-        name: paired_test(loss(p, q), loss(answers["uniform"], q), samples=samples, seed=seed)
-        for name, loss in (("ce", ce_items), ("md", md_items))
-    }
+    if samples is None:
+        samples = SAMPLES if len(q) <= MANY else FEWER
+    # The comparison of methods measures in the same way, so that a page agrees with it.
+    losses = {name: item_scores(answer, answer.argmax(1), q, y) for name, answer in answers.items()}
+    scores = score_methods(
+        [Score(name, ABOUT[name]) for name in answers],
+        losses,
+        "uniform",
+        samples=samples,
+        level=level,
+        seed=seed,
+    )
+    methods = [_row(score) for score in scores]
+    methods[0] |= evaluate(p, q, y, metrics=MORE)
+    more = bootstrap(p, q, y, metrics=MORE, samples=samples, level=level, seed=seed)
+    methods[0]["intervals"] |= {name: [one.low, one.high] for name, one in more.items()}
     return Judged(
         what=what,
         held_out=held_out,
@@ -138,10 +158,11 @@ def judge_items(
         predictions=predictions,
         people=people,
         hard=y,
-        methods=[_measured(name, answer, q, y, samples, seed) for name, answer in answers.items()],
-        gains=gains,
+        methods=methods,
+        gains=dict(scores[0].against),
         reliability=reliability_curve(p, q),
         correlation=entropy_correlation(p, q),
+        level=level,
     )
 
 
@@ -173,14 +194,6 @@ def _uniform(ensemble: EDOEnsemble, predictions: Predictions) -> Floats:
     return predictions.select(known).uniform
 
 
-def _measured(
-    name: str, p: Floats, q: Floats, y: npt.NDArray[Any], samples: int, seed: int
-) -> dict[str, Any]:
-    metrics = MEASURED if name == "edo" else SHOWN
-    found = bootstrap(p, q, y, metrics=metrics, samples=samples, seed=seed)
-    return {
-        "name": name,
-        "about": ABOUT[name],
-        **evaluate(p, q, y, metrics=metrics),
-        "intervals": {key: [value.low, value.high] for key, value in found.items()},
-    }
+def _row(score: Score) -> dict[str, Any]:
+    told = score.to_dict()
+    return {key: told[key] for key in ("name", "about", *METRICS, "intervals")}

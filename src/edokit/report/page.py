@@ -17,7 +17,7 @@ from edokit.report import numbers
 from edokit.report.charts.style import CLASSES, DARK, to_json
 from edokit.report.charts.weights import TERMS
 from edokit.report.collected import ROLES, Collected
-from edokit.report.compared import COLUMNS, rows_of
+from edokit.report.compared import COLUMNS, left_out, rows_of
 from edokit.report.drawn import draw
 from edokit.report.items import MOST, item_table, shortened
 from edokit.report.safe import clean, embed
@@ -69,6 +69,7 @@ def render(found: Collected, *, texts: bool = True) -> str:
         summary=summarize(found),
         rows=rows,
         columns=COLUMNS,
+        left_out=left_out(found),
         differences=any(row.against[0] for row in rows),
         heights={name: int(figure.layout.height) for name, figure in figures.items()},
         terms=TERMS,

@@ -82,6 +82,7 @@ def read_search(folder: Path) -> Search:
 
 def search_of(rows: list[dict[str, Any]], about: dict[str, Any]) -> Search:
     """Rows of the table of trials, in whatever order."""
+    _check_chosen(about.get("chosen"))
     missing = [goal for goal in GOALS if rows and goal not in rows[0]]
     if missing:
         raise InputError(
@@ -110,9 +111,44 @@ def search_of(rows: list[dict[str, Any]], about: dict[str, Any]) -> Search:
     )
 
 
+def _check_chosen(chosen: object) -> None:
+    """Refuse what is not the choice of a search; anyone may have written it."""
+    if chosen is None:
+        return
+    parts = chosen if isinstance(chosen, dict) else {"estimates": "none"}
+    estimates, weights = parts.get("estimates") or {}, parts.get("weights") or {}
+    whole = (
+        isinstance(estimates, dict)
+        and all(one is None or isinstance(one, dict) for one in estimates.values())
+        and all(
+            value is None or _finite(value)
+            for one in estimates.values()
+            for value in (one or {}).values()
+        )
+        and isinstance(weights, dict)
+        and all(_finite(value) for value in weights.values())
+    )
+    if not whole:
+        raise InputError(
+            "search.json must hold estimates and weights of the chosen trial, but does not",
+            "run the search again",
+        )
+
+
 def panels(found: list[dict[str, Any]]) -> list[Panel]:
     """A panel per sign from a list of single correlations."""
     made = []
+    named = ("diversity", "parameter", "metric")
+    if not isinstance(found, list) or not all(
+        isinstance(one, dict)
+        and all(isinstance(one.get(name), str) for name in named)
+        and all(one.get(name) is None or _finite(one[name]) for name in ("rho", "p_value"))
+        for one in found
+    ):
+        raise InputError(
+            f"correlations must name their {', '.join(named)} and be numbers, but do not",
+            "run the search again",
+        )
     for sign in dict.fromkeys(str(one["diversity"]) for one in found):
         here = {
             (str(one["parameter"]), str(one["metric"])): one
@@ -125,9 +161,14 @@ def panels(found: list[dict[str, Any]]) -> list[Panel]:
         def grid(key: str, here: Any = here, rows: Any = settings, columns: Any = metrics) -> Any:
             return [[here.get((row, column), {}).get(key) for column in columns] for row in rows]
 
-        count = max(int(one.get("trials") or 0) for one in here.values())
+        count = max(_whole(one.get("trials")) for one in here.values())
         made.append(Panel(sign, count, settings, metrics, grid("rho"), grid("p_value")))
     return made
+
+
+def _whole(value: object) -> int:
+    """A number of trials; 0 where it is not known."""
+    return value if isinstance(value, int) else 0
 
 
 def _sign(row: dict[str, Any]) -> str:

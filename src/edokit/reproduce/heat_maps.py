@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import pearsonr, rankdata
 
+from edokit.files import whole_file
 from edokit.reproduce import paper
 from edokit.reproduce.effects import HEADS, METRICS
 from edokit.reproduce.fixed import PAPERS_POOL, SIGNS
@@ -167,7 +168,8 @@ def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
         figure = correlation_figure(own)
         written = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
         for file in written:
-            figure.savefig(file, dpi=150)
+            with whole_file(file) as temporary:
+                figure.savefig(temporary, dpi=150)
         return written
 
     return draw

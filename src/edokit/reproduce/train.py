@@ -12,7 +12,7 @@ from typing import Any
 
 from edokit.datasets.lewidi import read_lewidi
 from edokit.errors import EDOWarning, InputError, one_of
-from edokit.files import read_json
+from edokit.files import read_json, whole_file
 from edokit.members import Group, train_members
 from edokit.reproduce.study import DATASETS
 
@@ -181,10 +181,11 @@ def train_pools(
                 "the others are saved; start again to try these again",
             )
         target = predictions / plan.dataset / plan.name
-        target.mkdir(parents=True, exist_ok=True)
         for name in ("fit", "dev", "test"):
             source = folder / "predictions" / f"{name}.npz"
             if source.is_file():
-                shutil.copyfile(source, target / f"{name}.npz")
-        shutil.copyfile(folder / "manifest.json", target / "manifest.json")
+                with whole_file(target / f"{name}.npz") as temporary:
+                    shutil.copyfile(source, temporary)
+        with whole_file(target / "manifest.json") as temporary:
+            shutil.copyfile(folder / "manifest.json", temporary)
     return predictions

@@ -40,7 +40,8 @@ def where_is(given: str | Path | None) -> Path | Database | None:
     scheme = _SCHEME.match(given)
     if scheme is None:
         # Path() would fold "postgresql:/x" and the like into an innocent name.
-        if not given.strip() or re.match(r"^[A-Za-z+]{2,}:", given):
+        # Nor would it mind "host=… password=…".
+        if not given.strip() or re.match(r"^[A-Za-z+]{2,}:|.*\bpass\w*=", given):
             raise _refused(given)
         return Path(given)
     if scheme[1].lower() not in _POSTGRES:

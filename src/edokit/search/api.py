@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from edokit.annotations import Annotations
-from edokit.ensemble.estimator import named_groups
-from edokit.ensemble.inputs import as_predictions, together
+from edokit.ensemble.inputs import as_predictions, named_groups, together
 from edokit.errors import EDOWarning
 from edokit.objective import average_groups, group_names
 from edokit.objective.sharded import LabelledShards

@@ -125,6 +125,8 @@ class ArrayData:
         self, chosen: Sequence[Configuration], *, solver: str, seed: int, order: str
     ) -> list[Solution | str]:
         """A solution per configuration, or in words why there is none."""
+        if any(one.settings.class_weights for one in chosen):
+            self._check_class_weights()
         with np.errstate(all="ignore"):
             if solver == "gumbel":
                 found: list[Solution | str] = [
@@ -169,6 +171,12 @@ class ArrayData:
             (self._take(np.flatnonzero(fold != k)), self._take(np.flatnonzero(fold == k)))
             for k in range(count)
         ]
+
+    def _check_class_weights(self) -> None:
+        """Refuse, by its name, a class that people chose and no hard label is."""
+        hard = np.bincount(self.y, minlength=len(self.classes))
+        if (hard[self.q.sum(axis=0) > 0] == 0).any():
+            self._summaries.class_weights(self.classes)
 
     @cached_property
     def _summaries(self) -> Summaries:

@@ -16,6 +16,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from edokit.errors import EDOWarning, InputError
 from edokit.files import cannot_read, cannot_write
+from edokit.files.left_behind import sync_folder
 
 # Beyond the end of any journal: Windows keeps others from reading what is locked.
 _FAR = 1 << 40
@@ -94,8 +95,13 @@ def _open(path: Path) -> int:
                 "name a file that may be made",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        return os.open(path, flags, 0o666)
+        handle = os.open(path, flags, 0o666)
+        if new:
+            # Trials that are on the disk are lost if the name of their file is not.
+            sync_folder(path.parent)
+        return handle
     except OSError as error:
         raise cannot_write(path, error) from error
     except ValueError as error:

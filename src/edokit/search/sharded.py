@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit.ensemble.estimator import named_groups
+from edokit.ensemble.inputs import named_groups
 from edokit.errors import EDOWarning, InputError
 from edokit.objective import Pool, group_names
 from edokit.objective.passes import units_of

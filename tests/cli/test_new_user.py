@@ -1,0 +1,371 @@
+"""What a person meets who uses the commands one after the other, in folders with a history."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_commands import answer, assert_one_line, edo
+
+from edokit import Annotations, Predictions, simulate
+from edokit.cli import console
+from edokit.cli.app import app
+from edokit.cli.spelling import invoked, spelled
+from edokit.files import write_table
+from edokit.predictions import write_predictions
+from edokit.runs import as_typed, check_place, held, with_option
+
+SIZES = (60, 40, 30)
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data.csv with all splits, dev.npz, test.npz and a folder of dev's shards."""
+    folder = tmp_path_factory.mktemp("shelf")
+    simulation = simulate("partial-panel", seed=0, items=SIZES)
+    people, truth = simulation.annotations, simulation.truth[:, 1]
+    write_table(people.to_table(), folder / "data.csv")
+    rng = np.random.default_rng(0)
+    for split in ("dev", "test"):
+        rows = simulation.rows(split)
+        noise = rng.normal(scale=(0.05, 0.3, 0.3), size=(int(np.size(truth[rows])), 3))
+        pool = Predictions.from_arrays(
+            np.clip(truth[rows][:, None] + noise, 0.02, 0.98),
+            items=people.items[rows],
+            members=["good", "fair", "odd"],
+            classes=people.classes,
+            layout="NK",
+        )
+        write_predictions(pool, folder / f"{split}.npz")
+        if split == "dev":
+            for number, part in enumerate(np.array_split(np.arange(len(pool)), 2)):
+                write_predictions(pool.take(part), folder / "shards" / f"part-{number}.npz")
+    return folder
+
+
+def words(shelf: Path, *more: object, predictions: str = "dev.npz") -> list[object]:
+    learn = ("--predictions", shelf / predictions, "--annotations", shelf / "data.csv")
+    return [*learn, "--split", "dev", *more]
+
+
+def search(shelf: Path, out: Path, trials: int, *more: object) -> list[object]:
+    more = ("--out", out, "--trials", trials, "--population", 4, "--folds", 0, *more)
+    return ["search", *words(shelf, *more)]
+
+
+# A search that is resumed
+
+
+def test_the_record_of_a_resumed_search_reproduces_its_result(shelf: Path, tmp_path: Path) -> None:
+    assert edo(*search(shelf, tmp_path / "run", 6, "--no-report")).returncode == 0
+    assert edo(*search(shelf, tmp_path / "run", 4, "--no-report")).returncode == 0
+    command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
+    assert "--trials 6" in command
+    assert "--trials 4" not in command
+
+
+def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) -> None:
+    first = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
+    assert "before" not in first.stdout
+    more = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
+    assert "4 of these had been done before." in more.stdout
+    again = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
+    assert "Nothing was left to do: 6 trials had been done before." in again.stdout
+    assert answer(*search(shelf, tmp_path / "run", 4, "--no-report"))["done_before"] == 4
+    fewer = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
+    assert "6 trials had been done before (4 were asked for)" in fewer.stdout
+
+
+def test_an_option_is_replaced_however_it_was_typed() -> None:
+    for typed in (["--trials", "4"], ["--trials=4"], []):
+        assert as_typed(with_option(["edo", "search", *typed, "--json"], "--trials", 9)) == (
+            "edo search --json --trials 9"
+        )
+
+
+def test_a_streamed_search_has_a_page_and_says_why_it_shows_no_items(
+    shelf: Path, tmp_path: Path
+) -> None:
+    more = ("--stream", "--out", tmp_path / "run", "--trials", 2, "--population", 2, "--folds", 0)
+    done = edo("search", *words(shelf, *more, predictions="shards"))
+    assert done.returncode == 0, done.stderr
+    assert "shows no items, since they were read shard by shard" in done.stderr
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "The items it learned from were read shard by shard." in page
+    judged = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
+    done = edo("search", *words(shelf, *more, *judged, predictions="shards"))
+    assert "shows no items" not in done.stderr
+    assert "On 30 test items" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+# Folders that hold something already
+
+
+def test_the_same_fit_may_be_repeated_and_another_is_refused(shelf: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ensemble"
+    fit = ["fit", *words(shelf, "--out", out)]
+    assert edo(*fit).returncode == 0
+    first = (out / "ensemble.json").read_bytes()
+    assert edo(*fit).returncode == 0
+    assert (out / "ensemble.json").read_bytes() == first
+    assert_one_line(edo(*fit, "--ce", "all"), "other settings: 'ce'", "--overwrite")
+    # The same items, of which one has other answers now.
+    table = (shelf / "data.csv").read_text(encoding="utf-8")
+    (tmp_path / "data.csv").write_text(
+        "".join(
+            line.replace('"0"', '"1"') if '"sim-dev-1"' in line else line
+            for line in table.splitlines(keepends=True)
+        ),
+        encoding="utf-8",
+    )
+    relabelled = [tmp_path / "data.csv" if one == shelf / "data.csv" else one for one in fit]
+    assert_one_line(edo(*relabelled), "learned from other data", "--overwrite")
+    items = ("--predictions", shelf / "test.npz", "--annotations", shelf / "data.csv")
+    assert_one_line(edo("fit", *items, "--split", "test", "--out", out), "learned from other data")
+    assert (out / "ensemble.json").read_bytes() == first
+    assert edo(*fit, "--ce", "all", "--overwrite").returncode == 0
+    assert (out / "ensemble.json").read_bytes() != first
+
+
+def test_a_damaged_ensemble_is_replaced_when_told(shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "ensemble.json").write_text("{}", encoding="utf-8")
+    fit = ["fit", *words(shelf, "--out", tmp_path)]
+    assert_one_line(edo(*fit), "must describe an EDO ensemble", "--overwrite")
+    assert edo(*fit, "--overwrite").returncode == 0
+
+
+def test_a_fit_a_search_and_a_comparison_keep_out_of_each_others_folders(
+    shelf: Path, tmp_path: Path
+) -> None:
+    fitted, searched = tmp_path / "fitted", tmp_path / "searched"
+    assert edo("fit", *words(shelf, "--out", fitted / "ensemble")).returncode == 0
+    assert edo(*search(shelf, searched, 2, "--no-report")).returncode == 0
+    before = (fitted / "ensemble" / "ensemble.json").read_bytes()
+    refused = edo(*search(shelf, fitted, 2))
+    assert_one_line(refused, "a search needs a folder of its own", "holds a fitted ensemble")
+    assert (fitted / "ensemble" / "ensemble.json").read_bytes() == before
+    assert_one_line(edo("fit", *words(shelf, "--out", searched)), "holds a search")
+    inside = edo("fit", *words(shelf, "--out", searched / "ensemble"))
+    assert_one_line(inside, "fitted with other settings", "--overwrite")
+    test = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
+    compared = ["compare", *words(shelf, *test, "--methods", "top-5", "--bootstrap", 0)]
+    assert_one_line(edo(*compared, "--out", fitted), "a comparison needs a folder of its own")
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ([], None),
+        (["members/a/card.json"], None),
+        (["ensemble.json"], "fit"),
+        (["ensemble/ensemble.json"], "fit"),
+        (["search/journal.log"], "search"),
+        (["compare/methods.json", "ensemble/ensemble.json"], "compare"),
+        (["search/trials.parquet", "results.json", "probabilities.csv"], "demo"),
+    ],
+)
+def test_a_folder_is_known_by_what_it_holds(
+    files: list[str], kind: str | None, tmp_path: Path
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert held(tmp_path) == kind
+    if kind is not None:
+        check_place(tmp_path, kind)
+
+
+# Training
+
+
+def test_a_single_class_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    rows = [("train", 8), ("dev", 4)]
+    with (tmp_path / "one.csv").open("w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(["item", "annotator", "label", "split", "text"])
+        for split, count in rows:
+            table.writerows(
+                [f"{split}-{i}", "ann", "no", split, f"tea number {i}"] for i in range(count)
+            )
+    done = edo("train", tmp_path / "one.csv", "--members", 2, "--out", tmp_path / "m")
+    assert_one_line(done, "two at least, but everyone said 'no'", "--classes")
+    assert not (tmp_path / "m").exists()
+
+
+def test_members_that_are_not_asked_for_are_told_of_and_kept(shelf: Path, tmp_path: Path) -> None:
+    train = ["train", shelf / "data.csv", "--out", tmp_path / "m", "--jobs", 1, "--members"]
+    done = edo(*train, 3)
+    assert f"Predictions: {tmp_path / 'm' / 'predictions' / 'dev.npz'}" in "".join(
+        done.stdout.split("\n")
+    )
+    fewer = edo(*train, 2)
+    assert "also holds 1 member that is not asked for now ('linear-03')" in fewer.stderr
+    assert (tmp_path / "m" / "members" / "linear-03").is_dir()
+    assert "not asked for" not in edo(*train, 3).stderr
+    other = edo(*train[:-1], "--recipe", "linear:1", "--option", "c=3")
+    assert "not asked for" not in other.stderr  # refused, since linear-01 is another
+    assert other.returncode == 2
+
+
+# Classes that are nobody's hard label
+
+
+@pytest.fixture
+def rare(tmp_path: Path) -> Path:
+    """A third class that one person chose once, and that no item has as its hard label."""
+    rng = np.random.default_rng(0)
+    for split, count in (("dev", 24), ("test", 20)):
+        rows = []
+        for i in range(count):
+            said = ["yes" if rng.random() < 0.5 else "no" for _ in range(5)]
+            if i == 0:
+                said = ["no", "no", "no", "no", "maybe"]
+            rows += [(f"{split}-{i}", f"ann{a}", label) for a, label in enumerate(said)]
+        item, annotator, label = zip(*rows, strict=True)
+        people = Annotations.from_table(
+            {"item": item, "annotator": annotator, "label": label}, classes=["no", "yes", "maybe"]
+        )
+        write_table(people.to_table(), tmp_path / f"{split}.csv")
+        pool = Predictions.from_arrays(
+            rng.dirichlet([2.0, 2.0, 1.0], size=(count, 3)),
+            items=people.items,
+            members=["a", "b", "c"],
+            classes=people.classes,
+            layout="NKC",
+        )
+        write_predictions(pool, tmp_path / f"{split}.npz")
+    return tmp_path
+
+
+def rare_words(folder: Path) -> list[object]:
+    dev = ("--predictions", folder / "dev.npz", "--annotations", folder / "dev.csv")
+    return [*dev, "--classes", "no,yes,maybe"]
+
+
+def test_a_class_without_a_weight_is_called_by_its_name(rare: Path) -> None:
+    for solver in ("exact", "gumbel"):
+        more = ("--solver", solver, "--out", rare / solver)
+        fitted = edo("fit", *rare_words(rare), "--preset", "paper-fixed", *more)
+        assert_one_line(fitted, "'maybe'", "--no-class-weights")
+        found = edo("search", *rare_words(rare), "--trials", 2, *more)
+        assert_one_line(found, "'maybe'", "--space class_weights=false")
+
+
+def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: Path) -> None:
+    test = ("--test-predictions", rare / "test.npz", "--test-annotations", rare / "test.csv")
+    methods = ("--methods", "linear-pool,edo-paper-fixed", "--bootstrap", 50)
+    compare = ["compare", *rare_words(rare), *test, *methods]
+    told = answer(*compare, "--out", rare / "out", "--no-report")
+    assert [one["name"] for one in told["methods"]] == ["uniform", "linear-pool"]
+    (skipped,) = told["skipped"]
+    assert skipped["name"] == "edo-paper-fixed"
+    assert "'maybe'" in skipped["reason"]
+    shown = edo(*compare).stdout
+    assert "Without edo-paper-fixed: class weights need every class" in shown
+    assert edo("report", rare / "out").returncode == 0
+    assert "Left out, edo-paper-fixed: class weights" in (rare / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "words"),
+    [
+        ("fit", "choose duplicates='first' or", "choose --duplicates first or"),
+        ("fit", "(ties='random')", "(--ties random)"),
+        ("fit", "groups=True needs", "--groups needs"),
+        ("fit", "choose groups=False", "choose --no-groups"),
+        ("diagnose", "use permutations=99", "use --permutations 99"),
+        ("train", "choose annotator_heads=False", "choose --option annotator_heads=false"),
+        ("search", "choose regularize='v'", "choose --space regularize=v"),
+        ("data info", "choose control='a b'", "choose --control 'a b'"),
+        ("data info", "choose unlabelled='skip'", "choose unlabelled='skip' (in Python)"),
+        ("search", "write --prefer f1=0.9,ce=0.3", "write --prefer f1=0.9,ce=0.3"),
+        ("search", "write --space lambda_div=0", "write --space lambda_div=0"),
+        ("search", "but got lambda_div='x'", "but got --space lambda_div=x"),
+        ("data split", "write train=0.8, dev=0.2", "write train=0.8, dev=0.2"),
+        ("predictions join", "or invalid='normalize' (--normalize)", "or --normalize"),
+        ("predictions join", "with logits=True (--logits)", "with --logits"),
+        ("fit", "got a file 'seed=3.csv'", "got a file 'seed=3.csv'"),
+        ("fit", "--column item=id", "--column item=id"),
+    ],
+)
+def test_hints_are_spelled_as_options_of_the_command(command: str, text: str, words: str) -> None:
+    from typer.main import get_command
+
+    assert spelled(text, invoked(get_command(app), command.split())) == words
+
+
+def test_a_note_is_spelled_as_an_option_too(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("item,p_no,p_yes\nx,0.5,0.5\n", encoding="utf-8")
+    table = "item,annotator,label\nx,ann1,no\nx,ann2,yes\n"
+    (tmp_path / "tie.csv").write_text(table, encoding="utf-8")
+    given = ("--probabilities", tmp_path / "p.csv", "--annotations", tmp_path / "tie.csv")
+    assert "(--ties first)" in edo("evaluate", *given).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("short", ["short"]),
+        ("", [""]),
+        ("one two three four", ["one two", "three four"]),
+        ("  - one two three", ["  - one", "    two", "    three"]),
+        ("a/very/long/path/to/it yes", ["a/very/long/path/to/it", "yes"]),
+    ],
+)
+def test_lines_are_broken_between_words(line: str, parts: list[str]) -> None:
+    assert console.fitted(line, 10) == parts
+
+
+def test_a_terminal_of_80_columns_gets_lines_of_80(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    monkeypatch.setattr(Console, "is_terminal", True)
+    monkeypatch.setattr(Console, "width", 80)
+    done = edo("diagnose", shelf / "data.csv")
+    assert done.returncode == 0
+    assert 70 < max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_one_is_not_many(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("item,p_0,p_1\nx,0.5,0.5\n", encoding="utf-8")
+    done = edo("predictions", "join", f"a={tmp_path / 'one.csv'}", "--out", tmp_path / "one.npz")
+    assert "1 item, 1 member, 2 classes" in done.stdout
+
+
+def test_a_source_is_not_replaced_by_what_is_made_of_it(shelf: Path) -> None:
+    before = (shelf / "data.csv").read_bytes()
+    for what in ("split", "convert"):
+        done = edo("data", what, shelf / "data.csv", shelf / ".." / shelf.name / "data.csv")
+        assert_one_line(done, "another file than its source")
+    assert (shelf / "data.csv").read_bytes() == before
+
+
+def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> None:
+    assert edo("fit", *words(shelf, "--out", tmp_path / "e")).returncode == 0
+    given = ("predict", tmp_path / "e", "--out", tmp_path / "p.csv", "--judges", shelf / "data.csv")
+    done = edo(*given, "--predictions", shelf / "dev.npz")
+    assert_one_line(done, "--judges is for members that are asked now")
+    train = ("train", shelf / "data.csv", "--out", tmp_path / "m", "--members", 2, "--jobs", 1)
+    assert edo(*train).returncode == 0
+    dev = tmp_path / "m" / "predictions" / "dev.npz"
+    learn = ("--predictions", dev, "--annotations", shelf / "data.csv", "--split", "dev")
+    assert edo("fit", *learn, "--out", tmp_path / "f").returncode == 0
+    asked = ("--members", tmp_path / "m", "--texts", shelf / "data.csv", "--split", "dev")
+    done = edo("predict", tmp_path / "f", "--out", tmp_path / "p.csv", *asked, *given[-2:])
+    assert done.returncode == 0, done.stderr
+    assert "cannot tell annotators apart" in done.stderr
+
+
+def test_simulated_items_are_not_taken_for_published_ones() -> None:
+    people = simulate("partial-panel", seed=0, items=(2, 1, 1)).annotations
+    assert people.items.tolist() == ["sim-train-1", "sim-train-2", "sim-dev-1", "sim-test-1"]

@@ -1,0 +1,112 @@
+"""What is left of members that were being removed, copied or trained otherwise."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import small_people
+
+from edokit.errors import EDOWarning, InputError
+from edokit.members import train as training
+from edokit.members.pool import parse_pool
+from edokit.members.storing import discard, remove_unfinished
+from edokit.members.train import Trained, train_members
+
+
+def train(out: Path, members: int = 2, **how: Any) -> Trained:
+    return train_members(small_people(), parse_pool(f"linear:{members}"), out=out, jobs=1, **how)
+
+
+def cards(out: Path) -> dict[str, int]:
+    return {str(card): card.stat().st_mtime_ns for card in out.glob("members/**/member.json")}
+
+
+def test_members_with_and_without_folds_never_share_a_folder(tmp_path: Path) -> None:
+    train(tmp_path, cross_fit=2)
+    with pytest.raises(InputError, match="2 were trained on other data or with other settings"):
+        train(tmp_path)
+    again = train(tmp_path, overwrite=True)
+    assert not list(tmp_path.glob("members/*/fold-*"))
+    np.testing.assert_array_equal(
+        again.predictions["test"].probabilities, train(tmp_path).predictions["test"].probabilities
+    )
+    with pytest.raises(InputError, match="4 were trained on other data or with other settings"):
+        train(tmp_path, cross_fit=2)
+    train(tmp_path, cross_fit=2, overwrite=True)
+    assert len(cards(tmp_path)) == 4
+    assert not list(tmp_path.glob("members/*/member.json"))
+
+
+def test_what_is_left_of_a_member_does_not_keep_a_new_one_out(tmp_path: Path) -> None:
+    wanted = train(tmp_path).predictions["dev"].probabilities
+    (tmp_path / "members" / "linear-01" / "member.json").unlink()
+    again = train(tmp_path)
+    assert (tmp_path / "members" / "linear-01" / "member.json").is_file()
+    np.testing.assert_array_equal(again.predictions["dev"].probabilities, wanted)
+
+
+@pytest.mark.parametrize("file", ["linear.npz", "predictions.npz"])
+def test_a_member_that_lost_a_part_is_trained_again_and_only_that(
+    file: str, tmp_path: Path
+) -> None:
+    wanted = train(tmp_path).predictions["dev"].probabilities
+    before = cards(tmp_path)
+    path = tmp_path / "members" / "linear-02" / file
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.warns(EDOWarning, match="linear-02 has lost a file or a part of one"):
+        again = train(tmp_path)
+    np.testing.assert_array_equal(again.predictions["dev"].probabilities, wanted)
+    kept = {name for name, time in cards(tmp_path).items() if before[name] == time}
+    assert kept == {str(tmp_path / "members" / "linear-01" / "member.json")}
+
+
+@pytest.mark.filterwarnings("ignore:.*not asked for now:edokit.errors.EDOWarning")
+def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(tmp_path, members=3)
+    manifest = tmp_path / training.NAME
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # The same members again: what the manifest says stays true at every moment.
+    monkeypatch.setattr("edokit.predictions.write_predictions", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, members=3)
+    assert manifest.is_file()
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, members=2)
+    assert not manifest.is_file()
+
+
+def test_a_folder_goes_at_once_whatever_happens_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "member").mkdir()
+    (tmp_path / "member" / "file").write_text("x")
+
+    def killed(path: Path, **_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            discard(tmp_path / "member")
+    assert not (tmp_path / "member").exists()
+    discard(tmp_path / "never there")
+
+
+def test_what_a_machine_of_a_similar_name_writes_is_left_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / f".unfinished-{platform.node()}-2-999999999-abcdefgh"
+    odd = tmp_path / ".unfinished-of-my-own"
+    mine = tmp_path / f".unfinished-{platform.node()}-999999999-abcdefgh"
+    for folder in (theirs, odd, mine):
+        folder.mkdir()
+    remove_unfinished(tmp_path)
+    assert [theirs.exists(), odd.exists(), mine.exists()] == [True, True, False]
