@@ -73,7 +73,7 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
             )
         )
         options: dict[str, Any] = {

@@ -1,0 +1,128 @@
+"""Do to EDO's commands what happens on real machines, for some minutes, and count the outcomes.
+
+Commands are killed, disks run full, files, databases and workers go away. Each time the command is
+run again, and must end with the result of a run in peace without doing anything finished anew. The
+exit status is 1 if something was lost or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from faults import disk, kills
+from faults.cases import Case, make_cases, make_inputs
+from faults.database import database_away
+from faults.tally import Tally
+from faults.workers import dask_worker_dies, own_worker_dies
+from faults.zygote import Zygote
+
+MARKS = "<!-- faults: begin -->", "<!-- faults: end -->"
+ROUND = 12
+"""Kills in one way before the next command has its turn."""
+OTHERS = 0.45
+"""The share of the time after which no fault but a kill begins."""
+
+
+def main() -> int:
+    """Run for the time that is given."""
+    asked = argparse.ArgumentParser(prog="python tools/faults", description=__doc__)
+    asked.add_argument("--minutes", type=float, default=10.0)
+    asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    asked.add_argument(
+        "--write", type=Path, default=None, help="put the table into this page, between its marks"
+    )
+    given = asked.parse_args()
+    seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
+    began, tally = time.monotonic(), Tally()
+    with tempfile.TemporaryDirectory(prefix="edo-faults-") as name:
+        folder = Path(name)
+        make_inputs(folder / "in")
+        with Zygote(folder / "zygote") as zygote:
+            cases = make_cases(folder / "in")
+            disturb(zygote, cases, folder, tally, random.Random(seed), began, 60 * given.minutes)
+    took = (time.monotonic() - began) / 60
+    print(tally.table())
+    for line in [f"not tried: {what}" for what in tally.skipped] + tally.troubles:
+        print(line)
+    print(f"seed {seed}, {took:.1f} minutes, {tally.killed} kills")
+    if given.write is not None:
+        write(given.write, tally, took)
+    return 1 if tally.troubles else 0
+
+
+def disturb(
+    zygote: Zygote,
+    cases: dict[str, Case],
+    folder: Path,
+    tally: Tally,
+    rng: random.Random,
+    began: float,
+    seconds: float,
+) -> None:
+    """Every fault once or a few times, then kills for the rest of the time."""
+    out, end = folder / "out", began + seconds
+
+    def late() -> bool:
+        return time.monotonic() > began + OTHERS * seconds
+
+    mount = disk.can_mount(folder / "disk")
+    if not mount:
+        tally.skipped.append("full disks (none can be mounted here)")
+    for case in cases.values():
+        peace = kills.kill_often(zygote, case, out, tally, times=4, rng=rng, end=end)
+        if late():
+            continue
+        disk.small_files(zygote, case, out, tally, times=2)
+        disk.input_deleted(zygote, case, out, tally, times=4, seconds=peace.seconds)
+        disk.output_deleted(zygote, case, out, tally, times=3, rng=rng)
+        if mount:
+            disk.full_disk(zygote, case, folder, tally, times=4)
+        if disk.can_lock(folder / "disk"):
+            some = [1, peace.steps // 3, 2 * peace.steps // 3, peace.steps]
+            disk.read_only(zygote, case, folder, tally, steps=some)
+        if mount and case.scratch is not None:
+            disk.full_scratch(zygote, case, folder, tally, times=4)
+        if case.name.startswith("search"):
+            disk.torn_journal(zygote, case, out, tally, times=4, steps=peace.steps, rng=rng)
+    if not late():
+        database_away(zygote, cases["search (exact)"], out, tally, seconds=(10,))
+    shared = [cases["train"], cases["fit --stream"]]
+    if not late():
+        dask_worker_dies(zygote, shared, out, tally, times=3, rng=rng)
+    if not late():
+        own_worker_dies(zygote, shared, out, tally, times=2, rng=rng)
+    for case in (_in_processes(cases["train"]), cases["search (gumbel)"], cases["fit --stream"]):
+        kills.kill_new_processes(zygote, case, out, tally, times=4, end=end)
+    while time.monotonic() < end and len(tally.troubles) < 20:
+        for case in cases.values():
+            kills.kill_often(zygote, case, out, tally, times=ROUND, rng=rng, end=end)
+
+
+def _in_processes(case: Case) -> Case:
+    return replace(case, argv=lambda out: [*case.argv(out), "--jobs", 2], wanted={})
+
+
+def write(page: Path, tally: Tally, minutes: float) -> None:
+    """Replace what stands between the marks of a page."""
+    text = page.read_text(encoding="utf-8")
+    first, last = MARKS
+    tried = "".join(f"\n\nNot tried: {what}." for what in tally.skipped)
+    lines = f"{tally.killed} kills among {tally.times} faults, in {minutes:.0f} minutes:"
+    new = f"{first}\n{lines}\n\n{tally.table()}{tried}\n{last}"
+    marked = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
+    if not marked.search(text):
+        raise SystemExit(f"{page} must hold {first} and {last}, but does not")
+    page.write_text(marked.sub(lambda _: new, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,246 @@
+"""The commands that are disturbed, and what must hold of their folders at any moment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from edokit import simulate
+from edokit.archives import read_arrays
+from edokit.ensemble import EDOEnsemble
+from edokit.files import write_table
+from edokit.predictions import read_predictions, write_predictions
+
+TIMED = ("seconds", "hardware")
+"""What two undisturbed runs don't agree on."""
+MEMBERS = 3
+SHARDS = 4
+FAST = ("--trials", 12, "--population", 6, "--folds", 2, "--seed", 3, "--no-report")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, and how to look at what it has written."""
+
+    name: str
+    argv: Callable[[Path], list[object]]
+    """The words after ``edo``, for a folder to write to."""
+    finished: Callable[[Path], dict[str, Any]]
+    """What is finished in a folder, each with something that changes if it is done anew."""
+    finishes: int
+    """How many things an undisturbed run finishes."""
+    inputs: tuple[Path, ...] = ()
+    earlier: tuple[object, ...] = ()
+    """Options with which another command has filled the folder before."""
+    scratch: Path | None = None
+    """Where it keeps what it needs only while it runs."""
+    wanted: dict[str, Any] = field(default_factory=dict)
+    """What an undisturbed run writes, by file."""
+
+
+def make_inputs(folder: Path) -> None:
+    """Annotations, and predictions as a file and as shards."""
+    simulation = simulate("partial-panel", seed=0, items=(40, 40, 40))
+    people = simulation.annotations
+    write_table(people.to_table(), folder / "people.csv")
+    truth = simulation.truth[simulation.rows("dev")]
+    rng = np.random.default_rng(0)
+    said = np.stack([truth, 0.5 * truth + 0.25, rng.dirichlet([2, 2], len(truth))], axis=1)
+    np.savez(
+        folder / "p.npz",
+        probabilities=said / said.sum(axis=2, keepdims=True),
+        items=np.array(people.split("dev").items, dtype=str),
+        members=np.array([f"m{k}" for k in range(said.shape[1])]),
+        classes=np.array(people.classes, dtype=str),
+    )
+    table = read_predictions(folder / "p.npz")
+    for k, rows in enumerate(np.array_split(np.arange(len(table.items)), SHARDS)):
+        write_predictions(table.take(rows), folder / "shards" / f"part-{k:05d}.npz")
+
+
+def make_cases(folder: Path) -> dict[str, Case]:
+    """By name; ``folder`` is where `make_inputs` wrote."""
+    people, table, shards = folder / "people.csv", folder / "p.npz", folder / "shards"
+    scratch = folder / "scratch"
+    asked = ("--annotations", people, "--split", "dev")
+
+    def train(out: Path, *more: object) -> list[object]:
+        return ["train", people, "--recipe", "linear", "--jobs", 1, *more, "--out", out]
+
+    def search(out: Path, *more: object) -> list[object]:
+        return ["search", "--predictions", table, *asked, *FAST, *more, "--out", out]
+
+    def fit(out: Path, where: Path, *more: object) -> list[object]:
+        return ["fit", "--predictions", where, *asked, "--overwrite", *more, "--out", out]
+
+    cases = [
+        Case(
+            "train",
+            lambda out: train(out, "--members", MEMBERS),
+            members,
+            MEMBERS,
+            (people,),
+            ("--members", MEMBERS - 1),
+        ),
+        Case(
+            "train --cross-fit",
+            lambda out: train(out, "--members", 2, "--cross-fit", 2),
+            members,
+            4,
+            (people,),
+            ("--members", 1),
+        ),
+        Case(
+            "search (gumbel)",
+            lambda out: search(out, "--solver", "gumbel"),
+            trials,
+            12,
+            (people, table),
+            ("--trials", 6),
+        ),
+        Case(
+            "search (exact)",
+            lambda out: search(out, "--solver", "exact"),
+            trials,
+            12,
+            (people, table),
+            ("--trials", 6),
+        ),
+        Case("fit", lambda out: fit(out, table), nothing, 0, (people, table), ("--ce", "all")),
+        Case(
+            "fit --stream",
+            lambda out: fit(out, shards, "--stream", "--scratch", scratch),
+            nothing,
+            0,
+            (people, shards / "part-00001.npz"),
+            ("--ce", "all"),
+            scratch,
+        ),
+    ]
+    return {case.name: case for case in cases}
+
+
+def members(out: Path) -> dict[str, Any]:
+    """Trained members, each by the file that says so: a new one would be another file."""
+    cards = [*out.glob("members/*/member.json"), *out.glob("members/*/fold-*/member.json")]
+    return {
+        card.relative_to(out).as_posix(): (card.stat().st_ino, card.stat().st_mtime_ns)
+        for card in cards
+        if card in seen(out)
+    }
+
+
+def trials(out: Path) -> dict[str, Any]:
+    """Trials that the journal calls complete, by place, with number, parameters and result."""
+    journal = out / "search" / "journal.log"
+    if not journal.exists():
+        return {}
+    known: dict[int, dict[str, Any]] = {}
+    done: dict[str, Any] = {}
+    number = -1
+    for line in journal.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break  # the last one, not written to its end
+        entry = json.loads(line)
+        if entry["op_code"] == _CREATE_TRIAL:
+            number += 1
+            known[number] = {"place": entry["user_attrs"]["place"], "params": entry["params"]}
+        elif entry["op_code"] == _SET_USER_ATTR:
+            known[entry["trial_id"]].update(entry["user_attr"])
+        elif entry["op_code"] == _SET_STATE and entry["state"] == _COMPLETE:
+            place = str(known[entry["trial_id"]]["place"])
+            assert place not in done, f"the trial at {place} was done twice"
+            done[place] = (entry["trial_id"], known[entry["trial_id"]], entry["values"])
+    return done
+
+
+# Optuna's journal, in its own numbers.
+_CREATE_TRIAL, _SET_STATE, _SET_USER_ATTR, _COMPLETE = 4, 6, 8, 1
+
+
+def nothing(out: Path) -> dict[str, Any]:
+    """A command that ends in one file finishes nothing on the way."""
+    return {}
+
+
+def seen(out: Path) -> list[Path]:
+    """Files under their final names."""
+    return sorted(
+        file
+        for file in out.rglob("*")
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(out).parts)
+    )
+
+
+def hidden(out: Path) -> list[str]:
+    """What is left of unfinished work."""
+    return [str(path.relative_to(out)) for path in out.rglob(".*")]
+
+
+def check_whole(out: Path) -> None:
+    """Every file under its final name can be read to its end, and what a file names is there."""
+    for file in seen(out):
+        content(file)
+    if (out / "manifest.json").exists():
+        manifest = json.loads((out / "manifest.json").read_text())
+        for place in manifest["predictions"].values():
+            assert read_predictions(out / place).members == tuple(
+                member["name"] for member in manifest["members"]
+            )
+        for member in manifest["members"]:
+            place = out / "members" / member["name"]
+            assert (place / "member.json").exists() or list(place.glob("fold-*/member.json"))
+    if (out / "run.json").exists():
+        found = json.loads((out / "search" / "search.json").read_text())
+        assert pq.read_table(out / "search" / "trials.parquet").num_rows == found["trials"]
+        EDOEnsemble.load(out / "ensemble")
+    if (out / "ensemble.json").exists():
+        EDOEnsemble.load(out)
+
+
+def result(out: Path) -> dict[str, Any]:
+    """What a finished folder holds, by file, as far as it should always be the same."""
+    found = {file.relative_to(out).as_posix(): content(file) for file in seen(out)}
+    # Trials that were begun and not finished stay in the journal and take numbers.
+    found.pop("search/journal.log", None)
+    return found
+
+
+def content(file: Path) -> Any:
+    """A file that is read to its end: bytes, or values without times and trial numbers."""
+    if file.suffix == ".json":
+        return _timeless(json.loads(file.read_text(encoding="utf-8")))
+    if file.suffix == ".parquet":
+        table = pq.read_table(file)
+        assert table.num_rows
+        return table.drop_columns(["number"]).to_pydict()
+    if file.suffix == ".npz":
+        read_arrays(file)
+    elif file.suffix == ".log":
+        lines = file.read_bytes().splitlines(keepends=True)
+        for line in lines[:-1]:
+            json.loads(line)
+    return file.read_bytes()
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _timeless(one)
+            for name, one in value.items()
+            if name not in (*TIMED, "number", "trial", "command")
+        }
+    return [_timeless(one) for one in value] if isinstance(value, list) else value
+
+
+def clear(out: Path) -> None:
+    """A new start."""
+    if out.is_dir():
+        shutil.rmtree(out)

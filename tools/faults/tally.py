@@ -1,0 +1,87 @@
+"""What was done, how often, and how it ended."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Row:
+    """One fault and one command."""
+
+    fault: str
+    command: str
+    times: int = 0
+    """How often the fault struck."""
+    well: int = 0
+    """How often the command, or its rerun, ended with the result of a run in peace."""
+    refused: int = 0
+    """How often it first said in one line what is wrong."""
+    troubles: list[str] = field(default_factory=list)
+    """What was lost or wrong."""
+
+    @property
+    def failing(self) -> int:
+        """How many claims did not hold: after some, more would only take time."""
+        return len(self.troubles)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """A claim that does not hold is noted, and the others go on."""
+        try:
+            yield
+        except Exception as error:  # a file that can't be read is as bad as a wrong one
+            said = " ".join(str(error).split())[:400]
+            named = "" if isinstance(error, AssertionError) else f"{type(error).__name__} "
+            self.troubles.append(f"{named}{said}" or traceback.format_exc()[-400:])
+
+
+class Tally:
+    """All rows."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.skipped: list[str] = []
+
+    def row(self, fault: str, command: str) -> Row:
+        """The row of this fault and command."""
+        for row in self.rows:
+            if (row.fault, row.command) == (fault, command):
+                return row
+        self.rows.append(Row(fault, command))
+        return self.rows[-1]
+
+    @property
+    def troubles(self) -> list[str]:
+        """All that was lost or wrong."""
+        return [f"{r.fault}, {r.command}: {t}" for r in self.rows for t in r.troubles]
+
+    @property
+    def times(self) -> int:
+        """How often a fault struck."""
+        return sum(row.times for row in self.rows)
+
+    @property
+    def killed(self) -> int:
+        """How often a command was killed."""
+        return sum(row.times for row in self.rows if row.fault.startswith("SIGKILL"))
+
+    def table(self) -> str:
+        """In Markdown."""
+        lines = [
+            "| fault | command | times | refused in one line | ended as in peace | lost or wrong |",
+            "|---|---|---:|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {r.fault} | {r.command} | {r.times} | {r.refused} | {r.well} | {len(r.troubles)} |"
+            for r in sorted(self.rows, key=lambda row: row.fault)
+            if r.times or r.troubles
+        ]
+        lines.append(
+            f"| all | | {self.times} | {sum(r.refused for r in self.rows)} |"
+            f" {sum(r.well for r in self.rows)} | {len(self.troubles)} |"
+        )
+        return "\n".join(lines)
