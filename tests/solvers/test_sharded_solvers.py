@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit.errors import InputError
-from edokit.objective import Problem, Settings, Summaries, average_groups, rank_members
+from edokit.objective import Problem, Settings, Summaries, average_groups, joint_loss, rank_members
 from edokit.objective.sharded import LabelledShards
 from edokit.solvers import (
     GumbelSettings,
@@ -174,7 +174,7 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
             *arrays, class_weights=objective.class_weights, pool=objective.pool
         )
         kind = objective if objective.ce != "random" else Settings(ce="all", class_weights=True)
-        loss = exact.joint_loss(solution.weights, whole, kind)
+        loss = joint_loss(solution.weights, whole, kind)
         for name in ("f1", "ce", "div", "reg", "total"):
             assert solution.terms[name] == pytest.approx(float(getattr(loss, name)))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from edokit.errors import InputError
-from edokit.objective import CE, Diversity, Problem, Regularize, Settings, joint_loss
+from edokit.objective import CE, Diversity, Problem, Regularize, Settings
 from edokit.solvers.in_memory import InMemory
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution
@@ -82,13 +82,11 @@ def solve_exact(
     part = problem if everyone else problem.select(kept)
     # Many small products: threads would only wait for each other.
     with _blas().limit(limits=1, user_api="blas"):
-        v, certificate = _solved(part, settings)
+        objective, starts = InMemory(part, settings), _from_samples(part, settings)
+        v, certificate = optimum(objective, part, settings, starts)
+        terms = objective.terms(v)
     weights = np.zeros(problem.members)
     weights[kept] = v
-    loss = joint_loss(v, part, settings)
-    terms = {name: float(getattr(loss, name)) for name in ("f1", "ce", "div", "reg", "total")}
-    if part.distances is None:
-        del terms["div"]
     return Solution(
         weights=weights,
         size=int((v >= SMALLEST).sum()),
@@ -104,15 +102,15 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def _solved(problem: Problem, settings: Settings) -> tuple[Floats, Certificate]:
-    """A few items tell nearly all; the many are then looked at a few times only."""
+def _from_samples(problem: Problem, settings: Settings) -> list[Floats]:
+    """Good starts: a few items tell nearly all; the many are then looked at a few times only."""
     starts: list[Floats] = []
     few = _SAMPLE
     while problem.items >= 2 * few:
         sample = problem.take(np.arange(0, problem.items, problem.items // few))
         starts = ends_of(InMemory(sample, settings), sample, settings, starts)[:BEST_ENDS]
         few *= _LARGER
-    return optimum(InMemory(problem, settings), problem, settings, starts)
+    return starts
 
 
 def optimum(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,15 @@ _ROUGH_SHARE = 1 / 16
 _REMEMBERED = 4  # places whose value and slope are known without another look at the items
 
 
+class _Place(NamedTuple):
+    """What is known of weights v."""
+
+    value: float
+    slope: Floats
+    """[K]"""
+    ce: float
+
+
 class InMemory:
     """The joint loss of a problem that is in memory."""
 
@@ -34,15 +44,29 @@ class InMemory:
         self._pools = settings.ce is CE.MEAN and settings.lambda_ce > 0
         self._columns = _Columns(problem) if self._pools and problem.pool is Pool.LINEAR else None
         self._part: Problem | None = None
-        self._known: dict[bytes, tuple[float, Floats]] = {}
+        self._known: dict[bytes, _Place] = {}
 
     def value(self, v: Floats) -> float:
         """The joint loss at v [K]."""
-        return self._at(v)[0]
+        return self._at(v).value
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
-        return self._at(v)[1]
+        return self._at(v).slope
+
+    def terms(self, v: Floats) -> dict[str, float]:
+        """The terms at v [K] before weighting, and the total; no ``div`` without distances."""
+        if self._columns is None:
+            loss = joint_loss(v, self.problem, self.settings)
+            found = {name: float(getattr(loss, name)) for name in ("f1", "ce", "div", "reg")}
+        else:
+            found = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self._at(v).ce}
+            if self.problem.distances is not None:
+                found["div"] = float(v @ self.problem.distances @ v)
+            found["reg"] = float(v @ v)
+        if self.problem.distances is None:
+            found.pop("div", None)
+        return {**found, "total": self.value(v)}
 
     def curvature(
         self, v: Floats, inside: Ints, rough: bool = False
@@ -80,7 +104,7 @@ class InMemory:
             self._part = self.problem if step == 1 else self.problem.take(every)
         return self._part
 
-    def _at(self, v: Floats) -> tuple[float, Floats]:
+    def _at(self, v: Floats) -> _Place:
         """Value and gradient; what was asked a moment ago is not computed again."""
         key = v.tobytes()
         if key not in self._known:
@@ -89,21 +113,21 @@ class InMemory:
             self._known[key] = self._evaluate(v)
         return self._known[key]
 
-    def _evaluate(self, v: Floats) -> tuple[float, Floats]:
+    def _evaluate(self, v: Floats) -> _Place:
         problem, settings = self.problem, self.settings
         if self._columns is None:
             loss = joint_loss(v, problem, settings)
-            return float(loss.total), loss.gradient
-        value, gradient = self._columns.cross_entropy(v)
-        value = settings.lambda_ce * value + settings.lambda_f1 * (1.0 - v @ problem.hit_rates)
-        gradient = settings.lambda_ce * gradient - settings.lambda_f1 * problem.hit_rates
+            return _Place(float(loss.total), loss.gradient, float(loss.ce))
+        ce, slope = self._columns.cross_entropy(v)
+        value = settings.lambda_ce * ce + settings.lambda_f1 * (1.0 - v @ problem.hit_rates)
+        gradient = settings.lambda_ce * slope - settings.lambda_f1 * problem.hit_rates
         value += settings.lambda_reg * (v @ v)
         gradient += 2.0 * settings.lambda_reg * v
         if self._signed:
             to_others = problem.distances @ v
             value += self._signed * (v @ to_others)
             gradient += 2.0 * self._signed * to_others
-        return float(value), gradient
+        return _Place(float(value), gradient, ce)
 
 
 class _Columns:
