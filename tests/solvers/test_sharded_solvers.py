@@ -16,7 +16,6 @@ from edokit.objective.sharded import LabelledShards
 from edokit.solvers import (
     GumbelSettings,
     Solution,
-    exact,
     solve_exact,
     solve_exact_shards,
     solve_gumbel,

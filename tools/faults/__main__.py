@@ -23,12 +23,12 @@ from faults.cases import Case, make_cases, make_inputs
 from faults.database import database_away
 from faults.tally import Tally
 from faults.workers import dask_worker_dies, own_worker_dies
-from faults.zygote import Zygote
+from faults.zygote import Ran, Zygote
 
 MARKS = "<!-- faults: begin -->", "<!-- faults: end -->"
 ROUND = 12
 """Kills in one way before the next command has its turn."""
-OTHERS = 0.45
+OTHERS = 0.6
 """The share of the time after which no fault but a kill begins."""
 
 
@@ -74,25 +74,10 @@ def disturb(
     def late() -> bool:
         return time.monotonic() > began + OTHERS * seconds
 
-    mount = disk.can_mount(folder / "disk")
-    if not mount:
-        tally.skipped.append("full disks (none can be mounted here)")
-    for case in cases.values():
-        peace = kills.kill_often(zygote, case, out, tally, times=4, rng=rng, end=end)
-        if late():
-            continue
-        disk.small_files(zygote, case, out, tally, times=2)
-        disk.input_deleted(zygote, case, out, tally, times=4, seconds=peace.seconds)
-        disk.output_deleted(zygote, case, out, tally, times=3, rng=rng)
-        if mount:
-            disk.full_disk(zygote, case, folder, tally, times=4)
-        if disk.can_lock(folder / "disk"):
-            some = [1, peace.steps // 3, 2 * peace.steps // 3, peace.steps]
-            disk.read_only(zygote, case, folder, tally, steps=some)
-        if mount and case.scratch is not None:
-            disk.full_scratch(zygote, case, folder, tally, times=4)
-        if case.name.startswith("search"):
-            disk.torn_journal(zygote, case, out, tally, times=4, steps=peace.steps, rng=rng)
+    peace = {
+        name: kills.kill_often(zygote, case, out, tally, times=4, rng=rng, end=end)
+        for name, case in cases.items()
+    }
     if not late():
         database_away(zygote, cases["search (exact)"], out, tally, seconds=(10,))
     shared = [cases["train"], cases["fit --stream"]]
@@ -100,11 +85,34 @@ def disturb(
         dask_worker_dies(zygote, shared, out, tally, times=3, rng=rng)
     if not late():
         own_worker_dies(zygote, shared, out, tally, times=2, rng=rng)
+    if not disk.can_mount(folder / "disk"):
+        tally.skipped.append("full disks (none can be mounted here)")
+    for name, case in cases.items():
+        if not late():
+            _disks_and_files(zygote, case, folder, tally, rng, peace[name])
     for case in (_in_processes(cases["train"]), cases["search (gumbel)"], cases["fit --stream"]):
         kills.kill_new_processes(zygote, case, out, tally, times=4, end=end)
     while time.monotonic() < end and len(tally.troubles) < 20:
         for case in cases.values():
             kills.kill_often(zygote, case, out, tally, times=ROUND, rng=rng, end=end)
+
+
+def _disks_and_files(
+    zygote: Zygote, case: Case, folder: Path, tally: Tally, rng: random.Random, peace: Ran
+) -> None:
+    out, small = folder / "out", folder / "disk"
+    disk.small_files(zygote, case, out, tally, times=2)
+    disk.input_deleted(zygote, case, out, tally, times=4, seconds=peace.seconds)
+    disk.output_deleted(zygote, case, out, tally, times=3, rng=rng)
+    if disk.can_mount(small):
+        disk.full_disk(zygote, case, folder, tally, times=4)
+        if case.scratch is not None:
+            disk.full_scratch(zygote, case, folder, tally, times=4)
+    if disk.can_lock(small):
+        some = [1, peace.steps // 3, 2 * peace.steps // 3, peace.steps]
+        disk.read_only(zygote, case, folder, tally, steps=some)
+    if case.name.startswith("search"):
+        disk.torn_journal(zygote, case, out, tally, times=4, steps=peace.steps, rng=rng)
 
 
 def _in_processes(case: Case) -> Case:

@@ -77,7 +77,7 @@ class Tally:
         ]
         lines += [
             f"| {r.fault} | {r.command} | {r.times} | {r.refused} | {r.well} | {len(r.troubles)} |"
-            for r in sorted(self.rows, key=lambda row: row.fault)
+            for r in sorted(self.rows, key=lambda row: ("SIGKILL" not in row.fault, row.fault))
             if r.times or r.troubles
         ]
         lines.append(
