@@ -30,7 +30,9 @@ def test_a_folder_is_dropped_with_all_that_is_in_it(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there, nothing is tidied")
 def test_what_a_killed_process_left_goes_and_what_a_living_one_holds_stays(tmp_path: Path) -> None:
     (tmp_path / "copy-of my thesis").mkdir()
-    (tmp_path / "copy-12345678").mkdir()  # perhaps in the making: there is no lock yet
+    (tmp_path / "copy-12345678").mkdir()  # killed before there was a lock
+    (tmp_path / "copy-somebody").mkdir()
+    (tmp_path / "copy-somebody" / "thesis").write_text("x", encoding="utf-8")
     started = {
         fate: subprocess.Popen(
             [sys.executable, "-c", MADE, str(tmp_path)],
@@ -50,6 +52,7 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_holds_stays(tmp_p
     assert not held["killed"][1].exists()
     assert (held["alive"][1] / "large").exists()
     assert (tmp_path / "copy-of my thesis").exists()
-    assert (tmp_path / "copy-12345678").exists()
+    assert not (tmp_path / "copy-12345678").exists()
+    assert (tmp_path / "copy-somebody" / "thesis").exists()
     drop_folder(mine)
     held["alive"][0].communicate("")

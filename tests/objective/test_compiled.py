@@ -12,9 +12,10 @@ from edokit.objective import Summaries, one_pass
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_and_plain_sums_agree(classes: int, dtype: type) -> None:
+@pytest.mark.parametrize("members", [1, 4, 7, 11])  # with and without a rest of four, and of five
+def test_compiled_and_plain_sums_agree(classes: int, dtype: type, members: int) -> None:
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(classes), size=(70_001, 4)).astype(dtype)
+    P = rng.dirichlet(np.ones(classes), size=(70_001, members)).astype(dtype)
     q = rng.dirichlet(np.ones(classes), size=70_001)
     y = rng.integers(0, classes, size=70_001)
     assert one_pass.overlap_kernel() is not None

@@ -48,7 +48,10 @@ def main() -> int:
         make_inputs(folder / "in")
         with Zygote(folder / "zygote") as zygote:
             cases = make_cases(folder / "in")
-            disturb(zygote, cases, folder, tally, random.Random(seed), began, 60 * given.minutes)
+            # Whatever stops it, what was counted until then is shown.
+            with tally.row("the harness itself", "").watched():
+                rng = random.Random(seed)
+                disturb(zygote, cases, folder, tally, rng, began, 60 * given.minutes)
     took = (time.monotonic() - began) / 60
     print(tally.table())
     for line in [f"not tried: {what}" for what in tally.skipped] + tally.troubles:

@@ -92,6 +92,9 @@ class Disturbed:
         assert not differ, f"differs from the run in peace: {', '.join(differ)}"
         left = hidden(self.out)
         assert not left, f"left behind: {', '.join(left)}"
+        scratch = self.case.scratch
+        if scratch is not None and scratch.is_dir():
+            assert not list(scratch.iterdir()), "the working copy of a killed run was left behind"
 
     def look(self) -> None:
         """What must hold at any moment."""
@@ -142,10 +145,8 @@ def kill_often(
         if way == REPLACING:
             before = _earlier(zygote, case, out)
             # With results there already, it takes other steps.
-            again = Disturbed(zygote, case, out, before)
-            count = zygote.run(case.argv(out), watch=watched(case, out)).steps
-            again.finish()
-            steps = list(range(1, count + 1))
+            Disturbed(zygote, case, out, before)
+            steps = list(range(1, zygote.run(case.argv(out), watch=watched(case, out)).steps + 1))
             rng.shuffle(steps)
         tried = 0
         while tried < times and row.failing < 3 and time.monotonic() < end:

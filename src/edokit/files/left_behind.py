@@ -84,7 +84,9 @@ def _tidy(folder: Path) -> None:
 
 
 def _remove_unless_held(folder: Path) -> None:
-    # Without a lock it may be in the making.
+    with suppress(OSError):
+        # Killed before there was a lock; or in the making, and then another one is made.
+        folder.rmdir()
     with suppress(OSError):
         handle = os.open(folder / _LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:

@@ -14,13 +14,13 @@ _BLOCK = 64
 # Rows a power of two apart would push each other out of the cache.
 _ROW = _BLOCK + 16
 
-Kernel = Callable[[Any, Any, Any, Any, Any, Any, Any], None]
+Kernel = Callable[[Any, Any, Any, Any, Any], None]
 
 
 @lru_cache(maxsize=1)
 def overlap_kernel() -> Kernel | None:
-    """Adds class counts [C], hits [K] and distances of pairs [p] of P [N, K, C] and y [N] to its
-    last three arguments, the pairs being (left, right) [p] each; None without numba."""
+    """Adds class counts [C], hits [K] and distances [K, K] (above the diagonal) of P [N, K, C] and
+    y [N] to its last three arguments; None without numba."""
     try:
         import numba
     except ImportError:
@@ -28,7 +28,7 @@ def overlap_kernel() -> Kernel | None:
 
     # Sums may be taken in any order, so that one instruction adds several items.
     @numba.njit(nogil=True, fastmath={"reassoc", "nsz", "contract"})
-    def add(P: Any, y: Any, left: Any, right: Any, counts: Any, hits: Any, pairs: Any) -> None:
+    def add(P: Any, y: Any, counts: Any, hits: Any, gaps: Any) -> None:
         items, members, classes = P.shape
         # Of two classes one column tells both: ‖p − p'‖₁ = 2·|p_1 − p'_1|, as rows sum to one.
         columns = 1 if classes == 2 else classes
@@ -71,11 +71,27 @@ def overlap_kernel() -> Kernel | None:
                     for i in range(_BLOCK):
                         part += row[i] * labels[i]
                     hits[k] += part
-                for pair in range(len(left)):
-                    ours, theirs, part = rows[left[pair]], rows[right[pair]], zero
-                    for i in range(_BLOCK):
-                        part += abs(ours[i] - theirs[i])
-                    pairs[pair] += scale * part
+                # Four others at a time: each number of ours is looked up once for all of them.
+                for k in range(members - 1):
+                    ours = rows[k]
+                    for other in range(k + 1, members - 3, 4):
+                        a, b, e, d = rows[other], rows[other + 1], rows[other + 2], rows[other + 3]
+                        to_a, to_b, to_c, to_d = zero, zero, zero, zero
+                        for i in range(_BLOCK):
+                            mine = ours[i]
+                            to_a += abs(mine - a[i])
+                            to_b += abs(mine - b[i])
+                            to_c += abs(mine - e[i])
+                            to_d += abs(mine - d[i])
+                        gaps[k, other] += scale * to_a
+                        gaps[k, other + 1] += scale * to_b
+                        gaps[k, other + 2] += scale * to_c
+                        gaps[k, other + 3] += scale * to_d
+                    for other in range(members - (members - 1 - k) % 4, members):
+                        theirs, part = rows[other], zero
+                        for i in range(_BLOCK):
+                            part += abs(ours[i] - theirs[i])
+                        gaps[k, other] += scale * part
 
     kernel: Kernel = add
     return kernel

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edokit.objective.arrays import EPSILON, slices
 from edokit.objective.compiled import overlap_kernel
+from edokit.objective.threads import one_thread
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -24,8 +25,8 @@ _GAPS_BYTES = 2**22
 _BLOCKS_PER_CHUNK = 8
 # Below so many numbers, compiling takes longer than it saves.
 _WORTH_COMPILING = 2**23
-# OpenBLAS keeps a product of at most this many multiplications on the calling thread.
-_ONE_THREAD_PRODUCT = 2**18
+# Above so many classes, weighing every class by every other one's labels costs more than it saves.
+_FEW_CLASSES = 6
 
 
 def block_sums(
@@ -42,14 +43,16 @@ def block_sums(
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
     block = max(1, min(items, row // P.itemsize // _columns(classes)))
     kernel = overlap_kernel() if P.size >= _WORTH_COMPILING else None
-    ends = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+    lower, upper = np.minimum(left, right), np.maximum(left, right)
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
     def chunk(start: int, stop: int) -> list[Floats]:
         sums = [np.zeros(shape) for shape in shapes]
         if y is not None and kernel is not None:
-            kernel(P[start:stop], y[start:stop], *ends, *sums[:3])
+            square = np.zeros((members, members))
+            kernel(P[start:stop], y[start:stop], *sums[:2], square)
+            sums[2] += square[lower, upper]
         work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
@@ -65,11 +68,12 @@ def block_sums(
     chunks = list(slices(items, block * _BLOCKS_PER_CHUNK)) or [slice(0, 0)]
     bounds = [s.start for s in chunks], [s.stop for s in chunks]
     workers = min(len(chunks), threads or available_cores())
-    if workers == 1:
-        parts = list(map(chunk, *bounds))
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(chunk, *bounds))
+    with one_thread():
+        if workers == 1:
+            parts = list(map(chunk, *bounds))
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(chunk, *bounds))
     counts, hits, gaps, soft_counts, log_losses = (
         np.sum(each, axis=0) for each in zip(*parts, strict=True)
     )
@@ -155,7 +159,7 @@ class _Workspace:
             self.labels -= 1
         else:
             np.copyto(self.labels, is_class)
-        hits += self.rows @ self.labels.reshape(-1)
+        hits += np.dot(self.rows, self.labels.reshape(-1))
         sums: list[float] = []
         for (later, earlier, out), rows in zip(self.steps, self.gap_rows, strict=True):
             np.subtract(later, earlier, out=out)
@@ -167,7 +171,7 @@ class _Workspace:
         """Add a block's soft-label mass [C] and log losses [K, C]."""
         q = q.astype(P.dtype, copy=False)
         # A product with ones: np.sum is slow where the other axis is as short as the classes.
-        soft_counts += np.ones(len(q), q.dtype) @ q
+        soft_counts += np.dot(np.ones(len(q), q.dtype), q)
         np.add(P, P.dtype.type(EPSILON), out=self.logs)
         np.log(self.logs, out=self.logs)
         log_losses -= _class_sums(self.logs, q)
@@ -176,13 +180,10 @@ class _Workspace:
 def _class_sums(values: Floats, labels: Floats) -> Floats:
     """Σ_i values[i, k, c] · labels[i, c], as [K, C]."""
     items, members, classes = values.shape
-    step = _ONE_THREAD_PRODUCT // (members * classes * classes)
-    if step < 1024:
+    if classes > _FEW_CLASSES:
         return np.asarray((values * labels[:, None, :]).sum(axis=0))
     # Few classes: numpy is slow along so short an axis. A matrix product is fast, though it also
     # weighs every class by every other class's labels; only its diagonal is wanted.
-    total = np.zeros((members, classes))
-    for s in slices(items, step):
-        products = values[s].reshape(-1, members * classes).T @ labels[s]
-        total += np.diagonal(products.reshape(members, classes, classes), axis1=1, axis2=2)
-    return total
+    # (np.dot, since the operator would keep other threads waiting meanwhile.)
+    products = np.dot(labels.T, values.reshape(items, members * classes))
+    return np.diagonal(products.reshape(classes, members, classes), axis1=0, axis2=2)

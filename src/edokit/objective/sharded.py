@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from edokit.annotations import Annotations
 from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
 from edokit.errors import EDOWarning
+from edokit.files import drop_folder
 from edokit.objective.answers import People, find_people, labels_of
 from edokit.objective.curvature import Curvature
 from edokit.objective.passes import (
@@ -133,14 +133,14 @@ class LabelledShards:
             data._lay_down(people)
         except BaseException:
             workers.close()
-            shutil.rmtree(folder, ignore_errors=True)
+            drop_folder(folder)
             raise
         return data
 
     def close(self) -> None:
         """Remove the working copy."""
         self._workers.close()
-        shutil.rmtree(self._parts[0].folder, ignore_errors=True)
+        drop_folder(self._parts[0].folder)
 
     def __enter__(self) -> LabelledShards:
         return self

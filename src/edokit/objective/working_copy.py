@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edokit.annotations import Annotations
 from edokit.datasets.shards import Reading
 from edokit.errors import EDOWarning, InputError
-from edokit.files import cannot_write
+from edokit.files import cannot_write, temporary_folder
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
 from edokit.predictions.seen import hashes, write
@@ -192,7 +192,8 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
                 f" {free / _GIB:.1f} GiB free",
                 "choose another place with scratch (--scratch)",
             )
-        folder = Path(tempfile.mkdtemp(prefix="edo-shards-", dir=parent))
+        # A killed run leaves its copy behind, for the next one to remove.
+        folder = temporary_folder(parent, "edo-shards-")
     except OSError as error:
         raise cannot_write(parent, error) from error
     return folder, labels + shards.nbytes < 0.8 * free

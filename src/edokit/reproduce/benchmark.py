@@ -80,6 +80,8 @@ OURS = (
     Line("EDO, settled on dev", "per-annotator", "edo"),
     Line("plain mean", "mixed", "uniform"),
     Line("EDO, settled on dev", "mixed", "edo"),
+    Line("plain mean", "cross-fitted", "uniform"),
+    Line("EDO, settled on dev", "cross-fitted", "edo"),
     Line("plain mean", EVERYTHING, "uniform"),
     Line("EDO, settled on dev", EVERYTHING, "edo"),
     Line("EDO, groups", EVERYTHING, "edo-groups"),

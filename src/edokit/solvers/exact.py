@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from edokit.errors import InputError
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings
+from edokit.objective.threads import one_thread
 from edokit.solvers.in_memory import InMemory
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution
@@ -81,7 +80,7 @@ def solve_exact(
     everyone = np.array_equal(kept, np.arange(problem.members))
     part = problem if everyone else problem.select(kept)
     # Many small products: threads would only wait for each other.
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_thread():
         objective, starts = InMemory(part, settings), _from_samples(part, settings)
         v, certificate = optimum(objective, part, settings, starts)
         terms = objective.terms(v)
@@ -94,12 +93,6 @@ def solve_exact(
         order=np.concatenate([kept[np.argsort(-v, kind="stable")], ranked[len(kept) :]]),
         certificate=certificate,
     )
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """The linear algebra libraries that are loaded; looking for them takes longer than a fit."""
-    return ThreadpoolController()
 
 
 def _from_samples(problem: Problem, settings: Settings) -> list[Floats]:
