@@ -1,0 +1,327 @@
+"""ArMIS/cross-fitted: 89 members that differ in what they read, what they are and whom they follow.
+
+python benchmarks/lewidi2023/armis_pool.py LEWIDI_FOLDER/ArMIS POOL_FOLDER
+
+Every member is a function of similarities between texts, and these are known for all texts: which
+pieces of text count, what they are worth and the components of the SVD come from train, dev and
+test texts alike. Answers do not: a member learns from those of nine folds of train and dev and
+answers the tenth (fit.npz); test is answered by the mean of the ten fits (test.npz).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.special import expit, logit
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import ComplementNB, MultinomialNB
+
+from edokit import Predictions, read_annotations, write_predictions
+from edokit.members.course import Course
+from edokit.members.crossfit import fold_numbers
+from edokit.members.supervision import random_select
+
+FOLDS = 10
+_TOKEN = r"(?u)\b\w+\b|[^\w\s]"  # emojis and punctuation are words, too
+_MARKS = dict.fromkeys([*range(0x0610, 0x061B), *range(0x064B, 0x0660), 0x0670, 0x0640])
+_EMOJI = re.compile("([\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d])")
+_LETTERS = str.maketrans("إأآٱىةؤئ", "ااااي" + "هوي")
+_BEFORE = ("وال", "بال", "كال", "فال", "لل", "ال", "و", "ب", "ل", "ف")
+_AFTER = ("ات", "ون", "ين", "ها", "هم", "هن", "كم", "ه", "ي", "ا", "ت", "ن")
+
+
+# What a member reads
+
+
+def letters(text: str) -> str:
+    """One form of alef, ya and ta marbuta, no vowel marks, no letter more than twice in a row."""
+    return re.sub(r"(.)\1{2,}", r"\1\1", text.translate(_MARKS).translate(_LETTERS))
+
+
+def tidy(text: str) -> str:
+    """The same with hashtags opened, links, names and numbers alike, emojis apart."""
+    text = re.sub(r"https?://\S+", " url ", letters(text))
+    text = re.sub(r"@\w+", " user ", text).replace("#", " # ").replace("_", " ")
+    text = _EMOJI.sub(r" \1 ", re.sub(r"\d+", "0", text))
+    return re.sub(r"(.)\1+", r"\1", text)
+
+
+def stems(text: str) -> str:
+    """The same without the commonest prefix and suffix of each word."""
+
+    def stem(word: str) -> str:
+        cut = next((p for p in _BEFORE if word.startswith(p) and len(word) - len(p) >= 3), "")
+        word = word[len(cut) :]
+        cut = next((s for s in _AFTER if word.endswith(s) and len(word) - len(s) >= 3), "")
+        return word[: len(word) - len(cut)]
+
+    return " ".join(map(stem, tidy(text).split()))
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "letters": letters,
+    "tidy": tidy,
+    "stems": stems,
+}
+PIECES = {
+    "word": ("word", 1, 1),
+    "words": ("word", 1, 2),
+    "across": ("char", 2, 5),
+    "within-1-4": ("char_wb", 1, 4),
+    "within": ("char_wb", 2, 5),
+    "within-3-6": ("char_wb", 3, 6),
+}
+
+
+class Reading(NamedTuple):
+    """All texts seen one way."""
+
+    present: Any
+    """[N, F] which pieces of text are there, as 0 and 1."""
+    weighted: Any
+    """[N, F] the same as TF-IDF, rows of length 1, where pieces were not counted once each."""
+    alike: Any
+    """[N, N] similarities."""
+
+
+def read(texts: list[str], pieces: str, form: str) -> Reading:
+    """Count pieces that occur in two texts at least."""
+    analyzer, least, most = PIECES[pieces]
+    counter = CountVectorizer(
+        analyzer=analyzer,
+        ngram_range=(least, most),
+        min_df=2,
+        lowercase=False,
+        token_pattern=_TOKEN if analyzer == "word" else None,
+    )
+    counts = counter.fit_transform([FORMS[form](text) for text in texts]).astype(float)
+    present = counts.sign()
+    features = tfidf(counts)
+    return Reading(present, tfidf(present), (features @ features.T).toarray())
+
+
+def tfidf(counts: Any) -> Any:
+    """(1 + ln count) · idf, rows of length 1."""
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
+    features = counts.copy()
+    features.data = 1 + np.log(counts.data)
+    features = features @ sparse.diags(idf)
+    length = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)).ravel())
+    return (sparse.diags(1 / np.where(length > 0, length, 1)) @ features).tocsr()
+
+
+def components(alike: Any, number: int) -> Any:
+    """[N, N] cosines in the space of the largest components."""
+    n = len(alike)
+    values, vectors = linalg.eigh(alike, subset_by_index=[n - number, n - 1])
+    places = vectors * np.sqrt(np.maximum(values, 0))
+    places /= np.linalg.norm(places, axis=1, keepdims=True)
+    return places @ places.T
+
+
+# What a member is: the rows to learn from and targets [n] in, the share of class 1 for all [N] out
+
+
+def logistic(alike: Any, rows: Any, targets: Any, strength: float) -> Any:
+    """Kernel logistic regression, by Newton's method."""
+    # A constant among the features is an intercept that is hardly penalised.
+    known = alike[np.ix_(rows, rows)] + 4.0
+    scores = np.zeros(len(rows))
+    for _ in range(8):
+        shares = expit(scores)
+        bend = np.maximum(shares * (1 - shares), 1e-6)
+        ridge = known + np.diag(1 / (strength * bend))
+        dual = linalg.solve(ridge, scores + (targets - shares) / bend, assume_a="pos")
+        scores = known @ dual
+    return expit((alike[:, rows] + 4.0) @ dual)
+
+
+def ridge_scores(alike: Any, rows: Any, targets: Any) -> Any:
+    """Ridge regression."""
+    mean = targets.mean()
+    known = alike[np.ix_(rows, rows)] + np.eye(len(rows))
+    return mean + alike[:, rows] @ linalg.solve(known, targets - mean, assume_a="pos")
+
+
+def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
+    """Log-odds among the nearest texts, weighted by the square of how alike they are."""
+    near = alike[:, rows]
+    border = np.partition(near, -neighbours, axis=1)[:, [-neighbours]]
+    weights = np.where(near >= border, np.maximum(near, 1e-6), 0) ** 2
+    share = (weights @ targets + 0.02 * targets.mean()) / (weights.sum(axis=1) + 0.02)
+    return logit(np.clip(share, 1e-9, 1 - 1e-9))
+
+
+def bayes_scores(features: Any, rows: Any, targets: Any, model: Any) -> Any:
+    """Log-odds of naive Bayes; shares are weighted rows."""
+    both, answers, weights = _twice(features[rows], targets)
+    told = model.fit(both, answers, sample_weight=weights).predict_log_proba(features)
+    return told[:, 1] - told[:, 0]
+
+
+def ratios(reading: Reading, rows: Any, targets: Any) -> Any:
+    """Logistic regression on features times their naive Bayes log-ratios."""
+    for_it = reading.present[rows].T @ targets + 1
+    against = reading.present[rows].T @ (1 - targets) + 1
+    ratio = np.log(for_it / for_it.sum() / (against / against.sum()))
+    features = reading.weighted @ sparse.diags(ratio)
+    return logistic((features @ features.T).toarray(), rows, targets, 4.0)
+
+
+def calibrated(scores: Callable[[Any, Any], Any], rows: Any, targets: Any) -> Any:
+    """Scores to shares, by a logistic curve through those of five inner folds."""
+    seen = np.zeros(len(rows))
+    for part in np.array_split(np.random.default_rng(0).permutation(len(rows)), 5):
+        rest = np.setdiff1d(np.arange(len(rows)), part)
+        seen[part] = scores(rows[rest], targets[rest])[rows[part]]
+    spread = seen.std()
+    both, answers, weights = _twice(seen[:, None] / spread, targets)
+    curve = LogisticRegression(C=10.0).fit(both, answers, sample_weight=weights)
+    return curve.predict_proba(scores(rows, targets)[:, None] / spread)[:, 1]
+
+
+def _twice(features: Any, targets: Any) -> tuple[Any, Any, Any]:
+    stack = sparse.vstack if sparse.issparse(features) else np.vstack
+    answers = np.repeat([0, 1], len(targets))
+    return stack([features, features]), answers, np.concatenate([1 - targets, targets])
+
+
+# The pool
+
+_LOGISTIC = (
+    *(("word", "letters"), ("words", "plain"), ("words", "letters"), ("across", "letters")),
+    *(("within-1-4", "letters"), ("within", "plain"), ("within", "letters")),
+    *(("within-3-6", "plain"), ("within-3-6", "tidy"), ("both", "plain"), ("both", "letters")),
+    *(("both", "tidy"), ("words", "stems")),
+)
+_THREE = (("both", "plain"), ("within-3-6", "letters"), ("words", "letters"))
+_PEOPLE = (("both", "plain"), ("within-3-6", "plain"), ("words", "letters"), ("within", "letters"))
+_SVD = (*_THREE, ("within", "tidy"))
+_BAYES = (("words", "letters"), ("within", "plain"), ("within-3-6", "letters"))
+_JOINED = (("both", "plain"), ("both", "letters"), ("both", "tidy"), ("all", "forms"))
+_ALL = (
+    *(("words", "plain"), ("words", "letters"), ("within", "plain")),
+    *(("within-3-6", "plain"), ("within-3-6", "letters"), ("within-3-6", "tidy")),
+)
+_DRAWN = (("both", "plain"), ("within-3-6", "plain"), ("words", "letters"))
+
+
+def readings(texts: list[str]) -> dict[tuple[str, str], Any]:
+    """Every reading that the pool needs; "both" joins words, which count half, and characters."""
+    wanted = {*_LOGISTIC, *_THREE, *_PEOPLE, *_SVD, *_BAYES, *_ALL, *_DRAWN}
+    both = [form for pieces, form in sorted(wanted) if pieces == "both"]
+    wanted |= {(pieces, form) for form in both for pieces in ("words", "within")}
+    found = {one: read(texts, *one) for one in sorted(wanted) if one[0] != "both"}
+    for form in both:
+        mixed = (0.25 * found["words", form].alike + found["within", form].alike) / 1.25
+        found["both", form] = Reading(None, None, mixed)
+    every = np.mean([found[one].alike for one in _ALL], axis=0)
+    found["all", "forms"] = Reading(None, None, every)
+    return found
+
+
+def members(
+    course: Course, found: dict[tuple[str, str], Any]
+) -> Iterator[tuple[str, str, Callable[[Any], Any]]]:
+    """Group, name and what it says of all items [N] after learning from some rows."""
+    soft = course.soft_labels[:, 1]
+    hard = course.hard.astype(float)
+    people = np.zeros((len(course), len(course.annotators)))
+    people[course.item_codes, course.annotator_codes] = course.label_codes
+
+    def linear(targets: Any, alike: Any, strength: float) -> Callable[[Any], Any]:
+        return lambda rows: logistic(alike, rows, targets[rows], strength)
+
+    def curve(scores: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+        return lambda rows: calibrated(scores, rows, soft[rows])
+
+    def ratio(reading: Reading) -> Callable[[Any], Any]:
+        return lambda rows: ratios(reading, rows, soft[rows])
+
+    for one in _LOGISTIC:
+        for strength in (4.0, 12.0):
+            name = f"{_told(one)}-{strength:g}"
+            yield "soft", name, linear(soft, found[one].alike, strength)
+    for one in _PEOPLE:
+        for k, person in enumerate(course.annotators):
+            yield "annotator", f"{_told(one)}-{person}", linear(people[:, k], found[one].alike, 6.0)
+    for one in _THREE:
+        alike = found[one].alike
+        yield "majority", _told(one), linear(hard, alike, 4.0)
+        yield "ridge", _told(one), curve(lambda r, t, alike=alike: ridge_scores(alike, r, t))
+        for k in (20, 60):
+            nearest = curve(lambda r, t, alike=alike, k=k: near_scores(alike, r, t, k))
+            yield "nearest", f"{_told(one)}-{k}", nearest
+    for one in _SVD:
+        for number in (50, 200):
+            alike = components(found[one].alike, number)
+            yield "components", f"{_told(one)}-{number}", linear(soft, alike, 3.0)
+            if number == 50:
+                curved = np.exp(2 * (alike - 1))
+                yield "curved", f"{_told(one)}-{number}", linear(soft, curved, 3.0)
+    for one in _JOINED:
+        for number in (20, 30, 50):
+            alike = found[one].alike
+            joined = (np.exp(2 * (components(alike, number) - 1)) + alike) / 2
+            yield "joined", f"{_told(one)}-{number}", linear(soft, joined, 12.0)
+    for one in _BAYES:
+        own = found[one]
+        multinomial = curve(
+            lambda r, t, own=own: bayes_scores(own.present, r, t, MultinomialNB(alpha=0.5))
+        )
+        complement = curve(
+            lambda r, t, own=own: bayes_scores(own.weighted, r, t, ComplementNB(alpha=0.3))
+        )
+        yield "bayes", f"{_told(one)}-multinomial", multinomial
+        yield "bayes", f"{_told(one)}-complement", complement
+        yield "bayes", f"{_told(one)}-ratios", ratio(own)
+    for seed in range(6):
+        one = _DRAWN[seed % 3]
+        drawn = random_select(course, seed)[:, 1]
+        yield "drawn", f"{_told(one)}-{seed}", linear(drawn, found[one].alike, 5.0)
+
+
+def _told(one: tuple[str, str]) -> str:
+    return f"{one[0]}-{one[1]}"
+
+
+def main() -> None:
+    """Train in ten folds and write fit.npz, its dev part as dev.npz, and test.npz."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("pool", type=Path)
+    given = parser.parse_args()
+    course = Course.of(read_annotations(given.data))
+    folds = fold_numbers(course, FOLDS, seed=0)
+    pool = list(members(course, readings([str(text) for text in course.texts])))
+    said = np.zeros((len(course), len(pool)))
+    for k, (_, _, learn) in enumerate(pool):
+        for fold in range(FOLDS):
+            told = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
+            said[:, k] += np.where(folds == fold, told, 0) + np.where(folds < 0, told / FOLDS, 0)
+    splits = np.array(course.splits)
+    for name, rows in (("fit", folds >= 0), ("dev", splits == "dev"), ("test", splits == "test")):
+        shares = said[rows]
+        table = Predictions.from_arrays(
+            np.stack([1 - shares, shares], axis=-1).astype(np.float32),
+            items=np.array(course.items)[rows],
+            members=[f"{group}.{own}" for group, own, _ in pool],
+            classes=course.classes,
+            groups=[group for group, _, _ in pool],
+            layout="NKC",
+        )
+        write_predictions(table, given.pool / f"{name}.npz")
+    print(f"{given.pool}: {len(pool)} members, {int((folds >= 0).sum())} items to fit on")
+
+
+if __name__ == "__main__":
+    main()
