@@ -43,7 +43,7 @@ def block_sums(
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
     block = max(1, min(items, row // P.itemsize // _columns(classes)))
     kernel = overlap_kernel() if P.size >= _WORTH_COMPILING else None
-    lower, upper = np.minimum(left, right), np.maximum(left, right)
+    lower, upper = np.sort(np.array([left, right], dtype=np.intp), axis=0)
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
@@ -51,7 +51,7 @@ def block_sums(
         sums = [np.zeros(shape) for shape in shapes]
         if y is not None and kernel is not None:
             square = np.zeros((members, members))
-            kernel(P[start:stop], y[start:stop], *sums[:2], square)
+            kernel(P[start:stop], y[start:stop], sums[0], sums[1], square)
             sums[2] += square[lower, upper]
         work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
         for part in slices(stop - start, block):
