@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from edokit.errors import InputError
 from edokit.objective.arrays import (
     EPSILON,
@@ -17,11 +19,13 @@ from edokit.objective.arrays import (
     slices,
 )
 from edokit.objective.cross_entropy import log_sum_exp
-from edokit.objective.problem import Problem
+from edokit.objective.problem import Problem, turn
 from edokit.objective.settings import CE, Pool, Regularize, Settings
 
 # Numbers of P that are looked at in one go: enough for a fast product, little beside P.
 _BLOCK = 2**19
+# And so many that what is done with them stays in the cache.
+_CACHED = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,8 @@ def ce_mean_sums(P: Array, q: Array, alpha: Array | None, v: Array) -> Curvature
 
     q are the soft labels [N, C], ``alpha`` the class weights [C] or None.
     """
+    if isinstance(P, np.ndarray):
+        return _linear_sums(P, q, alpha, v)
     return _item_blocks(_linear_pool, P, q, alpha, v)
 
 
@@ -114,6 +120,28 @@ def _item_blocks(block: _Block, P: Array, q: Array, alpha: Array | None, v: Arra
         parts = block(rows, double(q[s, ...]) * weights, v)
         value, gradient, hessian = value + parts[0], gradient + parts[1], hessian + parts[2]
     return Curvature(int(P.shape[0]), value, gradient, hessian)
+
+
+def _linear_sums(P: Array, q: Array, alpha: Array | None, v: Array) -> Curvature:
+    """Of numpy arrays: ``_linear_pool`` block by block, always in the same memory."""
+    items, members, classes = P.shape
+    v = double(v)
+    value, gradient, hessian = 0.0, np.zeros(members), np.zeros((members, members))
+    step = max(1, min(items, _CACHED // (members * classes)))
+    # Fresh memory for every block would cost more than what is done in it.
+    whole = np.empty((2, members, step * classes))
+    for s in slices(items, step):
+        length = (s.stop - s.start) * classes
+        rows, scaled = whole if length == whole.shape[2] else np.empty((2, members, length))
+        turn(P[s], rows)
+        targets = double(q[s])
+        targets = (targets if alpha is None else targets * alpha).reshape(-1)
+        pooled = v @ rows + EPSILON
+        value -= float(targets @ np.log(pooled))
+        gradient -= rows @ (targets / pooled)
+        np.multiply(rows, np.sqrt(targets) / pooled, out=scaled)
+        hessian += scaled @ scaled.T
+    return Curvature(items, np.asarray(value), gradient, hessian)
 
 
 def _linear_pool(rows: Array, targets: Array, v: Array) -> tuple[Array, Array, Array]:

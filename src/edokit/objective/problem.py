@@ -14,6 +14,7 @@ from edokit.objective.summaries import Summaries, check_arrays, not_codes, not_f
 
 # Items that are put in the members' order in one go: what is read and written stays in the cache.
 _TURNED = 256
+_FEW_CLASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +141,22 @@ class Problem:
 def _by_member(values: Array) -> Array:
     """[N, K, C] -> [K, N·C]."""
     items, members, classes = values.shape
-    if not isinstance(values, np.ndarray) or classes > 8:
+    if not isinstance(values, np.ndarray):
         return namespace(values).reshape(members_first(values), (members, -1))
+    rows = np.empty((members, items * classes))
+    turn(values, rows)
+    return rows
+
+
+def turn(values: Array, rows: Array) -> None:
+    """Copy a numpy array [N, K, C] into rows [K, N·C], a block at a time."""
+    items, members, classes = values.shape
+    if classes > _FEW_CLASSES:
+        rows.reshape(members, items, classes)[...] = members_first(values)
+        return
     # Class by class, a block of items is a matrix to be turned, which numpy does several times
     # faster than it permutes three axes.
-    rows = np.empty((members, items * classes))
     flat = values.reshape(items, members * classes)
     for s in slices(items, _TURNED):
         for c in range(classes):
             rows[:, s.start * classes + c : s.stop * classes : classes] = flat[s, c::classes].T
-    return rows
