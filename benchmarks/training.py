@@ -225,10 +225,11 @@ def write(files: list[Path]) -> None:
         f"- No slower than a plain script: {verdict}.",
         "",
         f"Made-up texts ({rows[0]['items']:,}); *linear* and *encoder*: ten members, items counted"
-        " once for each; *transformer*: one epoch of MPNet-base, batches of 16, bf16. Where *encoder*"
-        " is slower: its regressions run on one thread each and here one after the other (`edo train"
-        " --jobs` trains them side by side), scikit-learn's use all cores of the machine; and it reads"
-        " the encoder's weights once more, to name its cache of vectors after what they hold.",
+        " once for each; *transformer*: one epoch of MPNet-base, batches of 16, bf16. Where"
+        " *encoder* is slower: its regressions run on one thread each and here one after the other"
+        " (`edo train --jobs` trains them side by side), scikit-learn's use all cores of the"
+        " machine; and it reads the encoder's weights once more, to name its cache of vectors after"
+        " what they hold.",
         "",
         *table(rows),
     ]
