@@ -213,7 +213,7 @@ def main() -> None:
             print(disk_table(disk)[-1], flush=True)
     figure = draw(memory, disk)
     text = [
-        "    python benchmarks/growth.py --most 100000000",
+        f"    python benchmarks/growth.py --most {asked.most}",
         "",
         machine("numpy", "numba", "pyarrow"),
         "",
