@@ -106,6 +106,21 @@ def evolution(data: Data) -> np.ndarray:
     return simplex(best[None])
 
 
+def autogluon(data: Data) -> np.ndarray:
+    """AutoGluon's own, on soft labels, with as many rounds."""
+    from autogluon.core.metrics.softclass_metrics import soft_log_loss
+    from autogluon.core.models.greedy_ensemble.ensemble_selection import EnsembleSelection
+
+    found = EnsembleSelection(
+        ensemble_size=100,
+        problem_type="softclass",
+        metric=soft_log_loss,
+        random_state=np.random.RandomState(0),
+    )
+    found.fit([data.P[:, k] for k in range(data.P.shape[1])], data.q)
+    return simplex(np.asarray(found.weights_)[None])
+
+
 def greedy(data: Data) -> np.ndarray:
     method: Any = make_method("greedy")
     return method.learn(*data)[None]
@@ -207,7 +222,8 @@ PEERS = [
     Peer("… its solver alone, CE only", CE_ONLY, solving(CE_ONLY), from_problem=True),
     Peer("scipy SLSQP, CE only", CE_ONLY, slsqp(CE_ONLY), 3e8),
     Peer("cvxpy (Clarabel), CE only", CE_ONLY, clarabel(CE_ONLY), 5e5, needs=("cvxpy", "clarabel")),
-    Peer("greedy EnsembleSelection", CE_ONLY, greedy, 5e6),
+    Peer("AutoGluon's EnsembleSelection", CE_ONLY, autogluon, 5e6, needs=("autogluon.core",)),
+    Peer("the same, EDO's method `greedy`", CE_ONLY, greedy, 5e6),
     Peer("WEL's differential evolution", CE_ONLY, evolution, 2e5),
     Peer("literal PyTorch loop, a configuration", CE_ONLY, literal, 5e5, LITERAL, ("torch",)),
     Peer("EDO gumbel, a configuration of 50", CE_ONLY, gumbel, 5e6, CONFIGURATIONS),
