@@ -21,7 +21,7 @@ from edokit.members.recipe import Lesson
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy
 from edokit.predictions import Predictions, write_predictions
-from edokit.runs import Input, RunRecord, digest
+from edokit.runs import Input, RunRecord, check_place, digest
 from edokit.search import search
 
 Step = Callable[[int, int, str], None]
@@ -47,6 +47,13 @@ def run_demo(
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
+    if out is not None:
+        check_place(out, "demo")
+        if (out / "manifest.json").exists():
+            raise InputError(
+                f"a demo needs a folder of its own, but {out} holds trained members",
+                "choose another --out",
+            )
     simulation = simulate(regime, seed=seed)
     people = simulation.annotations
     dev, test = people.split("dev"), people.split("test")

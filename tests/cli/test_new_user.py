@@ -369,3 +369,32 @@ def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> N
 def test_simulated_items_are_not_taken_for_published_ones() -> None:
     people = simulate("partial-panel", seed=0, items=(2, 1, 1)).annotations
     assert people.items.tolist() == ["sim-train-1", "sim-train-2", "sim-dev-1", "sim-test-1"]
+
+
+# What a second look found
+
+
+def test_a_demo_keeps_out_of_other_results(shelf: Path, tmp_path: Path) -> None:
+    assert edo(*search(shelf, tmp_path / "run", 4, "--no-report")).returncode == 0
+    refused = edo("demo", "--out", tmp_path / "run")
+    assert_one_line(refused)
+    assert "a demo needs a folder of its own" in refused.stderr
+    trained = edo("train", shelf / "data.csv", "--members", 2, "--out", tmp_path / "members")
+    assert trained.returncode == 0
+    refused = edo("demo", "--out", tmp_path / "members")
+    assert_one_line(refused)
+    assert "holds trained members" in refused.stderr
+
+
+def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
+    command = ("train", shelf / "data.csv", "--members", 2, "--out", tmp_path / "members")
+    first = edo(*command)
+    assert "before" not in first.stdout
+    assert "2 fits had been done before and were kept." in edo(*command).stdout
+
+
+def test_ties_are_no_option_of_a_recipe() -> None:
+    from typer.main import get_command
+
+    said = spelled("choose ties='random'", invoked(get_command(app), ["train"]))
+    assert said == "choose ties='random' (in Python)"

@@ -402,4 +402,4 @@ def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
     assert train_plan(plan, tmp_path, jobs=1) == []
     events: list[Any] = []
     assert train_plan(plan, tmp_path, jobs=1, step=events.append) == []
-    assert events == []
+    assert events == [{"done": 2, "total": 2, "member": "from before", "kept": 2}]

@@ -12,6 +12,8 @@ _KEYWORD = re.compile(
 )
 _BOTH = re.compile(rf"{_KEYWORD.pattern} \((?P<flag>--[a-z-]+)\)")
 _FLAG = re.compile(r"--[a-z-]+ $")
+# Of the readers and methods, never an option of a recipe or a part of a search's space.
+_NO_PART = frozenset({"ties"})
 _SIMPLE = re.compile(r"[\w./:@%+-]+")
 
 
@@ -46,7 +48,7 @@ def _spelled(found: re.Match[str], flags: dict[str, Any]) -> str:
             return str(sides[0]) if sides else found[0]
         return f"{option.opts[0]} {shown}"
     for part in ("option", "space"):
-        if part in flags:
+        if part in flags and name not in _NO_PART:
             return f"--{part} {name}={shown.lower() if value in ('True', 'False') else shown}"
     # A number may as well be a part of something else, as in train=0.8,dev=0.2.
     return found[0] if value[:1].isdigit() else f"{found[0]} (in Python)"

@@ -155,10 +155,13 @@ def train(
         return
     trained: Trained
     ensemble: EDOEnsemble | None = None
+    kept = 0
     with console.progress() as bars:
         task = bars.add_task("training", total=None, detail="")
 
         def step(event: dict[str, Any]) -> None:
+            nonlocal kept
+            kept = event.get("kept", kept)
             done = {"completed": event["done"]} if "done" in event else {}
             bars.update(task, total=event.get("total"), detail=_detail(event), **done)
 
@@ -193,7 +196,7 @@ def train(
                 source=data.name,
                 step=step,
             )
-    _show(trained, out, json, ensemble)
+    _show(trained, out, json, ensemble, kept)
     if trained.failed:
         listed = "; ".join(f"{one.unit.path}: {one.reason}" for one in trained.failed)
         raise InputError(
@@ -226,7 +229,9 @@ def _detail(event: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show(trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None) -> None:
+def _show(
+    trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None, before: int
+) -> None:
     manifest = trained.manifest
     if json:
         kept = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
@@ -243,6 +248,8 @@ def _show(trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None)
     rows.append(["mean of all", *_numbers(manifest["mean"], seen)])
     written = [str(out / name) for name in manifest["predictions"].values()]
     lines = [f"Predictions: {', '.join(written)}"]
+    if before:
+        lines.insert(0, f"{counted(before, 'fit')} had been done before and were kept.")
     if ensemble is None:
         header.append("seconds")
         for row, one in zip(rows, [*manifest["members"], manifest], strict=True):

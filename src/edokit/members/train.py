@@ -158,6 +158,8 @@ def train_plan(
         # What it describes is about to change, and it is written last.
         (out / NAME).unlink()
     done, total = len(plan.units) - len(waiting), len(plan.units)
+    if done:
+        step({"done": done, "total": total, "member": "from before", "kept": done})
     failed: list[Outcome] = []
     noted: set[str] = set()
     for on_device in (False, True):
