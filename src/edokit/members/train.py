@@ -111,7 +111,7 @@ def _tell_of_others(plan: Plan, out: Path) -> None:
             f"{out / MEMBERS} also holds {counted(len(others), 'member')} that"
             f" {'is' if one else 'are'} not asked for now ({examples(others)}): predictions and"
             f" manifest leave {'it' if one else 'them'} out; ask for {'it' if one else 'them'}, too"
-            " (--members, --recipe), and nothing is trained anew",
+            " (--members, --recipe, --supervision as before), and nothing is trained anew",
             EDOWarning,
             stacklevel=3,
         )

@@ -166,7 +166,7 @@ def _refuse_foreign(study: Study, name: str) -> None:
     if directions != DIRECTIONS or study.get_trials(deepcopy=False):
         raise InputError(
             f"the study {name!r} must be one of EDO's searches, but something else began it",
-            "choose another name (--study) or another storage",
+            "choose another folder (--out), or another name (--study) or storage",
         )
 
 
@@ -176,7 +176,7 @@ def _another_shape(name: str, begun: dict[str, Any], asked: dict[str, Any]) -> I
         return InputError(
             f"the study {name!r} must have format {asked['format']}, but was begun by another"
             " version of edokit",
-            "choose another name (--study) or another storage",
+            "choose another folder (--out), or another name (--study) or storage",
         )
     differences = [
         f"{_IN_WORDS[key]} ({', '.join(_unlike(begun[key], value))})"
@@ -188,7 +188,8 @@ def _another_shape(name: str, begun: dict[str, Any], asked: dict[str, Any]) -> I
     return InputError(
         f"a search can be continued only as it was begun, but the study {name!r} has"
         f" {'; '.join(differences)}",
-        "choose another name (--study) or storage, or search as before",
+        "choose another folder (--out), or another name (--study) in shared storage, or search as"
+        " before",
     )
 
 
