@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from results import FIGURES, machine, write_section
+from results import machine, save_figure, write_section
 from shard_files import write_shards
 from summaries import best_times, problem
 from watch import GIB, watched
@@ -29,7 +29,6 @@ from edokit.objective.one_pass import block_sums
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 MEMBERS, CLASSES = 10, 2
 LOG_BLOCK = 1_000_000  # items whose logarithms np.log writes into the same memory
-IN_MEMORY, FROM_DISK = "Summaries in memory", "Summaries of shards on disk"
 
 
 class Task(NamedTuple):
@@ -162,13 +161,10 @@ def disk_table(rows: list[dict[str, Any]]) -> list[str]:
 
 def draw(memory: dict[int, dict[str, float]], disk: list[dict[str, Any]]) -> Path:
     """Items a second against items, both ways."""
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "edo"
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
     sizes = list(memory)
     for cores, style in ((1, "--"), (2, "-")):
         rates = [items / memory[items][f"all, {cores}"] for items in sizes]
@@ -184,11 +180,7 @@ def draw(memory: dict[int, dict[str, float]], disk: list[dict[str, Any]]) -> Pat
     axes.set_title("One pass over predictions of ten members, one and two cores", fontsize=10)
     axes.legend(fontsize=8, ncols=2)
     axes.grid(alpha=0.3)
-    FIGURES.mkdir(exist_ok=True)
-    file = FIGURES / "growth.svg"
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    return file
+    return save_figure(figure, "growth")
 
 
 def main() -> None:
@@ -219,14 +211,14 @@ def main() -> None:
         "",
         *verdicts(memory),
         "",
-        f"### {IN_MEMORY}",
+        "### Summaries in memory",
         f"{MEMBERS} members, {CLASSES} classes, float32; best of {asked.rounds} rounds in turns."
         " `np.sum` reads the same array once, `np.log` writes its logarithms into memory that is"
         " there; both use one core.",
         "",
         *memory_table(memory),
         "",
-        f"### {FROM_DISK}",
+        "### Summaries of shards on disk",
         "Shards of 100,000 items with a file of soft labels each. *First pass*: everything is"
         " checked, matched by item id, laid down as plain arrays and summed up. *A later pass*:"
         " value, gradient and Hessian of the cross-entropy. Reading the bytes: the same files read"

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from exact import pool as made
 from peers_methods import CONFIGURATIONS, LITERAL, PEERS, REFERENCE, Data, Peer, objective
-from results import FIGURES, machine, write_section
+from results import machine, save_figure, write_section
 from threadpoolctl import threadpool_limits
 
 from edokit import read_annotations, read_predictions
@@ -175,14 +175,11 @@ def shown_ce(name: str, cells: dict[str, Cell]) -> str:
 
 def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
     """Time beside EDO exact's, a mark for every method and problem."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "edo"
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     names = [peer.name for peer in peers if not is_ours(peer.name)]
-    figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
+    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    axes = figure.subplots()
     for place, (case, cells) in enumerate(found.items()):
         own = [(ratio(name, cells), names.index(name)) for name in names if name in cells]
         times, rows = zip(*own, strict=True)
@@ -194,11 +191,7 @@ def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
     axes.invert_yaxis()
     axes.grid(alpha=0.3, axis="x")
     figure.legend(fontsize=6, loc="outside right upper", title="problem", title_fontsize=7)
-    FIGURES.mkdir(exist_ok=True)
-    file = FIGURES / "peers.svg"
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    return file
+    return save_figure(figure, "peers")
 
 
 def verdicts(found: dict[str, dict[str, Cell]]) -> list[str]:

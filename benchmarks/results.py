@@ -7,6 +7,7 @@ import platform
 import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 FILE = Path(__file__).resolve().parent / "RESULTS.md"
 FIGURES = FILE.parent / "figures"
@@ -49,3 +50,14 @@ def _processor() -> str:
         if found:
             return found[1].strip()
     return platform.processor() or platform.machine()
+
+
+def save_figure(figure: Any, name: str) -> Path:
+    """Write a matplotlib figure beside the file, the same bytes for the same drawing."""
+    import matplotlib as mpl
+
+    FIGURES.mkdir(exist_ok=True)
+    file = FIGURES / f"{name}.svg"
+    with mpl.rc_context({"svg.hashsalt": "edo"}):
+        figure.savefig(file, metadata={"Date": None})
+    return file

@@ -79,6 +79,26 @@ def test_a_rough_look_sees_every_class_and_nearly_the_same_curvature(
     np.testing.assert_allclose(rough, whole, rtol=0.2, atol=0.2 * np.abs(whole).max())
 
 
+@pytest.mark.parametrize("classes", [2, 3, 5, 6])
+def test_no_stride_passes_a_class_by(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All strides from 2 to 60, multiples of the number of classes among them.
+    settings = Settings(lambda_reg=0.0)
+    items = 600
+    answers = np.eye(classes)[np.arange(items) % classes]
+    P = np.random.default_rng(0).dirichlet(np.ones(classes), (items, 2))
+    problem = Problem.from_arrays(P, np.full_like(answers, 1 / classes), answers.argmax(axis=1))
+    monkeypatch.setattr(in_memory, "_ROUGH_ITEMS_PER_MEMBER", 1)
+    monkeypatch.setattr(in_memory, "_ROUGH_SHARE", 0.0)
+    for stride in (2, 3, 6, 15, 30, 60):
+        monkeypatch.setattr(in_memory, "_ROUGH_ITEMS", items // stride)
+        columns = InMemory(problem, settings)._columns
+        assert columns is not None
+        rows, _ = columns._some()
+        kept = {tuple(column) for column in rows.T}
+        seen = {c for c in range(classes) if any(tuple(P[i, :, c]) in kept for i in range(items))}
+        assert seen == set(range(classes))
+
+
 def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     objective = InMemory(problem_of(20, 3, 2, settings), settings)

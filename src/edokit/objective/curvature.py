@@ -126,7 +126,7 @@ def _linear_sums(P: Array, q: Array, alpha: Array | None, v: Array) -> Curvature
     """Of numpy arrays: ``_linear_pool`` block by block, always in the same memory."""
     items, members, classes = P.shape
     v = double(v)
-    value, gradient, hessian = 0.0, np.zeros(members), np.zeros((members, members))
+    value, gradient, hessian = np.zeros(()), np.zeros(members), np.zeros((members, members))
     step = max(1, min(items, _CACHED // (members * classes)))
     # Fresh memory for every block would cost more than what is done in it.
     whole = np.empty((2, members, step * classes))
@@ -135,21 +135,23 @@ def _linear_sums(P: Array, q: Array, alpha: Array | None, v: Array) -> Curvature
         rows, scaled = whole if length == whole.shape[2] else np.empty((2, members, length))
         turn(P[s], rows)
         targets = double(q[s])
-        targets = (targets if alpha is None else targets * alpha).reshape(-1)
-        pooled = v @ rows + EPSILON
-        value -= float(targets @ np.log(pooled))
-        gradient -= rows @ (targets / pooled)
-        np.multiply(rows, np.sqrt(targets) / pooled, out=scaled)
-        hessian += scaled @ scaled.T
-    return Curvature(items, np.asarray(value), gradient, hessian)
+        parts = _linear_pool(rows, targets if alpha is None else targets * alpha, v, scaled)
+        value, gradient, hessian = value + parts[0], gradient + parts[1], hessian + parts[2]
+    return Curvature(items, value, gradient, hessian)
 
 
-def _linear_pool(rows: Array, targets: Array, v: Array) -> tuple[Array, Array, Array]:
-    """Of rows [K, N·C] and targets [N, C]; the Hessian is Σ α q · p pᵀ / φ²."""
+def _linear_pool(
+    rows: Array, targets: Array, v: Array, memory: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Of rows [K, N·C] and targets [N, C]; the Hessian is Σ α q · p pᵀ / φ².
+
+    ``memory`` in the shape of rows (numpy only) is written over instead of asking for more.
+    """
     xp = namespace(rows, v)
     flat = xp.reshape(targets, (-1,))
     pooled = xp.matmul(v, rows) + EPSILON
-    scaled = rows * (xp.sqrt(flat) / pooled)
+    root = xp.sqrt(flat) / pooled
+    scaled = rows * root if memory is None else np.multiply(rows, root, out=memory)
     return (
         -xp.sum(flat * xp.log(pooled)),
         -xp.matmul(rows, flat / pooled),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -134,7 +135,7 @@ class _Columns:
     """The cross-entropy of a linear pool: a column for each item and class that anybody chose."""
 
     def __init__(self, problem: Problem) -> None:
-        self._items = problem.items
+        self._items, self._classes = problem.items, int(problem.targets.shape[1])
         self._rows, self._targets = problem.rows, problem.targets.reshape(-1)
         chosen = self._targets > 0
         # What nobody chose adds nothing; leaving it out costs about one look at the rest.
@@ -170,9 +171,11 @@ class _Columns:
 
     def _some(self) -> tuple[Floats, Floats]:
         if self._few is None:
-            # Columns next to each other are the classes of one item: any stride sees all of them
-            # only if it is odd.
-            every = self._step | 1
+            # Columns next to each other are the classes of one item: a stride that shares a
+            # divisor with their number would never come to some of them.
+            every = self._step
+            while math.gcd(every, self._classes) > 1:
+                every += 1
             self._few = np.ascontiguousarray(self._rows[:, ::every]), self._targets[::every]
         return self._few
 
