@@ -1,11 +1,12 @@
-"""ArMIS/cross-fitted: 89 members that differ in what they read, what they are and whom they follow.
+"""ArMIS/cross-fitted: members that differ in what they read, what they are and whom they follow.
 
-python benchmarks/lewidi2023/armis_pool.py LEWIDI_FOLDER/ArMIS POOL_FOLDER
+python benchmarks/lewidi2023/armis_pool.py LEWIDI_FOLDER/ArMIS POOL_FOLDER [--join RUN]
 
-Every member is a function of similarities between texts, and these are known for all texts: which
-pieces of text count, what they are worth and the components of the SVD come from train, dev and
-test texts alike. Answers do not: a member learns from those of nine folds of train and dev and
-answers the tenth (fit.npz); test is answered by the mean of the ten fits (test.npz).
+89 members are made here; those of a cross-fitted RUN of `edo train` join them. Each of the 89 is a
+function of similarities between texts, and these are known for all texts: which pieces of text
+count, what they are worth and the components of the SVD come from train, dev and test texts alike.
+Answers do not: a member learns from those of nine folds of train and dev and answers the tenth
+(fit.npz); test is answered by the mean of the ten fits (test.npz).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from edokit import Predictions, read_annotations, write_predictions
 from edokit.members.course import Course
 from edokit.members.crossfit import fold_numbers
 from edokit.members.supervision import random_select
+from edokit.predictions import join_models
 
 FOLDS = 10
 _TOKEN = r"(?u)\b\w+\b|[^\w\s]"  # emojis and punctuation are words, too
@@ -295,10 +297,11 @@ def _told(one: tuple[str, str]) -> str:
 
 
 def main() -> None:
-    """Train in ten folds and write fit.npz, its dev part as dev.npz, and test.npz."""
+    """Train in ten folds, join others and write fit.npz, its dev part as dev.npz, and test.npz."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("pool", type=Path)
+    parser.add_argument("--join", type=Path, metavar="RUN")
     given = parser.parse_args()
     course = Course.of(read_annotations(given.data))
     folds = fold_numbers(course, FOLDS, seed=0)
@@ -308,8 +311,8 @@ def main() -> None:
         for fold in range(FOLDS):
             told = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
             said[:, k] += np.where(folds == fold, told, 0) + np.where(folds < 0, told / FOLDS, 0)
-    splits = np.array(course.splits)
-    for name, rows in (("fit", folds >= 0), ("dev", splits == "dev"), ("test", splits == "test")):
+    dev = np.flatnonzero(np.array(course.splits)[folds >= 0] == "dev")
+    for name, rows in (("fit", folds >= 0), ("test", np.array(course.splits) == "test")):
         shares = said[rows]
         table = Predictions.from_arrays(
             np.stack([1 - shares, shares], axis=-1).astype(np.float32),
@@ -319,8 +322,14 @@ def main() -> None:
             groups=[group for group, _, _ in pool],
             layout="NKC",
         )
-        write_predictions(table, given.pool / f"{name}.npz")
-    print(f"{given.pool}: {len(pool)} members, {int((folds >= 0).sum())} items to fit on")
+        file = given.pool / f"{name}.npz"
+        write_predictions(table, file)
+        if given.join is not None:
+            table = join_models([file, given.join / "predictions" / f"{name}.npz"])
+            write_predictions(table, file)
+        if name == "fit":
+            write_predictions(table.take(dev), given.pool / "dev.npz")
+            print(f"{given.pool}: {len(table.members)} members, {len(table)} items to fit on")
 
 
 if __name__ == "__main__":

@@ -117,12 +117,33 @@ def test_speaker_tags_go_back_from_the_utterance() -> None:
 
 def test_padding_does_not_change_the_answer(model: str, reader: Reader) -> None:
     short, long = reader(["nice day", "stop it please thanks again"])
-    for pooling in ("first", "mean", "mean+target"):
+    for pooling in ("first", "last", "mean", "mean+target"):
         torch.manual_seed(0)
         net = network(model, pooling)
         alone = net(**tensors(padded([short], 0, LONGEST)))
         together = net(**tensors(padded([short, long], 0, LONGEST)))[:1]
         torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
+
+
+def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> None:
+    batch = tensors(padded(reader(["nice day", "stop it please"]), 0, LONGEST))
+    torch.manual_seed(0)
+    net = network(model).train()
+    before = net.head.shared.weight.detach().clone()
+    for name, weight in net.backbone.named_parameters():
+        if "LayerNorm.weight" in name:
+            last = weight
+    with torch.no_grad():
+        last.mul_(1e-3)
+    net.start_quietly(**batch)
+    assert torch.equal(net.head.shared.weight, before)  # soft features: nothing to do
+    with torch.no_grad():
+        last.mul_(3e4)
+    loud = net.eval()(**batch).std()
+    net.train().start_quietly(**batch)
+    assert net.training
+    assert net.eval()(**batch).std() < loud / 5
+    assert net.head.shared.bias.abs().sum() == 0  # the prior is no matter of loudness
 
 
 def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader: Reader) -> None:

@@ -13,10 +13,11 @@ from reproduce_cases import small_lewidi, small_pool, small_study
 
 from edokit.baselines.methods import wel
 from edokit.errors import InputError
-from edokit.reproduce import TABLES, Section, Study, reproduce, results_page
+from edokit.reproduce import TABLES, Section, Study, bars, reproduce, results_page
 from edokit.reproduce.bars import best_printed
 from edokit.reproduce.fixed import Configuration, fixed_outcomes
 from edokit.reproduce.heat_maps import within_seeds
+from edokit.reproduce.methods import HeldOut
 from edokit.reproduce.searches import VARIED, Trial, chosen, searched
 from edokit.reproduce.study import Missing
 
@@ -145,7 +146,8 @@ def test_bars_are_the_best_of_the_papers_columns() -> None:
 
 def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
     rows = cells(sections["bars"], "bars-candidates")
-    first = min(rows, key=lambda row: row["held-out dev CE"])
+    first = min(rows, key=lambda row: row["held-out CE"])
+    assert first["held-out CE"] == first["on dev"]
     mine = sections["bars"].values["bars"]["HS-Brexit"]
     assert mine["row"] == f"{first['method']} on {first['pool']}"
     assert mine["ce"] == first["CE"]
@@ -195,6 +197,31 @@ def test_per_annotator_and_cross_fitted_members_have_their_rows(tmp_path: Path) 
     assert ("HS-Brexit", "EDO-PerAnn") in there
     assert ("HS-Brexit", "EDO-Random") not in there
     assert set(TABLES["bars"](more).values["bars"]) == {"ArMIS", "HS-Brexit"}
+
+
+def test_cross_fitted_pools_are_told_apart_by_all_their_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small_lewidi(tmp_path / "data")
+    predictions = tmp_path / "predictions"
+    for name, cross_fitted in (("random-select", True), ("mixed", True), ("soft-ce", False)):
+        small_pool(predictions, data, name, 2, cross_fitted=cross_fitted)
+    found = {
+        ("random-select", "uniform"): HeldOut(100, 0.50, 0.52),
+        ("mixed", "uniform"): HeldOut(100, 0.48, 0.53),
+        ("soft-ce", "uniform"): HeldOut(40, 0.54, 0.54),
+    }
+    monkeypatch.setattr(bars, "held_out_ce", lambda *_: found)
+    row = bars.choice(Study(data, predictions, 1), "HS-Brexit")
+    assert isinstance(row, bars.Chosen)
+    assert row.pool == "mixed"
+    assert row.by_dev is not None
+    assert row.by_dev.pool == "random-select"
+    # On the items that both have, the third is better than the best of the cross-fitted ones.
+    found["soft-ce", "uniform"] = HeldOut(40, 0.525, 0.525)
+    row = bars.choice(Study(data, predictions, 1), "HS-Brexit")
+    assert isinstance(row, bars.Chosen)
+    assert row.pool == "soft-ce"
 
 
 def test_an_unknown_table_is_refused(study: Study) -> None:

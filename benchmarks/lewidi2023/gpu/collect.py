@@ -13,7 +13,7 @@ import shutil
 import warnings
 from pathlib import Path
 
-from pools import DATASETS, SEED, groups_of, read
+from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
 from edokit.errors import EDOWarning
 from edokit.members import Course, Trained, make_plan, train_members
@@ -53,6 +53,15 @@ def main() -> None:
                 shutil.copy(run / "predictions" / f"{split}.npz", target / f"{split}.npz")
             shutil.copy(run / "manifest.json", target / "manifest.json")
             print(f"{dataset} {pool}: {members_of(trained)} members  {scores_of(trained, course)}")
+    run = given.runs / DECODER
+    if (run / "members").is_dir():
+        armis, _ = read(given.lewidi, "ArMIS")
+        train_members(
+            armis, decoder_groups(), out=run, seed=SEED, cross_fit=DECODER_FOLDS, source="ArMIS"
+        )
+        target = given.to / "ArMIS" / "cross-fitted"
+        shutil.copy(run / "manifest.json", target / "gemma-manifest.json")
+        print(f"{run / 'predictions'}: to be joined by armis_pool.py --join {run}")
 
 
 def members_of(trained: Trained) -> int:

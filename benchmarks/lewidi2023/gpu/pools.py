@@ -112,6 +112,40 @@ def _armis(group: Callable[..., Group]) -> list[Group]:
     ]
 
 
+DECODER = "ArMIS-gemma"
+"""The folder of a run beside those of the datasets: ArMIS by a decoder, cross-fitted."""
+DECODER_FOLDS = 5
+
+
+def decoder_groups() -> list[Group]:
+    """Members of Gemma 3 270M (gemma.py); learning rates were chosen by held-out folds."""
+    common: Options = {
+        "model": "gemma",
+        "epochs": 8,
+        "patience": 0,
+        "criterion": "ce",
+        "eval_batch_size": 128,
+        "max_length": 128,
+        "batch_size": 16,
+        "layer_decay": 0.9,
+        "learning_rate": 8e-5,
+    }
+
+    def group(name: str, members: int, supervision: str = "soft", **options: Any) -> Group:
+        chosen = {**common, **options}
+        return Group("transformer", members, f"gemma.{name}", supervision, "epoch", chosen)
+
+    return [
+        group("soft", 6),
+        group("heads", 5, "random-select", annotator_heads=True),
+        group("both-ways", 5, model="gemma-bi"),
+        group("drawn", 4, "random-select"),
+        group("slow", 4, learning_rate=4e-5),
+        group("last", 4, learning_rate=5e-5, pooling="last"),
+        group("fast", 3, learning_rate=1.5e-4),
+    ]
+
+
 def read(lewidi: Path, dataset: str) -> tuple[Annotations, bool]:
     """The annotations of a dataset, and whether its texts are (utterance, context)."""
     return read_lewidi(lewidi / dataset, dialogue="user-first"), dataset == "ConvAbuse"

@@ -5,6 +5,8 @@
 There, in a folder that holds the weights as sentence-transformers/all-mpnet-base-v2:
 
     python -m edokit.members RUNS/HS-Brexit --only random-select --device cuda --forget-models
+
+RUNS/ArMIS-gemma is for a folder that holds what gemma.py wrote.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import argparse
 import warnings
 from pathlib import Path
 
-from pools import DATASETS, SEED, groups_of, read
+from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
 from edokit.errors import EDOWarning
 from edokit.members.train import prepare_elsewhere
@@ -32,6 +34,10 @@ def main() -> None:
         out = given.runs / dataset
         fits = prepare_elsewhere(annotations, groups_of(dataset), out=out, seed=SEED, pairs=pairs)
         print(f"{out}: {fits} members planned")
+    out = given.runs / DECODER
+    armis, _ = read(given.lewidi, "ArMIS")
+    fits = prepare_elsewhere(armis, decoder_groups(), out=out, seed=SEED, cross_fit=DECODER_FOLDS)
+    print(f"{out}: {fits} fits planned")
 
 
 if __name__ == "__main__":

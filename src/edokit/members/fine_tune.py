@@ -25,11 +25,13 @@ from edokit.members.fine_tuning import FineTuning
 from edokit.members.layer_decay import parameter_groups
 from edokit.members.memory import free_memory, kept_copy, out_of_memory
 from edokit.members.recipe import Floats, Lesson, Progress
-from edokit.members.tokens import Reader
+from edokit.members.tokens import Reader, padded
 from edokit.members.transformer_answers import Answers, EpochBatches
 from edokit.members.transformer_network import MemberNetwork, class_prior, pooled_width
 from edokit.members.transformer_predict import on_device, probabilities
 from edokit.members.transformer_trainer import Batch, train
+
+_FIRST_LOOK = 8  # texts that tell how loud a model's features are
 
 
 @dataclass
@@ -119,8 +121,12 @@ def _attempt(
     head.start_at(class_prior(task.prior))
     network = MemberNetwork(backbone, options.pooling, head).to(device)
     pad_id = reader.tokenizer.pad_token_id
+    tokens = reader(lesson.texts)
+    network.start_quietly(
+        **on_device(padded(tokens[:_FIRST_LOOK], pad_id, reader.max_length), device)
+    )
     batches = EpochBatches(
-        reader(lesson.texts),
+        tokens,
         task.answers,
         batch_size=batch_size,
         seed=seed,

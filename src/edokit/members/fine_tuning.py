@@ -41,6 +41,8 @@ class Pooling(str, Enum):
 
     FIRST = "first"
     """The first token's."""
+    LAST = "last"
+    """The last token's, which in a decoder is the only one that has read the whole text."""
     MEAN = "mean"
     """The mean over all tokens."""
     TARGET = "mean+target"
@@ -74,7 +76,7 @@ class FineTuning:
     loss: str = Loss.CE.value
     """"ce" or "md"."""
     pooling: str = Pooling.MEAN.value
-    """"first", "mean" or "mean+target"."""
+    """"first", "last" (for decoders), "mean" or "mean+target"."""
     adversarial: float = 0.0
     """Norm of the adversarial step on the word embeddings (FGM); 0: no such step."""
     layer_decay: float = 1.0

@@ -45,11 +45,31 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             logits: torch.Tensor = self.head(self.dropout(pooled))
         return logits
 
+    def start_quietly(self, **batch: torch.Tensor) -> None:
+        """Where the features of a first batch are loud, let new heads weigh them by so much less.
+
+        A decoder's hidden states may be ten times an encoder's, and so would the first answers be.
+        """
+        training = self.training
+        seen: list[torch.Tensor] = []
+        look = self.dropout.register_forward_hook(lambda _, __, pooled: seen.append(pooled))
+        with torch.no_grad():
+            self.eval()(**batch)
+            loudness = seen[0].float().pow(2).mean().sqrt()
+            for weight in self.head.parameters():
+                if weight.dim() > 1:
+                    weight.div_(loudness.clamp(min=1.0))
+        look.remove()
+        self.train(training)
+
     def _pool(
         self, hidden: torch.Tensor, attention_mask: torch.Tensor, target_mask: torch.Tensor
     ) -> torch.Tensor:
         if self.pooling is Pooling.FIRST:
             return hidden[:, 0]
+        if self.pooling is Pooling.LAST:
+            # Padding stands at the right.
+            return hidden[torch.arange(len(hidden)), attention_mask.sum(dim=1) - 1]
         everything = _mean(hidden, attention_mask)
         if self.pooling is Pooling.MEAN:
             return everything

