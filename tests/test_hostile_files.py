@@ -310,6 +310,7 @@ def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None
         Group("linear", 1, name).checked()
 
 
+@pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
 @pytest.mark.parametrize("annotator", ["../../evil", "/evil", "a\\b", "nul\0byte", "x" * 300])
 def test_annotators_and_splits_name_no_files(annotator: str, tmp_path: Path) -> None:
     rows = [

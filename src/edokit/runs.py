@@ -146,8 +146,22 @@ def held(folder: Path) -> str | None:
     return "fit" if any((folder / name).exists() for name in fitted) else None
 
 
+def check_train_place(folder: Path) -> None:
+    """Refuse a folder that holds a run and no members: a training would lie among its files."""
+    if not any((folder / name).exists() for name in ("manifest.json", "members", "end-to-end")):
+        check_place(folder, "train")
+
+
 def check_place(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds a run of another kind, which this one would replace in part."""
+    """Refuse a folder that holds a run of another kind, which this one would replace in part.
+
+    What is a file, or lies below one, is no folder and can't become one.
+    """
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise InputError(
+                f"{_NAMES[kind]} is kept in a folder, but {place} is a file", "choose another --out"
+            )
     found = held(folder)
     if found not in (None, kind):
         raise InputError(
@@ -161,6 +175,7 @@ _NAMES = {
     "search": "a search",
     "compare": "a comparison",
     "fit": "a fitted ensemble",
+    "train": "a training",
 }
 
 

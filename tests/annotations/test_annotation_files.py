@@ -15,6 +15,8 @@ from edokit.annotations import Annotations
 from edokit.errors import InputError
 from edokit.files import TABLE_SUFFIXES, read_table, write_table
 
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 @settings(max_examples=40)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from edokit.annotations import Annotations
 from edokit.errors import InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+
 
 @given(long_tables())
 def test_a_table_comes_back_as_it_went(table: pa.Table) -> None:

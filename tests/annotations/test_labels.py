@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from edokit.annotations import Annotations, Ties
 from edokit.errors import EDOWarning, InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 
 THREE = Annotations.from_table(
     {
@@ -169,3 +172,29 @@ def test_a_class_is_a_probability_of_one(table: pa.Table) -> None:
     assert soft.classes == plain.classes
     np.testing.assert_array_equal(soft.soft_labels, plain.soft_labels)
     np.testing.assert_array_equal(soft.hard_labels("random"), plain.hard_labels("random"))
+
+
+def test_published_labels_against_the_annotators_are_told_once() -> None:
+    table = {
+        "item": ["a", "a", "a", "b", "b", "c", "d", "d"],
+        "annotator": ["x", "y", "z", "x", "y", "x", "x", "y"],
+        "label": [1, 1, 0, 0, 1, 1, 2, 2],
+        "hard_label": [0, 0, 0, 1, 1, None, 0, 0],
+    }
+    said = (
+        "hard_label of 2 of 4 items is used as given, though it is not the class that their"
+        " annotators chose most often: 'a', 'd'"
+    )
+    with pytest.warns(EDOWarning, match=f"^{said}$") as noted:
+        Annotations.from_table(table)
+    assert len(noted) == 1
+
+
+def test_a_published_label_may_differ_by_rounding_from_shares() -> None:
+    table = {"item": ["a"], "annotator": ["x"], "hard_label": ["m"]}
+    shares = {"p_m": [0.33], "p_n": [0.33], "p_o": [0.34]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Annotations.from_table(table | shares)
+    with pytest.warns(EDOWarning, match="hard_label of 1 of 1"):
+        Annotations.from_table(table | shares | {"p_m": [0.2], "p_o": [0.47]})

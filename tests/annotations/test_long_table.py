@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from edokit.annotations import Annotations, Duplicates
 from edokit.errors import EDOError, InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+
 ROWS: dict[str, Any] = {
     "item": [1, 1, 2],
     "annotator": ["x", "y", "x"],

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_commands import answer, assert_one_line, edo
 
@@ -125,3 +126,40 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
 )
 def test_wrong_words_get_one_line(files: Path, more: list[str], said: str) -> None:
     assert_one_line(edo(*words(files, *more)), said)
+
+
+def test_answers_that_are_all_the_same_are_told(files: Path) -> None:
+    table = pd.read_csv(files / "people.csv")
+    table.loc[table["split"] == "dev", "label"] = "yes"
+    table.to_csv(files / "people.csv", index=False)
+    told = edo(*words(files, "--methods", "top-5"))
+    assert told.returncode == 0
+    assert told.stderr.count("everyone said 'yes'") == 1
+    assert "split dev): there is no disagreement" in " ".join(told.stderr.split())
+    where = ("--annotations", files / "people.csv", "--split", "dev", "--out", files / "fitted")
+    for more in ((), ("--stream",)):
+        fitted = edo("fit", "--predictions", files / "dev.npz", *where, *more, "--overwrite")
+        assert fitted.returncode == 0, fitted.stderr
+        assert fitted.stderr.count("everyone said 'yes'") == 1
+        found = edo(
+            "search",
+            "--predictions",
+            files / "dev.npz",
+            *where[:-1],
+            files / f"found{len(more)}",
+            *more,
+            "--trials",
+            10,
+        )
+        assert found.returncode == 0, found.stderr
+        assert found.stderr.count("everyone said 'yes'") == 1
+
+
+def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:
+    where = ("--annotations", files / "people.csv", "--split", "dev", "--out", files / "fitted")
+    assert edo("fit", "--predictions", files / "dev.npz", *where).returncode == 0
+    assert edo(*words(files, "--methods", "top-5", "--out", files / "compared")).returncode == 0
+    for held, name in (("a fitted ensemble", "fitted"), ("a comparison", "compared")):
+        refused = edo("train", files / "people.csv", "--out", files / name)
+        assert_one_line(refused, "a training needs a folder of its own", held)
+        assert not (files / name / "members").exists()

@@ -386,6 +386,15 @@ def test_a_demo_keeps_out_of_other_results(shelf: Path, tmp_path: Path) -> None:
     assert "holds trained members" in refused.stderr
 
 
+def test_a_demo_is_not_run_for_a_place_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    for place in ("notes.txt", "notes.txt/demo"):
+        refused = edo("demo", "--out", tmp_path / place)
+        assert_one_line(refused)
+        assert "a demo is kept in a folder, but" in refused.stderr
+        assert "notes.txt is a file" in refused.stderr
+
+
 def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
     command = ("train", shelf / "data.csv", "--members", 2, "--out", tmp_path / "members")
     first = edo(*command)

@@ -252,17 +252,55 @@ def test_every_failure_is_one_line(error: BaseException, code: int, says: str, w
     assert ("Traceback" in debug.stderr) == (code == 2)
 
 
+def unread(*words: object, both: bool = False) -> tuple[int, bytes]:
+    """The exit status and the complaints of a command whose output nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        [*SCRIPT, *map(str, words)],
+        stdout=writing,
+        stderr=writing if both else subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    return ran.returncode, ran.stderr or b""
+
+
 def test_a_reader_that_goes_away_is_no_trouble(whole: Path) -> None:
-    words = [*SCRIPT, "data", "info", str(whole / "people.csv")]
+    for more in ([], ["--json"]):
+        assert unread("data", "info", whole / "people.csv", *more) == (141, b"")
+    assert unread("--help") == (141, b"")
+    assert unread("data", "info", "nowhere.csv", both=True) == (141, b"")
+    code, said = unread("data", "info", "nowhere.csv")
+    assert (code, said.count(b"\n")) == (2, 1)
+
+
+@pytest.mark.skipif(shutil.which("head") is None, reason="there is no head here")
+def test_the_head_of_a_big_table_is_shown_quietly(tmp_path: Path) -> None:
+    names = ",".join(f"member {number}" for number in range(3000))
+    rows = "\n".join(f"{item}," + ",".join(["0.5"] * 3000) for item in range(2))
+    (tmp_path / "wide.csv").write_text(f"item,{names}\n{rows}\n", encoding="utf-8")
+    made = tmp_path / "made.npz"
+    joined = edo("predictions", "join", tmp_path / "wide.csv", "--positive", "1", "--out", made)
+    assert joined.returncode == 0
+    # Without buffers, Python takes a part that was written for the whole.
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     for more in ([], ["--json"]):
         with subprocess.Popen(
-            [*words, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*SCRIPT, "predictions", "info", made, *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=usual,
         ) as running:
             assert running.stdout is not None
-            assert running.stderr is not None
+            shown = subprocess.run(
+                ["head", "-c", "20"], stdin=running.stdout, capture_output=True, check=False
+            )
             running.stdout.close()
+            assert running.stderr is not None
             assert running.stderr.read() == b""
-            running.wait()
+        assert len(shown.stdout) == 20
+        assert running.returncode == 141
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")

@@ -330,6 +330,7 @@ def test_metadata_or_a_field_may_hold_the_id() -> None:
         ],
     ],
 )
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 def test_split_and_hard_label_come_from_the_metadata(export: Any) -> None:
     read = read_argilla(export())
     assert read.split_names == ("dev",)

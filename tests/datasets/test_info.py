@@ -87,8 +87,11 @@ def test_data_without_splits_and_texts_is_called_all() -> None:
 def test_ratio_is_that_of_the_largest_class_to_the_smallest() -> None:
     labels = Annotations.from_matrix([["a"]] * 6 + [["b"]] * 3 + [["c"]] * 2)
     assert describe(labels)["splits"]["all"]["ratio"] == 3.0
+    alone = Annotations.from_matrix([["a"]] * 6)
+    assert describe(alone)["splits"]["all"]["ratio"] is None
 
 
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 def test_classes_are_counted_on_published_labels() -> None:
     found = describe(made(hard_label=["1"] * 3 + ["1"] * 2 + ["0", "1"]))["splits"]["train"]
     assert found["classes"] == {"0": 0, "1": 2}

@@ -329,6 +329,7 @@ def test_the_same_label_twice_is_one_label() -> None:
     assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
 
 
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 def test_a_published_label_that_nobody_gave_is_a_class_of_shared_answers_too() -> None:
     tasks = with_several_labels()
     tasks[0]["data"]["hard_label"] = "odd"

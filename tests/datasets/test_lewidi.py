@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edokit.datasets import read_lewidi, read_lewidi_dialogues
-from edokit.errors import InputError
+from edokit.errors import EDOWarning, InputError
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -54,6 +54,7 @@ def test_items_are_named_by_split_and_key(file: Path) -> None:
     assert read_lewidi(file).items.tolist() == ["dev-1", "dev-2"]
 
 
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 def test_annotations_and_annotators_stand_in_the_same_order(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(annotators=" Ann7 ,Ann2, Ann5", annotations="1, 0,0"))
     read = read_lewidi(path)
@@ -72,7 +73,8 @@ def test_classes_can_be_declared_in_another_order(file: Path) -> None:
 
 def test_the_published_hard_label_is_kept_against_the_majority(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(annotations="0,0,1", hard_label="1"))
-    assert read_lewidi(path).hard_labels().tolist() == [1]
+    with pytest.warns(EDOWarning, match="^hard_label of 1 of 1 items is used as given"):
+        assert read_lewidi(path).hard_labels().tolist() == [1]
 
 
 @pytest.mark.parametrize("label", ["1", 1, 1.0, " 1 "])
@@ -80,6 +82,7 @@ def test_a_hard_label_may_be_text_or_a_number(tmp_path: Path, label: object) -> 
     assert read_lewidi(write(tmp_path / "a.json", item(hard_label=label))).published.tolist() == [1]
 
 
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
 def test_severity_below_zero_means_abusive_and_one_does_not(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.json", talk(annotations="-3,-2,-1,0,1", annotators="Ann1,Ann2,Ann3,Ann4,Ann5")

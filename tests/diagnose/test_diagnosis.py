@@ -153,6 +153,9 @@ def test_one_class_leaves_nothing_to_vary() -> None:
     found = diagnose(annotations)
     assert "nothing varies" in found["variance"]["reason"]
     assert found["agreement"]["alpha"] is None
+    assert found["balance"]["ratio"] is None
+    assert choices(found) == {"structure": None, "coverage": "thin"}
+    assert "There is no disagreement to learn from: all answers are 'a'" in str(found["advice"])
     plain(found)
     assert found.lines()
 

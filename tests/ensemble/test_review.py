@@ -175,13 +175,18 @@ def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[
     words = ["predict", tmp_path / "ensemble", "--predictions", tmp_path / "pool.npz"]
     words += ["--out", tmp_path / "p.csv"]
     assert run(*words, "--review", 7, "--texts", tmp_path / "texts.csv", "--json") == 0
-    done = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    done = json.loads(printed.out)
     assert done["review"]["items"] == 7
     tasks = json.loads(Path(done["review"]["out"]).read_text(encoding="utf-8"))
     assert tasks[0]["data"]["text"] == f"words of {tasks[0]['data']['item']}"
     assert Path(done["review"]["config"]).is_file()
     assert run(*words, "--review", 500, "--review-out", tmp_path / "all.json") == 0
-    assert "all 120 items" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "; all 120 items to review, most urgent first, for Label Studio: " in printed.out
+    assert "will see ids of items and no texts" in printed.err
+    assert "--annotations or --texts" in printed.err
     assert len(json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))) == 120
 
 

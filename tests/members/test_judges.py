@@ -20,6 +20,7 @@ from edokit.members.texts import Texts
 from edokit.members.transformer import TransformerMember
 from edokit.predictions import read_predictions
 
+pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
 PEOPLE = small_people()
 TRUST = ["member_cases"]
 POOL = "member_cases:PeopleMember:2"

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
+from edokit.annotations import Annotations
 from edokit.errors import EDOWarning, InputError
 from edokit.ids import as_names
 from edokit.members import engine
@@ -70,8 +71,22 @@ def test_the_manifest_tells_what_was_trained_and_how_good_it_is(tmp_path: Path) 
 def test_random_select_members_differ_and_soft_ones_do_not() -> None:
     drawn = train("linear:2").predictions["dev"].probabilities
     assert (drawn[:, 0] != drawn[:, 1]).any()
-    soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
+    with pytest.warns(EDOWarning, match="linear, 2 members; train .* random-select") as noted:
+        soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
+    assert len(noted) == 1
     np.testing.assert_array_equal(soft[:, 0], soft[:, 1])
+
+
+def test_members_that_chance_sets_apart_are_not_called_the_same() -> None:
+    train("linear:1", supervision="majority")
+    forest = {"estimator": "sklearn.ensemble.RandomForestClassifier(n_estimators=3)"}
+    train("sklearn:2", supervision="soft", options=forest)
+
+
+def test_members_are_the_same_where_each_item_has_one_answer() -> None:
+    alone = PEOPLE.to_table().to_pandas().drop_duplicates("item")
+    with pytest.warns(EDOWarning, match="linear, 2 members; ask for one, and add groups"):
+        train("linear:2", people=Annotations.from_table(alone))
 
 
 def test_the_same_seed_gives_the_same_predictions_and_another_does_not() -> None:
@@ -235,6 +250,7 @@ def test_an_annotator_with_one_class_becomes_a_constant_member_and_a_warning() -
     assert "notes" in trained.manifest["members"][1]
 
 
+@pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
 def test_out_of_fold_predictions_cover_train_and_dev_and_are_honest(tmp_path: Path) -> None:
     trained = train("member_cases:SeenMember:2", tmp_path, cross_fit=3)
     fit = read_predictions(tmp_path / "predictions" / "fit.npz")

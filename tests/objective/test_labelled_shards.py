@@ -19,9 +19,10 @@ from edokit.files import write_table
 from edokit.metrics import evaluate
 from edokit.objective import Pool, Summaries, average_groups, ce_mean_sums, log_pool_sums, pool
 from edokit.objective import log_probabilities as logarithms
+from edokit.objective import sharded as sharded_module
 from edokit.objective import workers as workers_module
 from edokit.objective import working_copy as copy_module
-from edokit.objective.passes import Sums
+from edokit.objective.passes import Sums, first_look
 from edokit.objective.sharded import LabelledShards
 from edokit.objective.workers import Workers, how_many_jobs
 from edokit.predictions import Predictions, Shards
@@ -227,6 +228,22 @@ def test_without_room_for_a_copy_the_shards_are_read_again(
         opened(made, tmp_path)
 
 
+def test_published_labels_against_the_people_are_told_once_for_all_shards(tmp_path: Path) -> None:
+    made = cut(tmp_path, 6, [2, 4])
+    names = [f"item-{i}" for i in range(6)]
+    table = {"item": names, "annotator": ["x"] * 6, "label": ["0"] * 6, "hard_label": ["1"] * 6}
+    with pytest.warns(EDOWarning, match="hard_label of 6 of 6"):
+        people = Annotations.from_table(table, classes=["0", "1"])
+    write_table(people.to_table(), tmp_path / "people.parquet")
+    for number in range(3):
+        part = people.take([2 * number, 2 * number + 1])
+        write_table(part.to_table(), made.annotations / f"part-{number}.csv")
+    for form in (made.annotations, SortedAnnotations(tmp_path / "people.parquet")):
+        with pytest.warns(EDOWarning, match="hard_label of 6 of 6 items is used") as noted:
+            opened(made, tmp_path, form).close()
+        assert len(noted) == 1
+
+
 def test_ties_are_told_once_for_all_shards(tmp_path: Path) -> None:
     people = Annotations.from_matrix([[0, 1]] * 6, items=[f"item-{i}" for i in range(6)])
     made = cut(tmp_path, 6, [2, 4])
@@ -316,9 +333,48 @@ def _die(task: int) -> int:
     os._exit(1)
 
 
-def test_a_worker_that_dies_is_one_line() -> None:
+def _die_once(task: tuple[int, Path]) -> int:
+    number, mark = task
+    if number == 3 and not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return number
+
+
+@pytest.mark.filterwarnings("ignore:a worker process died:edokit.errors.EDOWarning")
+def test_a_worker_that_dies_again_is_one_line() -> None:
     with Workers(2) as workers, pytest.raises(InputError, match=r"one died.*fewer jobs"):
         list(workers.run(_die, [1, 2]))
+
+
+def test_what_a_dead_worker_left_undone_is_done_again(tmp_path: Path) -> None:
+    tasks = [(number, tmp_path / "died") for number in range(8)]
+    told = pytest.warns(EDOWarning, match="a worker process died.* again, with 2 jobs at a time")
+    with Workers(4) as workers, told:
+        assert list(workers.run(_die_once, tasks)) == list(range(8))
+
+
+def _die_in_first_look(part: Any, threads: int | None) -> Any:
+    mark = part.folder.parent / "died"
+    if part.number == 1 and not mark.exists():
+        part.lay_down()
+        mark.touch()
+        os._exit(1)
+    return first_look(part, threads)
+
+
+def test_shards_of_a_dead_worker_are_laid_down_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cut(tmp_path, 30, [10, 20])
+    with opened(made, tmp_path) as data:
+        undisturbed = data.evaluate(np.full((1, 4), 0.25))
+    monkeypatch.setattr(sharded_module, "first_look", _die_in_first_look)
+    with (
+        pytest.warns(EDOWarning, match="a worker process died"),
+        opened(made, tmp_path, jobs=2) as data,
+    ):
+        assert data.evaluate(np.full((1, 4), 0.25)) == undisturbed
 
 
 def test_strange_engines_and_jobs_are_refused() -> None:

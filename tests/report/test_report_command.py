@@ -35,7 +35,10 @@ def test_the_page_and_what_is_missing_are_told(edo: Any, tmp_path: Path) -> None
     code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html", "--json")
     answer = json.loads(out)
     assert answer["bytes"] == (tmp_path / "page.html").stat().st_size
-    assert any("No items can be shown" in line for line in answer["missing"])
+    missing = "The page has no items, since the folder does not tell where they are; give"
+    assert any(missing in line for line in answer["missing"])
+    code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html")
+    assert out.splitlines()[1].startswith(missing)
 
 
 def test_items_can_be_given(edo: Any, tmp_path: Path) -> None:

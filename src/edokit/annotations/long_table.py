@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from edokit.annotations.arrays import on_simplex, ordered_classes
 from edokit.annotations.columns import PROBABILITY, ROLES, arrow_table, roles
+from edokit.annotations.contradictions import tell_of_contradictions
 from edokit.annotations.core import Annotations, Duplicates, Floats
 from edokit.annotations.duplicates import settle_duplicates
 from edokit.errors import InputError, counted, examples, headings, word
@@ -83,7 +84,9 @@ def from_long_table(
         splits=per_item.get("split"),
         attributes=_attributes(table, attributes, names, annotator),
     )
-    return settle_duplicates(built, duplicates, where)
+    settled = settle_duplicates(built, duplicates, where)
+    tell_of_contradictions(settled)
+    return settled
 
 
 def _only_split(

@@ -31,6 +31,7 @@ from edokit.cli import (
     train,
 )
 from edokit.cli.spelling import invoked, spelled
+from edokit.cli.unread import reader_left, unless_unread
 from edokit.errors import EDOError, EDOWarning, one_line
 
 USAGE = 2
@@ -92,7 +93,10 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: exit 0, or 2 with one line on what is wrong and what to do."""
+    """Run the command line: exit 0, or 2 with one line on what is wrong and what to do.
+
+    Two exits say nothing of the work: 130 if it was interrupted, 141 if nobody reads its output.
+    """
     debug = "--debug" in sys.argv[1:]
     with warnings.catch_warnings():
         # People are told what EDO decided for them, not what libraries say to programmers.
@@ -100,7 +104,7 @@ def main() -> None:
         warnings.filterwarnings("always", category=EDOWarning)
         _noted.clear()
         warnings.showwarning = _note
-        code = _run(debug)
+        code = unless_unread(lambda: _run(debug))
     raise SystemExit(code)
 
 
@@ -121,11 +125,9 @@ def _run(debug: bool) -> int:
         return _interrupted()
     except MemoryError:
         return _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
-    except BrokenPipeError:
-        # The reader of our output went away (`edo … | head`); that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
+        if reader_left(error):
+            raise
         # Whatever no room expected: a full disk for temporary files, a connection that broke.
         said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(

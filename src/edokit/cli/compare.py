@@ -87,6 +87,8 @@ def compare(
         )
     dev = options.read_people(annotations, split=split, **said)
     test = options.read_people(judged_by, split=test_split, **said)
+    for people, source, part in ((dev, annotations, split), (test, judged_by, test_split)):
+        options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), source, part)
     with console.progress() as bars:
         bar = bars.add_task("", total=None, detail="")
 

@@ -103,12 +103,15 @@ def fit(
         people = options.read_people(annotations, **said)
         answers = read_predictions(predictions)
         check_members(out, answers.members, len(answers), overwrite=overwrite)
+        options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
         ensemble.fit(answers, people)
     else:
         ensemble.check()
         where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
         with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
             check_members(out, data.members, data.items, overwrite=overwrite)
+            shares = data.summaries().soft_counts
+            options.tell_if_unanimous(data.classes, shares, annotations, split)
             ensemble.fit_shards(data)
     check_same(out, ensemble, overwrite=overwrite)
     ensemble.save(out)

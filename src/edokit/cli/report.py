@@ -91,7 +91,7 @@ def report(
     if figures is not None:
         line += f", and {counted(len(drawn), 'file')} in {figures}"
     for what in found.missing:
-        line += f"\nnot shown: {what}"
+        line += f"\n{what}"
     console.done(
         {
             "out": str(page),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit.cli import options
-from edokit.errors import counted
+from edokit.errors import EDOWarning, counted
 
 if TYPE_CHECKING:
     from edokit.ensemble import Pooled, Review
@@ -66,6 +67,13 @@ class Queue:
 
         if self.texts is None:
             self.find_texts()
+        if self.texts is None:
+            warnings.warn(
+                "people who review will see ids of items and no texts, since none are given; give"
+                " --annotations or --texts with the texts of the items",
+                EDOWarning,
+                stacklevel=2,
+            )
         config = write_review(self.items, self.classes, self.path, self.texts)
         return {
             "review": {"out": str(self.path), "config": str(config), "items": len(self.items)},
@@ -75,8 +83,10 @@ class Queue:
         """The same for people."""
         if self.count is None:
             return ""
-        some = "all" if len(self.items) < self.count else "the"
-        return (
-            f"; {some} {counted(len(self.items), 'item')} to review first for Label Studio:"
-            f" {self.path} (interface: {self.path.with_suffix('.xml')})"
+        some = counted(len(self.items), "item")
+        fewer = len(self.items) < self.count
+        first = (
+            f"all {some} to review, most urgent first" if fewer else f"the {some} to review first"
         )
+        interface = self.path.with_suffix(".xml")
+        return f"; {first}, for Label Studio: {self.path} (interface: {interface})"

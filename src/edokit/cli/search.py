@@ -16,7 +16,7 @@ from edokit.cli.report import WithReport, add_page
 from edokit.errors import InputError
 
 if TYPE_CHECKING:
-    from edokit.runs import RunRecord
+    from edokit.runs import Input, RunRecord
     from edokit.search import SearchSpace
 
 JOURNAL = "journal.log"
@@ -109,9 +109,10 @@ def search(
     Started again with the same folder or storage, it goes on where it stopped.
     """
     from edokit.predictions import read_predictions
-    from edokit.runs import as_typed, begin, check_place, with_option
+    from edokit.runs import as_typed, begin, check_place
     from edokit.search import search as run_search
     from edokit.search.api import planned
+    from edokit.search.place import check_search, earlier_test
     from edokit.search.storage import open_storage
 
     if out is None and not worker:
@@ -136,20 +137,25 @@ def search(
         "groups": groups,
         "study": study,
     }
-    planned(**how)
+    plan = planned(**how)
     if out is not None:
         check_place(out, "search")
+        check_search(out, plan)
     parts = shards.to_stream(predictions, stream, memory, engine)
     place = storage if storage is not None else str((out or Path()) / "search" / JOURNAL)
     with ExitStack() as stack:
         bars = stack.enter_context(console.progress())
         if parts is None:
             people = options.read_people(annotations, split=split, **said)
+            options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
             fit: Any = (read_predictions(predictions), people)
         else:
             where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
             where.update(split=split, ties=ties, seed=seed, bars=bars)
-            fit = (stack.enter_context(shards.labelled(parts, annotations, **where, **said)), None)
+            data = stack.enter_context(shards.labelled(parts, annotations, **where, **said))
+            told = data.summaries().soft_counts
+            options.tell_if_unanimous(data.classes, told, annotations, split)
+            fit = (data, None)
         inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
         inputs["annotations"] = (annotations, options.read_as(split=split, **said))
         if test_predictions is not None:
@@ -175,13 +181,16 @@ def search(
     result["done_before"] = before[0]
     if test_predictions is not None:
         result["test"] = found.judge(*test)
+    elif out is not None:
+        result["test"] = earlier_test(out, found)
+    tested_before = test_predictions is None and result["test"] is not None
     if out is not None and record is not None:
+        # Trials and tests of earlier commands count: what gives this result is one with all.
+        tested = _tested(out) if tested_before else {}
+        typed = _typed(len(found.trials), trials, tested)
+        record = replace(record, inputs={**record.inputs, **tested}, command=as_typed(typed))
         begin(out)
         found.save(out, test=result["test"])
-        if len(found.trials) != trials:
-            # Trials of earlier commands count: what gives this result is a command with all.
-            typed = with_option(["edo", *sys.argv[1:]], "--trials", len(found.trials))
-            record = replace(record, command=as_typed(typed))
         record.save(out)
         if report:
             # What was streamed may be too much for a page.
@@ -189,7 +198,7 @@ def search(
     if json:
         console.print_json(result)
     else:
-        searched.show(found, result, out, trials)
+        searched.show(found, result, out, trials, tested_before=tested_before)
 
 
 def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
@@ -240,3 +249,30 @@ def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> Run
         seed=seed,
         command=as_typed(["edo", *sys.argv[1:]]),
     )
+
+
+def _tested(out: Path) -> dict[str, Input]:
+    """The test data that the earlier search of this folder was judged on, as it recorded them."""
+    from edokit.runs import RunRecord
+
+    try:
+        earlier = RunRecord.load(out)
+    except InputError:
+        return {}
+    return {role: given for role, given in earlier.inputs.items() if role.startswith("test_")}
+
+
+def _typed(found: int, asked: int, tested: Mapping[str, Input]) -> list[str]:
+    """The command line that gives this result: with so many trials, and judged on these data."""
+    from edokit.runs import with_option
+
+    typed = ["edo", *sys.argv[1:]]
+    if found != asked:
+        typed = with_option(typed, "--trials", found)
+    for role, given in tested.items():
+        typed = with_option(typed, f"--{role.replace('_', '-')}", given.path)
+        said = given.options.get("split") or given.options.get("splits")
+        if said:
+            text = ",".join(map(str, said)) if isinstance(said, list) else said
+            typed = with_option(typed, "--test-split", text)
+    return typed

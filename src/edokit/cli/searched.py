@@ -15,29 +15,42 @@ if TYPE_CHECKING:
 METRICS = ("f1", "ce", "md")
 
 
-def show(found: SearchResult, result: dict[str, Any], out: Path | None, asked: int) -> None:
-    """The front as a table, the choice and its estimates; ``asked``: for how many trials."""
+def show(
+    found: SearchResult,
+    result: dict[str, Any],
+    out: Path | None,
+    asked: int,
+    *,
+    tested_before: bool = False,
+) -> None:
+    """The front as a table, the choice and its estimates.
+
+    ``asked``: for how many trials. ``tested_before``: the result on test is an earlier search's.
+    """
     # Trials of the same scores share a row, named after the chosen one or the first of them.
     alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in found.front:
         scores = tuple(f"{getattr(trial, name):.4f}" for name in METRICS)
         alike.setdefault((*scores, str(trial.size)), []).append(trial)
+    shared = len(alike) < len(found.front)
     rows = []
     for scores, trials in alike.items():
         chosen = any(trial is found.chosen for trial in trials)
         trial = found.chosen if chosen else trials[0]
         settings = trial.configuration.settings
-        more = f" and {len(trials) - 1} alike" if len(trials) > 1 else ""
-        kind = f"{settings.diversity}, {settings.ce}{more}"
-        rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind])
+        kind = f"{settings.diversity}, {settings.ce}"
+        more = [f"{len(trials) - 1} more" if len(trials) > 1 else ""] if shared else []
+        rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind, *more])
+    header = ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"]
+    header += ["same scores"] if shared else []
     failed = f" ({result['failed']} failed)" if result["failed"] else ""
     console.print_table(
         f"{result['trials']} trials{failed}, {len(found.front)} on the front",
-        ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"],
+        header,
         rows,
         [
             *_resumed(result, asked),
-            *_notes(found, result),
+            *_notes(found, result, tested_before),
             *([f"Kept in {out}: {_kept(out)}."] if out else []),
         ],
     )
@@ -60,7 +73,7 @@ def _kept(out: Path) -> str:
     return f"search, ensemble, run.json{page}"
 
 
-def _notes(found: SearchResult, result: dict[str, Any]) -> list[str]:
+def _notes(found: SearchResult, result: dict[str, Any], tested_before: bool) -> list[str]:
     chosen = found.chosen
     lines = [f"Chosen (←, {found.rule}): {chosen.size} of {len(found.members)} members."]
     names = {
@@ -75,5 +88,5 @@ def _notes(found: SearchResult, result: dict[str, Any]) -> list[str]:
             lines.append(f"Its estimate {words}: {values}{judged}.")
     if result["test"] is not None:
         values = ", ".join(f"{name.upper()} {result['test'][name]:.4f}" for name in METRICS)
-        lines.append(f"On test: {values}.")
+        lines.append(f"On test{', as judged before' if tested_before else ''}: {values}.")
     return lines

@@ -108,7 +108,9 @@ def train(
     """Train members and write what they say about dev and test; start again to go on."""
     from edokit.members import parse_pool, train_members
     from edokit.members.train import prepare_elsewhere
+    from edokit.runs import check_train_place
 
+    check_train_place(out)
     chosen = options.pairs(option, "--option", "KEY=VALUE")
     if end_to_end:
         _check_end_to_end(

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from edokit.annotations import Annotations
 from edokit.datasets.clean import has_arabic
@@ -64,7 +65,7 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         "annotations": len(part),
         "annotations_per_item": [int(per_item.min()), int(per_item.max())],
         "classes": _by_class(part, per_class.tolist()),
-        "ratio": float(per_class.max() / per_class.min()) if per_class.min() else None,
+        "ratio": class_ratio(per_class),
         "soft_classes": _by_class(part, part.soft_labels.mean(axis=0).tolist()),
         "ties": {"items": int(tied.sum()), "without_published_label": int((tied & open_).sum())},
         "unanimous": float((part.entropy < 1e-12).mean()),
@@ -76,6 +77,13 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         },
         "repeated": int(len(part) - labelled.sum()),
     }
+
+
+def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
+    """Items of the largest class to those of the smallest; none where there is nothing to weigh."""
+    if len(per_class) < 2 or not per_class.min():
+        return None
+    return float(per_class.max() / per_class.min())
 
 
 def _by_class(part: Annotations, values: list[Any]) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,21 @@ from edokit.annotations import Annotations
 from edokit.datasets.read import read_annotations
 from edokit.datasets.table import table_files, with_annotator
 from edokit.datasets.where import naming
-from edokit.errors import InputError, examples
+from edokit.errors import EDOWarning, InputError, examples
 from edokit.files import check_file
 from edokit.files.explain import unreadable
 from edokit.ids import Strings, encode
 
 # Rows of a long table that are looked at in one go.
 _BATCH = 2**18
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without notes, which would come once per shard; who reads all shards tells once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        yield
 
 
 @dataclass(frozen=True)
@@ -36,13 +46,14 @@ class Reading:
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         """The annotations in one file."""
-        with naming(path):
+        with naming(path), _quietly():
             return self._chosen(read_annotations(path, classes=classes, **self.options))
 
     def build(self, table: pa.Table, classes: Sequence[str]) -> Annotations:
         """The annotations in one table."""
         table = with_annotator(table, self.options.get("columns") or {})
-        return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
+        with _quietly():
+            return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
 
     def _chosen(self, people: Annotations) -> Annotations:
         if not self.splits:

@@ -32,6 +32,9 @@ def advise(
     test: dict[str, Any] | None,
 ) -> list[Advice]:
     """Supervision, sign, labels per annotator, classes, coverage: what to try first, and why."""
+    only = [name for name, share in balance["shares"].items() if share > 0]
+    if len(only) == 1:
+        return [_no_disagreement(only[0]), *_coverage(annotations)]
     teachers = _teachers(annotations)
     structured = bool(test and test["structured"])
     found = _finding(variance, test)
@@ -43,6 +46,15 @@ def advise(
         *_balance(balance),
         *_coverage(annotations),
     ]
+
+
+def _no_disagreement(only: str) -> Advice:
+    return _advice(
+        "structure",
+        None,
+        f"There is no disagreement to learn from: all answers are {only!r}. Check that these are"
+        " the right column and the right split.",
+    )
 
 
 def _teachers(annotations: Annotations) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from edokit.annotations import Annotations
+from edokit.datasets.info import class_ratio
 from edokit.errors import EDOWarning
 
 _BINS = 20
@@ -70,7 +71,7 @@ def balance(annotations: Annotations) -> dict[str, Any]:
     return {
         "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0).tolist()),
         "hard": _by_class(annotations, hard.tolist()),
-        "ratio": float(hard.max() / hard.min()) if hard.min() else None,
+        "ratio": class_ratio(hard),
         "ties": int(tied.sum()),
     }
 

@@ -74,7 +74,6 @@ class SklearnMember(Member):
             )
             return self
         features = self._transform(lesson.texts)
-        inputs = [features[i] for i in rows] if isinstance(features, list) else features[rows]
         more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
         self._fitted.set_params(
             **{
@@ -85,7 +84,7 @@ class SklearnMember(Member):
         )
         with threadpool_limits(1):
             try:
-                self._fitted.fit(inputs, classes, **more)
+                self._fit_rows(features, rows, classes, more)
             except (ValueError, TypeError) as error:
                 raise InputError(
                     f"{self.estimator} must be able to learn from these features, but: {error}",
@@ -93,6 +92,23 @@ class SklearnMember(Member):
                     " sklearn.pipeline.make_pipeline(…)",
                 ) from error
         return self
+
+    def _fit_rows(self, features: Any, rows: Any, classes: Any, more: dict[str, Any]) -> None:
+        """Fit on these rows of the features, some of which may stand there several times."""
+        from sklearn.pipeline import Pipeline
+
+        if not isinstance(features, list):
+            self._fitted.fit(features[rows], classes, **more)
+            return
+        rest, first = self._fitted, None
+        if isinstance(rest, Pipeline) and len(rest.steps) > 1 and len(rows) > len(features):
+            rest, first = rest[1:], rest.steps[0][1]
+        if first is None or isinstance(first, Pipeline):
+            self._fitted.fit([features[i] for i in rows], classes, **more)
+            return
+        # How many texts hold a word is counted on each text once.
+        rest.fit(first.fit_transform(features)[rows], classes, **more)
+        self._fitted.steps[1:] = rest.steps
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities [N, C]."""

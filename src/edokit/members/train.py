@@ -24,6 +24,7 @@ from edokit.members.recipe import Progress, Text
 from edokit.members.registry import find_recipe, make_member, takes_device
 from edokit.members.storing import remove_unfinished
 from edokit.members.tuning import tune_pool
+from edokit.members.twins import tell_of_twins
 from edokit.members.unit import Classroom, Outcome
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def train_members(
             raise _all_failed(failed)
         predictions = collect(plan, folder, broken)
         _tell_of_others(plan, folder)
+        tell_of_twins(pool, predictions)
         manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
         if out is not None:
             write_trained(folder, predictions, manifest)

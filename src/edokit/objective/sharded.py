@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit.annotations import Annotations
+from edokit.annotations.contradictions import contradiction
 from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
 from edokit.errors import EDOWarning
 from edokit.files import drop_folder
@@ -260,7 +261,12 @@ class LabelledShards:
         names = [part.name for part in self._parts]
         check_once([part.ids for part in self._parts], names, self._shards.read_items)
         known = np.unique(np.concatenate([each.annotators for each in told]))
-        self.told = Told(sum(t.annotations for t in told), known, sum(t.tied for t in told))
+        counts = ([t.annotations, t.tied, t.contradicted] for t in told)
+        annotations, tied, against = map(sum, zip(*counts, strict=True))
+        self.told = Told(annotations, known, tied, against)
+        if against:
+            # Annotations that were read as one told of these by themselves.
+            warnings.warn(contradiction(against, len(self._shards)), EDOWarning, stacklevel=3)
         if self.told.tied and self._parts[0].ties == "first":
             warnings.warn(
                 f"{self.told.tied} of {len(self._shards)} items are tied; each takes the first of"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from edokit.errors import EDOError, InputError
+from edokit.errors import EDOError, EDOWarning, InputError
 from edokit.objective.one_pass import available_cores
 
 Task = TypeVar("Task")
@@ -49,38 +50,59 @@ class Workers:
         return self.engine == LOCAL and self.jobs == 1
 
     def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """``work`` of each task, in their order; no more results wait than there are jobs."""
+        """``work`` of each task, in their order; no more results wait than there are jobs.
+
+        If a process of this machine dies, what it left undone is done again, once, by others: a
+        task that kills whoever does it must not kill this process. Dask does so by itself.
+        """
         if self.alone or (self.engine == LOCAL and len(tasks) == 1):
             yield from map(work, tasks)
             return
-        from joblib import Parallel, delayed, parallel_config
-
-        with ExitStack() as stack:
-            if self.engine == LOCAL:
-                settings: dict[str, Any] = {"backend": "loky", "n_jobs": self.jobs}
-            else:
-                settings = {
-                    "backend": "dask",
-                    "client": self._dask(),
-                    "wait_for_workers_timeout": _PATIENCE,
-                }
-            stack.enter_context(parallel_config(**settings))
-            # Small results in order: what they add up to does not depend on who was faster.
-            parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
-            # Processes are kept between calls, and may have started somewhere else.
-            folder = os.getcwd() if self.engine == LOCAL else None
+        done, jobs, again = 0, self.jobs, self.engine == LOCAL
+        while done < len(tasks):
             try:
-                yield from parallel(delayed(_at)(folder, work, task) for task in tasks)
+                for result in self._side_by_side(work, tasks[done:], jobs):
+                    done += 1
+                    yield result
             except EDOError:
                 raise
             except Exception as error:
                 if not _died(error):
                     raise
-                raise InputError(
-                    "every worker must live until its shard is done, but one died, perhaps out of"
-                    f" memory ({type(error).__name__})",
-                    "use fewer jobs (--jobs) or smaller shards",
-                ) from error
+                if not again:
+                    raise InputError(
+                        "every worker must live until its shard is done, but one died, perhaps out"
+                        f" of memory ({type(error).__name__})",
+                        "use fewer jobs (--jobs) or smaller shards",
+                    ) from error
+                # Memory is what most die of, and fewer take less. A single job would be done here.
+                jobs, again = max(2, jobs // 2), False
+                warnings.warn(
+                    "a worker process died, perhaps out of memory; what it left undone is done"
+                    f" again, with {jobs} jobs at a time",
+                    EDOWarning,
+                    stacklevel=2,
+                )
+
+    def _side_by_side(
+        self, work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+    ) -> Iterator[Result]:
+        from joblib import Parallel, delayed, parallel_config
+
+        if self.engine == LOCAL:
+            settings: dict[str, Any] = {"backend": "loky", "n_jobs": jobs}
+        else:
+            settings = {
+                "backend": "dask",
+                "client": self._dask(),
+                "wait_for_workers_timeout": _PATIENCE,
+            }
+        with parallel_config(**settings):
+            # Small results in order: what they add up to does not depend on who was faster.
+            parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
+            # Processes are kept between calls, and may have started somewhere else.
+            folder = os.getcwd() if self.engine == LOCAL else None
+            yield from parallel(delayed(_at)(folder, work, task) for task in tasks)
 
     def close(self) -> None:
         """Leave the cluster, if there is one."""

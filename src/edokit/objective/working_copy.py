@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit.annotations import Annotations
+from edokit.annotations.contradictions import contradicted
 from edokit.datasets.shards import Reading
 from edokit.errors import EDOWarning, InputError
 from edokit.files import cannot_write, temporary_folder
@@ -62,6 +63,8 @@ class Told(NamedTuple):
     """Hashes of their ids."""
     tied: int
     """Items whose annotators are evenly split."""
+    contradicted: int = 0
+    """Items whose published label is not what their annotators said most often."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,8 @@ class Part:
             seed = self.seed * 1_000_003 + self.number
             y = people.hard_labels(ties=self.ties, seed=seed)
         self.lay_arrays(people.soft_labels, y)
-        return Told(len(people), hashes(people.annotators), tied_items(people))
+        against = int(contradicted(people).sum())
+        return Told(len(people), hashes(people.annotators), tied_items(people), against)
 
     def lay_arrays(self, q: Floats, y: NDArray[Any]) -> None:
         """Keep soft labels q [n, C] and hard labels y [n]."""

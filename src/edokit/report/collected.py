@@ -29,7 +29,7 @@ ROLES = {
 }
 QUEUE = 10
 """Items of the review queue that a page shows."""
-_GIVE = "give --predictions and --annotations to show items"
+_GIVE = "give --predictions and --annotations to show some"
 
 
 @dataclass
@@ -189,7 +189,9 @@ def _items(
             "give --predictions, too",
         )
     if found.record is None:
-        found.missing.append(f"No items can be shown, since their files are not known; {_GIVE}.")
+        found.missing.append(
+            f"The page has no items, since the folder does not tell where they are; {_GIVE}."
+        )
         return None
     for prefix, what, held_out in (("test_", "test items", True), ("", "fit items", False)):
         if not prefix and not fit_items:
@@ -201,7 +203,7 @@ def _items(
         shown = found.attempt(f"The {what}", partial(judged, *pair, what, held_out))
         if shown is not None:
             return shown
-    found.missing.append(f"No items can be shown; {_GIVE}.")
+    found.missing.append(f"The page has no items; {_GIVE}.")
     return None
 
 

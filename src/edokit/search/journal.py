@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ class Journal(JournalStorage):
         """Let others use the file."""
         self.file.close()
 
+    def close_after_error(self) -> None:
+        """Let others use the file; one that is new and has no finished trial goes away."""
+        # Where the file can't even be read, that error is not the one to tell of.
+        with suppress(OSError):
+            if self.file.is_new and not self._any_finished():
+                self.file.withdraw()
+        self.file.close()
+
+    def _any_finished(self) -> bool:
+        known = (self.get_all_trials(study._study_id) for study in self.get_all_studies())
+        return any(trial.state.is_finished() for trials in known for trial in trials)
+
 
 class _WholeLines(JournalFileBackend):
     """Appends whole lines only, through one handle whose lock dies with the process.
@@ -52,7 +65,9 @@ class _WholeLines(JournalFileBackend):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._made = _missing(path)
         self._handle = _open(path)
+        self.is_new = path in self._made
         try:
             _lock(self._handle, path)
             _mend(path)
@@ -85,6 +100,24 @@ class _WholeLines(JournalFileBackend):
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+    def withdraw(self) -> None:
+        """Remove the file, and the folders that came with it and hold nothing else."""
+        if sys.platform == "win32":
+            # An open file can't be removed there; elsewhere, nobody may begin to use it before.
+            self.close()
+        self._path.unlink()
+        self.close()
+        for folder in self._made[1:]:
+            folder.rmdir()
+
+
+def _missing(path: Path) -> list[Path]:
+    """The file and the folders above it that are not there yet, from the inside out."""
+    try:
+        return [one for one in (path, *path.parents) if not one.exists()]
+    except (OSError, ValueError):
+        return []
 
 
 def _open(path: Path) -> int:

@@ -84,6 +84,7 @@ class SearchResult:
     def summary(self) -> dict[str, Any]:
         """The search in plain values: how many trials, the front, the chosen one."""
         return {
+            "study": self.plan.name,
             "trials": len(self.trials),
             "failed": sum(trial.state == "failed" for trial in self.trials),
             "front": [trial.to_dict() for trial in self.front],

@@ -68,7 +68,10 @@ class Opened:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        if kind is not None and hasattr(self.storage, "close_after_error"):
+            self.storage.close_after_error()
+        else:
+            self.close()
 
 
 def open_storage(

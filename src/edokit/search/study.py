@@ -178,19 +178,23 @@ def _another_shape(name: str, begun: dict[str, Any], asked: dict[str, Any]) -> I
             " version of edokit",
             "choose another folder (--out), or another name (--study) or storage",
         )
-    differences = [
+    return InputError(
+        f"a search can be continued only as it was begun, but the study {name!r} has"
+        f" {'; '.join(differences(begun, asked))}",
+        "choose another folder (--out), or another name (--study) in shared storage, or search as"
+        " before",
+    )
+
+
+def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
+    """In words, where a search that was begun is not the one that is asked for."""
+    return [
         f"{_IN_WORDS[key]} ({', '.join(_unlike(begun[key], value))})"
-        if key in _IN_WORDS
+        if key in _IN_WORDS and isinstance(begun[key], dict)
         else f"{key} {begun[key]!r} and not {value!r}"
         for key, value in asked.items()
         if begun[key] != value
     ]
-    return InputError(
-        f"a search can be continued only as it was begun, but the study {name!r} has"
-        f" {'; '.join(differences)}",
-        "choose another folder (--out), or another name (--study) in shared storage, or search as"
-        " before",
-    )
 
 
 _IN_WORDS = {"space": "another search space", "data": "other data"}

@@ -1,0 +1,125 @@
+"""The folder of `edo search`: whose results it holds, which stay true, and what an error leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from search_cases import QUICK as SPACE
+from search_cases import arrays, trial
+from test_search_command import QUICK, edo, files
+
+from edokit.cli import searched
+from edokit.runs import RunRecord
+from edokit.search import ParetoFront, search
+from edokit.search.evaluate import Evaluator
+from edokit.search.plan import Plan
+from edokit.search.result import SearchResult
+
+__all__ = ["files"]
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Names and bytes of all files."""
+    return {str(f): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--study", "other"), "the study 'edo' and not 'other'; choose another --out, or go on"),
+        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; choose another --out"),
+    ],
+)
+def test_results_of_another_search_are_not_replaced(
+    words: Any, part: str, files: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert edo("search", *files, *QUICK)[0] == 0
+    before = everything(tmp_path)
+    code, out, err = edo("search", *files, *QUICK, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert part in err
+    assert everything(tmp_path) == before
+    assert edo("search", *files, *QUICK, "--trials", 7)[0] == 0
+
+
+def test_a_result_on_test_stays_with_the_choice_it_is_about(
+    files: list[Any], tmp_path: Path
+) -> None:
+    run, judged = tmp_path / "run", (tmp_path / "test.npz", tmp_path / "test.csv")
+    test = ("--test-predictions", judged[0], "--test-annotations", judged[1])
+    files = [*files, *QUICK, "--solver", "exact"]
+    first = json.loads(edo("search", *files, *test, "--trials", 1, "--json")[1])
+    code, out, err = edo("search", *files, "--trials", 1)
+    assert (code, err) == (0, "")
+    assert "On test, as judged before: F1" in out
+    kept = json.loads((run / "search" / "search.json").read_text("utf-8"))
+    assert kept["test"] == first["test"]
+    record = RunRecord.load(run)
+    assert record.path("test_annotations", run) == judged[1]
+    assert "--test-predictions" in record.command
+
+    code, out, err = edo("search", *files, "--trials", 12, "--json")
+    assert code == 0
+    again = json.loads(out)
+    assert again["chosen"]["weights"] != first["chosen"]["weights"], "or there is nothing to see"
+    assert again["test"] is None
+    assert err.count("\n") == 1
+    assert "the earlier result on test is dropped" in err
+    assert "test_predictions" not in RunRecord.load(run).inputs
+
+
+def test_refused_before_a_trial_is_finished_it_leaves_nothing(
+    files: list[Any], tmp_path: Path
+) -> None:
+    before = everything(tmp_path)
+    code, _, err = edo("search", *files, *QUICK, "--folds", 60)
+    assert (code, err.count("\n")) == (2, 1)
+    assert not (tmp_path / "run").exists()
+    assert everything(tmp_path) == before
+    assert edo("search", *files, *QUICK)[0] == 0
+
+
+def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> None:
+    P, _, y = arrays()
+    how: Any = {"space": SPACE, "population": 3, "folds": 2, "storage": tmp_path / "a" / "s.log"}
+    judged = Evaluator.__call__
+
+    def interrupted(after: int) -> Any:
+        seen: list[int] = []
+
+        def call(self: Evaluator, chosen: Any) -> Any:
+            if len(seen) == after:
+                raise KeyboardInterrupt
+            seen.append(1)
+            return judged(self, chosen)
+
+        return mock.patch.object(Evaluator, "__call__", call)
+
+    for after, left in ((0, False), (1, True), (0, True)):
+        with interrupted(after), pytest.raises(KeyboardInterrupt):
+            search(P, y, trials=9, **how)
+        assert how["storage"].exists() is left
+        assert how["storage"].parent.exists() is left
+    assert len(search(P, y, trials=3, **how).trials) == 3
+
+
+def test_trials_of_the_same_scores_share_a_row() -> None:
+    scores = ((0.9, 0.3, 0.2), (0.9, 0.3, 0.2), (0.8, 0.4, 0.1))
+    trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
+    front, members = ParetoFront(trials), ("a", "b", "c")
+    found = SearchResult(trials, front, trials[0], Plan(), members, "lowest-ce", None, ())
+    result = {**found.summary(), "test": None, "done_before": 0}
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        searched.show(found, result, None, 3)
+    lines = [line.split() for line in printed.getvalue().splitlines()]
+    assert lines[2][-2:] == ["same", "scores"]
+    assert lines[4][-4:] == ["preserve,", "mean", "1", "more"]
+    assert lines[5][-2:] == ["preserve,", "mean"]
