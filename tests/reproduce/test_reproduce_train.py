@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reproduce_cases import small_lewidi
 
-from edokit.errors import InputError
+from edokit.errors import EDOWarning, InputError
 from edokit.reproduce.study import Pool, Study
 from edokit.reproduce.train import committed_plans, recipe_plans, train_pools
 
@@ -42,10 +42,21 @@ def test_what_was_trained_can_be_trained_again_as_its_manifest_says(tmp_path: Pa
 
 def test_the_committed_manifests_are_plans() -> None:
     here = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
-    plans = {(plan.dataset, plan.name): plan for plan in committed_plans(here)}
+    with pytest.warns(EDOWarning, match="'gemma' is a folder that is not here: ConvAbuse/decoder"):
+        plans = {(plan.dataset, plan.name): plan for plan in committed_plans(here)}
     own = plans["ConvAbuse", "random-select"]
     assert own.groups[0].members == 20
     assert own.groups[0].options["pooling"] == "mean+target"
+    assert ("ConvAbuse", "decoder") not in plans
+
+
+def test_a_folder_that_is_here_is_trained_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
+    (tmp_path / "gemma").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "decoder" in {plan.name for plan in committed_plans(here, ["HS-Brexit"])}
 
 
 def test_an_arabic_backbone_goes_by_hub_id_and_a_tiny_bert_stands_in(

