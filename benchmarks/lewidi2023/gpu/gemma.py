@@ -118,8 +118,8 @@ def main() -> None:
         (folder / "config.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     after = AutoTokenizer.from_pretrained(one_way)
     for text in texts:
-        read = [kept[number] for number in after(text).input_ids]
-        if read != [2, *before(text, add_special_tokens=False).input_ids]:
+        pieces = [kept[number] for number in after(text).input_ids]
+        if pieces != [2, *before(text, add_special_tokens=False).input_ids]:
             raise SystemExit("a text is read in another way than by the whole tokenizer")
     print(f"{one_way}, {both_ways}: {len(kept)} of {len(before)} pieces kept")
 
