@@ -249,5 +249,5 @@ def test_the_readme_shows_what_the_results_say() -> None:
         cells = found[0].split(" | ")[2:14]
         shown = " | ".join(f"{cells[k]} ({cells[k + 2]})" for k in range(0, 12, 3))
         assert f"| {dataset} | {shown} |" in readme
-    assert "10 findings: 1 × holds, 3 × holds in part, 6 × does not replicate" in results
-    assert "one holds, three hold in part and six do not replicate" in " ".join(readme.split())
+    assert "10 findings: 1 × holds, 2 × holds in part, 7 × does not replicate" in results
+    assert "one holds, two hold in part and seven do not replicate" in " ".join(readme.split())

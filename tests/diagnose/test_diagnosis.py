@@ -12,7 +12,7 @@ from diagnose_cases import camps, noise
 
 from edokit import Annotations
 from edokit.datasets import read_annotations
-from edokit.diagnose import Diagnosis, diagnose
+from edokit.diagnose import Diagnosis, advice, diagnose
 from edokit.errors import InputError
 
 KEYS = {
@@ -246,3 +246,18 @@ def test_the_four_datasets_are_structured_each_in_its_way(
         declared = annotations.attributes["group"]
         given = [person["group"] for person in found["people"]]
         assert len({*zip(declared, given, strict=True)}) == 2
+
+
+def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
+    test = {
+        "p": 0.06,
+        "structured": False,
+        "annotator": {"p": 0.03},
+        "group_item": {"p": 0.4},
+        "views": {"p": None},
+    }
+    told = advice._structure({"structured": 0.1}, test, {"kind": None})["text"]
+    assert told.startswith("Taken together the tests do not tell the disagreement from noise: ")
+    test["annotator"] = {"p": 0.3}
+    told = advice._structure({"structured": 0.1}, test, {"kind": None})["text"]
+    assert told.startswith("Nothing speaks against the disagreement being noise: ")

@@ -96,3 +96,24 @@ def test_bad_requests_are_one_line(
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(edo: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    members, people = run / "test.npz", run / "test.parquet"
+    before = members.read_bytes(), people.read_bytes()
+    given = ("--predictions", members, "--annotations", people)
+    for words in (
+        ("report", run / "ensemble", *given, "--out", people),
+        ("predict", run / "ensemble", *given, "--review", 3, "--out", people),
+        (
+            *("predict", run / "ensemble", *given, "--review", 3),
+            *("--out", run / "new.csv", "--review-out", people),
+        ),
+    ):
+        code, _, err = edo(*words)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "must go to another file than its source" in err
+    code, _, err = edo("report", run / "ensemble", "--out", tmp_path / "page.csv")
+    assert (code, "the page must be an .html file" in err) == (2, True)
+    assert (members.read_bytes(), people.read_bytes()) == before

@@ -86,6 +86,25 @@ def test_refused_before_a_trial_is_finished_it_leaves_nothing(
     assert edo("search", *files, *QUICK)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("predictions", "annotations", "part"),
+    [
+        ("dev.npz", "dev.csv", "the items to judge on must be others than those to learn from"),
+        ("test.npz", "dev.csv", "of the test data, annotations and predictions must hold"),
+    ],
+)
+def test_wrong_test_data_are_refused_before_the_search(
+    files: list[Any], tmp_path: Path, predictions: str, annotations: str, part: str
+) -> None:
+    test = ("--test-predictions", tmp_path / predictions)
+    code, _, err = edo(
+        "search", *files, *QUICK, *test, "--test-annotations", tmp_path / annotations
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert part in err
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> None:
     P, _, y = arrays()
     how: Any = {"space": SPACE, "population": 3, "folds": 2, "storage": tmp_path / "a" / "s.log"}

@@ -99,7 +99,7 @@ def compare(
     known = _sample(*dev)
     unseen = _sample(*test, classes=known[1].classes)
     unseen = (_same_members(known[0], unseen[0], "test predictions"), unseen[1])
-    _check_apart(known[0], unseen[0])
+    check_items_apart(known[0], unseen[0])
     pools = {name: _pair(name, pair, known, unseen) for name, pair in (extra or {}).items()}
     names = _names(methods, pools)
     jobs = [_Job(name, find_method(name).about, name, (known[0], unseen[0])) for name in names]
@@ -221,7 +221,7 @@ def _sample(
     return named, people
 
 
-def _check_apart(dev: Predictions, test: Predictions) -> None:
+def check_items_apart(dev: Predictions, test: Predictions) -> None:
     """Judging on items that were learned from would flatter whatever learns most.
 
     Splits may number their items alike, so an id in both is the same item only if the members say

@@ -77,6 +77,8 @@ def report(
             "--split, --column and --classes say how --annotations are read, but there are none",
             "give --annotations, too",
         )
+    if out is not None:
+        _check_page(out, predictions, annotations)
     people = None
     if annotations is not None:
         people = options.read_people(
@@ -102,3 +104,14 @@ def report(
         line,
         json,
     )
+
+
+def _check_page(out: Path, *sources: Path | None) -> None:
+    """Refuse to write the page over what it is made of, or under the name of something else."""
+    for source in sources:
+        if source is not None:
+            options.check_apart(source, out)
+    if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            f"the page must be an .html file, but --out is {out}", "name it report.html, say"
+        )

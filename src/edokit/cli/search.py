@@ -163,6 +163,7 @@ def search(
                 read_predictions(test_predictions),
                 options.read_people(judged_by, split=test_split, **said),
             )
+            _check_test(fit[0] if parts is None else None, *test)
             inputs["test_predictions"] = (test_predictions, {})
             inputs["test_annotations"] = (judged_by, options.read_as(split=test_split, **said))
         # A search may take hours, and files may change meanwhile.
@@ -249,6 +250,19 @@ def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> Run
         seed=seed,
         command=as_typed(["edo", *sys.argv[1:]]),
     )
+
+
+def _check_test(known: Any, unseen: Any, people: Any) -> None:
+    """Refuse, before a search begins, test data that do not match or that it learns from."""
+    from edokit.baselines.compare import check_items_apart
+    from edokit.ensemble.inputs import as_predictions, together
+
+    try:
+        named, _ = together(as_predictions(unseen), people)
+    except InputError as error:
+        raise InputError(f"of the test data, {error}", "--test-split chooses one split") from None
+    if known is not None:
+        check_items_apart(known, named)
 
 
 def _tested(out: Path) -> dict[str, Input]:

@@ -103,6 +103,8 @@ def _structure(
             parts.append(f"{words}: {yes} (p = {p:.2g})")
     if not test["structured"]:
         kind, verdict = "noise", "Nothing speaks against the disagreement being noise"
+        if any(": yes (" in part for part in parts):
+            verdict = "Taken together the tests do not tell the disagreement from noise"
     elif test["views"]["p"] is not None and test["views"]["p"] <= 0.05:
         kind, verdict = "views", "The disagreement is structured, people see different things"
     elif test["annotator"]["p"] is not None and test["annotator"]["p"] <= 0.05:
