@@ -15,6 +15,7 @@ from search_cases import arrays, trial
 from test_search_command import QUICK, edo, files
 
 from edokit.cli import searched
+from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import RunRecord
 from edokit.search import ParetoFront, search
 from edokit.search.evaluate import Evaluator
@@ -102,6 +103,18 @@ def test_wrong_test_data_are_refused_before_the_search(
     )
     assert (code, err.count("\n")) == (2, 1)
     assert part in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_test_predictions_of_other_members_are_refused_before_the_search(
+    files: list[Any], tmp_path: Path
+) -> None:
+    test = read_predictions(tmp_path / "test.npz")
+    write_predictions(test.select(test.members[1:]), tmp_path / "test.npz")
+    given = ("--test-predictions", tmp_path / "test.npz", "--test-annotations")
+    code, _, err = edo("search", *files, *QUICK, *given, tmp_path / "test.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "members" in err
     assert not (tmp_path / "run").exists()
 
 

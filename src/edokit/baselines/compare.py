@@ -98,7 +98,7 @@ def compare(
     """
     known = _sample(*dev)
     unseen = _sample(*test, classes=known[1].classes)
-    unseen = (_same_members(known[0], unseen[0], "test predictions"), unseen[1])
+    unseen = (same_members(known[0], unseen[0], "test predictions"), unseen[1])
     check_items_apart(known[0], unseen[0])
     pools = {name: _pair(name, pair, known, unseen) for name, pair in (extra or {}).items()}
     names = _names(methods, pools)
@@ -255,10 +255,10 @@ def _pair(name: str, pair: tuple[Any, Any], dev: Sample, test: Sample) -> Pair:
         .order_classes(sample[1].classes)
         for given, sample in zip(pair, (dev, test), strict=True)
     )
-    return first, _same_members(first, second, f"test predictions of {name!r}")
+    return first, same_members(first, second, f"test predictions of {name!r}")
 
 
-def _same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
+def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
     """The test predictions of dev's members, in dev's order."""
     missing = [member for member in dev.members if member not in test.members]
     if missing:

@@ -31,7 +31,7 @@ def convert(
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
     from edokit.files import write_table
 
-    options.check_apart(source, out)
+    options.check_apart(out, source)
     people = options.read_people(
         source,
         column=column,

@@ -33,7 +33,7 @@ def split(
     from edokit.datasets import describe, split_items
     from edokit.files import write_table
 
-    options.check_apart(source, out)
+    options.check_apart(out, source)
     people = options.read_people(
         source,
         column=column,

@@ -99,8 +99,14 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def check_apart(source: Path, out: Path) -> None:
-    """Refuse to replace a source by what is made of it."""
+def check_apart(out: Path | None, *sources: Path | None) -> None:
+    """Refuse to replace a source by what is made of it; what is not given is apart."""
+    for source in sources:
+        if out is not None and source is not None:
+            _check_other_file(source, out)
+
+
+def _check_other_file(source: Path, out: Path) -> None:
     same = False
     with suppress(OSError, ValueError):  # what is no path is refused where it is read or written
         same = out.exists() and source.exists() and out.samefile(source)

@@ -77,10 +77,8 @@ def predict(
             "--judges is for members that are asked now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
-    for source in (predictions, texts, judges, annotations):
-        for made in (out, review_out):
-            if source is not None and made is not None:
-                options.check_apart(source, made)
+    for made in (out, review_out):
+        options.check_apart(made, predictions, texts, judges, annotations)
     fitted = load_ensemble(ensemble)
     shown = texts if annotations is None else annotations
     queue = reviewing.Queue(review, review_out, out, shown, split, column)

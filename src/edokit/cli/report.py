@@ -108,9 +108,7 @@ def report(
 
 def _check_page(out: Path, *sources: Path | None) -> None:
     """Refuse to write the page over what it is made of, or under the name of something else."""
-    for source in sources:
-        if source is not None:
-            options.check_apart(source, out)
+    options.check_apart(out, *sources)
     if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"the page must be an .html file, but --out is {out}", "name it report.html, say"

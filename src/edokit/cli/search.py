@@ -254,7 +254,7 @@ def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> Run
 
 def _check_test(known: Any, unseen: Any, people: Any) -> None:
     """Refuse, before a search begins, test data that do not match or that it learns from."""
-    from edokit.baselines.compare import check_items_apart
+    from edokit.baselines.compare import check_items_apart, same_members
     from edokit.ensemble.inputs import as_predictions, together
 
     try:
@@ -262,7 +262,7 @@ def _check_test(known: Any, unseen: Any, people: Any) -> None:
     except InputError as error:
         raise InputError(f"of the test data, {error}", "--test-split chooses one split") from None
     if known is not None:
-        check_items_apart(known, named)
+        check_items_apart(known, same_members(known, named, "test predictions"))
 
 
 def _tested(out: Path) -> dict[str, Input]:
