@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit.annotations import Annotations, Ties
+from edokit.annotations.contradictions import contradiction
+from edokit.datasets.shards import _quietly
 from edokit.errors import EDOWarning, InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
@@ -198,3 +200,12 @@ def test_a_published_label_may_differ_by_rounding_from_shares() -> None:
         Annotations.from_table(table | shares)
     with pytest.warns(EDOWarning, match="hard_label of 1 of 1"):
         Annotations.from_table(table | shares | {"p_m": [0.2], "p_o": [0.47]})
+
+
+def test_of_all_notes_only_that_on_contradictions_waits_for_the_last_shard() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with _quietly():
+            for note in ("3 answers are left out", contradiction(1, 4)):
+                warnings.warn(note, EDOWarning, stacklevel=1)
+    assert [str(one.message)[:9] for one in seen] == ["3 answers"]

@@ -29,9 +29,9 @@ _BATCH = 2**18
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without notes, which would come once per shard; who reads all shards tells once."""
+    """Without the note on contradictions: who reads all shards tells of them once, with a sum."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)
+        warnings.filterwarnings("ignore", message="hard_label of", category=EDOWarning)
         yield
 
 

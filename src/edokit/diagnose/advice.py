@@ -91,7 +91,7 @@ def _structure(
     if test is None or test["p"] is None:
         why = "nobody was shuffled" if test is None else "no item can be shuffled"
         return _advice("structure", None, f"Structured or noise? It was not tested: {why}.")
-    parts = []
+    parts, alone = [], False
     for key, words in (
         ("annotator", "people differ in how often they give each answer"),
         ("group_item", "some people go together more than chance would have it"),
@@ -99,11 +99,11 @@ def _structure(
     ):
         p = test[key]["p"]
         if p is not None:
-            yes = "yes" if p <= 0.05 else "not shown"
-            parts.append(f"{words}: {yes} (p = {p:.2g})")
+            alone |= p <= 0.05
+            parts.append(f"{words}: {'yes' if p <= 0.05 else 'not shown'} (p = {p:.2g})")
     if not test["structured"]:
         kind, verdict = "noise", "Nothing speaks against the disagreement being noise"
-        if any(": yes (" in part for part in parts):
+        if alone:
             verdict = "Taken together the tests do not tell the disagreement from noise"
     elif test["views"]["p"] is not None and test["views"]["p"] <= 0.05:
         kind, verdict = "views", "The disagreement is structured, people see different things"
