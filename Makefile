@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: bench soak docs release services demo test lint types rooms unit format lock clean help
+.PHONY: bench soak docs release services demo test lint types layers unit format lock clean help
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/edo demo --out edo-demo
 
-test: lint types rooms unit
+test: lint types layers unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-rooms: $(VENV)/.dev
+layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev services

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from edokit import Annotations, EDOEnsemble, Predictions
+from edokit._errors import EDOError, EDOWarning
+from edokit._io import read_json
 from edokit.datasets import read_annotations
-from edokit.errors import EDOError, EDOWarning
-from edokit.files import read_json
 from edokit.members import read_judges, read_texts
 from edokit.members.arrays_file import read_arrays
 from edokit.members.collect import read_card

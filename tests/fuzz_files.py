@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit.files import write_json, write_table
+from edokit._io import write_json, write_table
 from edokit.members.course import Course
 from edokit.members.plan import plan_units
 from edokit.members.pool import parse_pool

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit.files import write_table
+from edokit._io import write_table
 from edokit.members import train_members
 from edokit.members.arrays_file import write_arrays
 from edokit.members.pool import parse_pool

@@ -73,7 +73,7 @@ def commands(body: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-@pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 def test_python_blocks_run_one_after_the_other(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import EDOError, InputError, MissingExtraError, counted, examples, one_of
+from edokit._errors import EDOError, InputError, MissingExtraError, counted, examples, one_of
 
 
 @given(st.text(), st.text())

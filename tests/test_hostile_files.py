@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from edokit import Annotations, EDOEnsemble
-from edokit.archives import read_arrays
+from edokit._errors import InputError
+from edokit._io import read_json, read_table, write_table
+from edokit._io.npz import read_arrays
 from edokit.datasets import read_annotations
-from edokit.errors import InputError
-from edokit.files import read_json, read_table, write_table
 from edokit.members import read_texts, score_members, train_members
 from edokit.members.arrays_file import read_arrays as read_member_arrays
 from edokit.members.plan import Plan
@@ -119,7 +119,7 @@ def test_a_size_that_the_archive_states_falsely_is_refused(tmp_path: Path) -> No
 def test_a_bomb_is_refused_and_repetitive_predictions_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edokit.archives._LARGE", 1 << 20)
+    monkeypatch.setattr("edokit._io.npz._LARGE", 1 << 20)
     bomb = claiming("(1000000, 1, 2)", content=b"\0" * 8_000_000)
     path = archive(tmp_path / "p.npz", probabilities=bomb)
     assert path.stat().st_size < 20_000
@@ -238,7 +238,7 @@ def test_rows_of_nothing_new_are_a_bomb_where_they_are_too_many(
     write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
     assert path.stat().st_size < 20_000
     assert read_table(path).num_rows == 1_000_000
-    monkeypatch.setattr("edokit.files.tables._LARGE", 1 << 20)
+    monkeypatch.setattr("edokit._io.read_tables._LARGE", 1 << 20)
     assert "it claims 1,000,000 rows" in refused(read_table, path)
 
 
@@ -310,7 +310,7 @@ def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None
         Group("linear", 1, name).checked()
 
 
-@pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 @pytest.mark.parametrize("annotator", ["../../evil", "/evil", "a\\b", "nul\0byte", "x" * 300])
 def test_annotators_and_splits_name_no_files(annotator: str, tmp_path: Path) -> None:
     rows = [

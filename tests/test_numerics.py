@@ -191,7 +191,7 @@ def test_no_weights_are_better_than_the_certificate_allows(
     ids=["default", "log", "paper", "auto"],
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 def test_ensembles_are_finite_at_the_edge(case: Callable[[], Case], ensemble: EDOEnsemble) -> None:
     if case is a_thousand_members and ensemble.preset != "paper-fixed":
         case = a_hundred_members  # a thousand are in the test above

@@ -20,12 +20,12 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, Predictions, read_annotations
+from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
 from edokit.baselines import registry as baselines
 from edokit.cli import main
 from edokit.datasets import registry as datasets
 from edokit.datasets import sources
-from edokit.errors import InputError
 from edokit.members import find_recipe, recipe_names, recipes
 
 ROOT = Path(__file__).resolve().parent.parent

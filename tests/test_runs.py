@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.runs import Input, RunRecord, as_typed, begin, digest
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edokit.errors import InputError
-from edokit.tables import ENDINGS, FORMATS, Table
+from edokit._errors import InputError
+from edokit._io.markup import ENDINGS, FORMATS, Table
 
 TABLE = Table(
     "Half of it: 50 %",

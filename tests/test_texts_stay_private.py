@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from edokit import Annotations
+from edokit._errors import EDOError, headings, word
+from edokit._io import write_table
 from edokit.datasets import read_annotations
-from edokit.errors import EDOError, headings, word
-from edokit.files import write_table
 from edokit.members import read_texts
 from edokit.predictions import read_model_file
 from fuzz_damage import another

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from edokit.errors import InputError, MissingExtraError  # noqa: E402
+from edokit._errors import InputError, MissingExtraError  # noqa: E402
 from edokit.objective import (  # noqa: E402
     Problem,
     Settings,

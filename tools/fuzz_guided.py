@@ -32,7 +32,13 @@ KINDS = [
     *("plan.json", "course.json", "member.json", "pool.toml", "texts.csv", "texts.txt"),
 ]
 ROOMS = [
-    *("edokit.archives", "edokit.files", "edokit.ids", "edokit.annotations", "edokit.predictions"),
+    *(
+        "edokit._io.npz",
+        "edokit._io",
+        "edokit._names",
+        "edokit.annotations",
+        "edokit.predictions",
+    ),
     *("edokit.datasets", "edokit.runs", "edokit.ensemble", "edokit.report", "edokit.members"),
 ]
 """The code that is watched."""

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from edokit import Annotations, Predictions, read_annotations, read_predictions
+from edokit._errors import EDOWarning
 from edokit.baselines import make_method
-from edokit.errors import EDOWarning
 from edokit.metrics import ce
 
 METHODS = ("uniform", "edo-default", "edo")

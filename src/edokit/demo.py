@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError
+from edokit._io import write_json, write_table
 from edokit.annotations import Annotations
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import InputError
-from edokit.files import write_json, write_table
 from edokit.members.linear import LinearMember
 from edokit.members.recipe import Lesson
 from edokit.members.supervision import random_select

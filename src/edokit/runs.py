@@ -14,11 +14,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from edokit._errors import InputError, without_credentials
+from edokit._io import cannot_read, cannot_write, read_json, refuse_links, write_json
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
-from edokit.errors import InputError, without_credentials
-from edokit.files import cannot_read, cannot_write, read_json, refuse_links, write_json
 from edokit.predictions import Predictions, read_predictions
 
 FILE = "run.json"

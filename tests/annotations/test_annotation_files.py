@@ -11,11 +11,11 @@ import pytest
 from annotation_cases import assert_same, long_tables, said
 from hypothesis import given, settings
 
+from edokit._errors import InputError
+from edokit._io import TABLE_SUFFIXES, read_table, write_table
 from edokit.annotations import Annotations
-from edokit.errors import InputError
-from edokit.files import TABLE_SUFFIXES, read_table, write_table
 
-pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

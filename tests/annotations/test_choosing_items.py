@@ -9,10 +9,10 @@ from annotation_cases import assert_same, known, long_tables, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
-from edokit.errors import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
 
 @given(long_tables())

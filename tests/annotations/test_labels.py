@@ -12,12 +12,12 @@ from annotation_cases import long_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.contradictions import contradiction
 from edokit.datasets.shards import _quietly
-from edokit.errors import EDOWarning, InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
 THREE = Annotations.from_table(
     {

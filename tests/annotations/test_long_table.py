@@ -12,10 +12,10 @@ from annotation_cases import assert_same, known, long_tables, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edokit._errors import EDOError, InputError
 from edokit.annotations import Annotations, Duplicates
-from edokit.errors import EDOError, InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
 ROWS: dict[str, Any] = {
     "item": [1, 1, 2],

@@ -11,8 +11,8 @@ from annotation_cases import assert_same, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
-from edokit.errors import InputError
 
 
 @st.composite

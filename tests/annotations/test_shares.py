@@ -11,8 +11,8 @@ from annotation_cases import assert_same
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
-from edokit.errors import InputError
 
 
 @given(st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1))

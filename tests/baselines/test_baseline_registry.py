@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edokit._errors import InputError
 from edokit.baselines import WeightedPool, make_method, method, method_names, registry
-from edokit.errors import InputError
 
 
 def test_the_names_that_scripts_rely_on_are_there() -> None:

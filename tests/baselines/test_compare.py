@@ -12,10 +12,10 @@ import pytest
 from pool_cases import sample
 
 from edokit import Predictions
+from edokit._errors import InputError
 from edokit.baselines import Comparison, compare, make_method
 from edokit.baselines.keep import keep
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import InputError
 from edokit.metrics import ce, evaluate
 from edokit.runs import RunRecord
 

@@ -8,12 +8,12 @@ from pool_cases import quick, sample
 from sklearn.exceptions import NotFittedError
 
 from edokit import Annotations, Predictions
+from edokit._errors import InputError
 from edokit.baselines import method_names
-from edokit.errors import InputError
 
 pytestmark = [
     pytest.mark.parametrize("name", method_names()),
-    pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning"),
+    pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning"),
 ]
 
 

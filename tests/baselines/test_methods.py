@@ -118,7 +118,7 @@ def test_no_weights_beat_the_optimal_pools_on_the_fit_data(kind: type, raw: list
     assert best <= other + 1e-7
 
 
-@pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 @pytest.mark.parametrize("classes", [("no", "yes"), ("calm", "cross", "rude")])
 def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     predictions, people = sample(40, classes=classes)

@@ -16,7 +16,7 @@ METHODS = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo-pap
 
 pytestmark = [
     pytest.mark.lewidi,
-    pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning"),
+    pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning"),
 ]
 
 

@@ -11,10 +11,10 @@ import pytest
 from test_commands import answer, assert_one_line, edo
 
 from edokit import Annotations, Predictions, simulate
+from edokit._io import write_table
 from edokit.cli import console
 from edokit.cli.app import app
 from edokit.cli.spelling import invoked, spelled
-from edokit.files import write_table
 from edokit.predictions import write_predictions
 from edokit.runs import as_typed, check_place, held, with_option
 

@@ -10,9 +10,9 @@ import pytest
 from test_commands import answer, assert_one_line, edo
 
 from edokit import write_predictions
+from edokit._errors import InputError
+from edokit._io import read_table, write_table
 from edokit.cli.shards import parse_size, to_stream
-from edokit.errors import InputError
-from edokit.files import read_table, write_table
 from shard_cases import Cut, cut
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from edokit._errors import InputError
+from edokit._io import write_table
+from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.datasets import shards as module
 from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
-from edokit.errors import InputError
-from edokit.files import write_table
-from edokit.ids import as_names
 
 CLASSES = ("no", "yes")
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import EDOError, EDOWarning, InputError
 from edokit.annotations import Annotations
 from edokit.datasets.argilla import is_argilla, read_argilla
-from edokit.errors import EDOError, EDOWarning, InputError
 
 ANN = "0b6b6d1c-8a4b-4f0b-9d55-000000000001"
 BEA = "0b6b6d1c-8a4b-4f0b-9d55-000000000002"
@@ -330,7 +330,7 @@ def test_metadata_or_a_field_may_hold_the_id() -> None:
         ],
     ],
 )
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_split_and_hard_label_come_from_the_metadata(export: Any) -> None:
     read = read_argilla(export())
     assert read.split_names == ("dev",)

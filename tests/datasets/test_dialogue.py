@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from edokit._errors import InputError
 from edokit.datasets import Dialogue
 from edokit.datasets.dialogue import parse_dialogue
-from edokit.errors import InputError
 
 TALK = Dialogue("How are you?", "Fine.", "And now?", "Let us talk.")
 

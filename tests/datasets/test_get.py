@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from edokit._errors import InputError
 from edokit.datasets import get as module
 from edokit.datasets import get_lewidi2023
 from edokit.datasets.get import COMMIT, LEWIDI2023, Published, open_https
-from edokit.errors import InputError
 
 CONTENT = {
     f"Tea_{split}.json": f'{{"1": "invented for {split}"}}'.encode() * 5000

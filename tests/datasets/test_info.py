@@ -91,7 +91,7 @@ def test_ratio_is_that_of_the_largest_class_to_the_smallest() -> None:
     assert describe(alone)["splits"]["all"]["ratio"] is None
 
 
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_classes_are_counted_on_published_labels() -> None:
     found = describe(made(hard_label=["1"] * 3 + ["1"] * 2 + ["0", "1"]))["splits"]["train"]
     assert found["classes"] == {"0": 0, "1": 2}

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._io import read_table
 from edokit.annotations import Annotations
 from edokit.datasets.label_studio import is_label_studio, read_label_studio
-from edokit.errors import EDOError, EDOWarning, InputError
-from edokit.files import read_table
 
 # --- Examples -------------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ def test_the_same_label_twice_is_one_label() -> None:
     assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
 
 
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_a_published_label_that_nobody_gave_is_a_class_of_shared_answers_too() -> None:
     tasks = with_several_labels()
     tasks[0]["data"]["hard_label"] = "odd"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edokit._errors import EDOWarning, InputError
 from edokit.datasets import read_lewidi, read_lewidi_dialogues
-from edokit.errors import EDOWarning, InputError
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -54,7 +54,7 @@ def test_items_are_named_by_split_and_key(file: Path) -> None:
     assert read_lewidi(file).items.tolist() == ["dev-1", "dev-2"]
 
 
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_annotations_and_annotators_stand_in_the_same_order(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(annotators=" Ann7 ,Ann2, Ann5", annotations="1, 0,0"))
     read = read_lewidi(path)
@@ -82,7 +82,7 @@ def test_a_hard_label_may_be_text_or_a_number(tmp_path: Path, label: object) -> 
     assert read_lewidi(write(tmp_path / "a.json", item(hard_label=label))).published.tolist() == [1]
 
 
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_severity_below_zero_means_abusive_and_one_does_not(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.json", talk(annotations="-3,-2,-1,0,1", annotators="Ann1,Ann2,Ann3,Ann4,Ann5")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import InputError
 from edokit.datasets import near_duplicate_groups, near_duplicates_of, read_lewidi
 from edokit.datasets import near_duplicates as module
 from edokit.datasets.near_duplicates import normal_form
-from edokit.errors import InputError
 
 LONG = "the quick brown fox jumps over the lazy dog near the river bank at noon"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from edokit._errors import InputError
+from edokit._io import write_table
 from edokit.datasets import read_annotations
 from edokit.datasets.registry import recognise
-from edokit.errors import InputError
-from edokit.files import write_table
 
 LEWIDI = {
     "1": {
@@ -256,7 +256,7 @@ def test_conversations_are_flattened_as_asked(tmp_path: Path) -> None:
     assert read_annotations(path, dialogue="user-last").texts[0].endswith("No tea")
 
 
-@pytest.mark.filterwarnings("ignore:hard_label of:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_duplicates_are_counted_in_lewidi_and_refused_elsewhere(tmp_path: Path) -> None:
     twice = {"1": {**LEWIDI["1"], "annotators": "Ann1,Ann1"}}
     path = dump(tmp_path / "a.json", twice)

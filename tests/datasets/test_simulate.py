@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
 from edokit.datasets.simulate.posts import TARGETS, TOPICS
 from edokit.datasets.simulate.variance import decompose
-from edokit.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
 from edokit.datasets import near_duplicates_of, read_lewidi, split_items
-from edokit.errors import InputError
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 

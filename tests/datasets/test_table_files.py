@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from edokit._errors import InputError
+from edokit._io import write_table
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotation_table
-from edokit.errors import InputError
-from edokit.files import write_table
 
 ROWS = {
     "item": ["a", "a", "b", "b"],

@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 from diagnose_cases import camps
 
+from edokit._io import write_table
 from edokit.cli import main
-from edokit.files import write_table
 
 
 def run(*words: object) -> int:

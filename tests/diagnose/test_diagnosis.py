@@ -11,9 +11,9 @@ import pytest
 from diagnose_cases import camps, noise
 
 from edokit import Annotations
+from edokit._errors import InputError
 from edokit.datasets import read_annotations
 from edokit.diagnose import Diagnosis, advice, diagnose
-from edokit.errors import InputError
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),

@@ -9,9 +9,9 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import Annotations, EDOEnsemble, Predictions
+from edokit._errors import InputError
 from edokit.ensemble.auto import Candidate, _settled, candidates, choose
 from edokit.ensemble.recalibrate import sharpen
-from edokit.errors import InputError
 from edokit.objective import Settings
 
 GROUPS = ("a", "a", "b", "b")

@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from edokit import Annotations, EDOClassifier, EDOEnsemble
+from edokit._errors import InputError
 from edokit.ensemble import soft_score
-from edokit.errors import InputError
 
 ESTIMATORS = [("lr", LogisticRegression()), ("nb", GaussianNB())]
 # Evenly split items are common in small invented data; the note about them is not the point here.
-pytestmark = pytest.mark.filterwarnings("ignore::edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 
 
 def name_of(check: Any) -> str:

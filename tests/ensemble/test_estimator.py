@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.metrics import ce
 from edokit.objective import average_groups, pool
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edokit._errors import InputError
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import InputError
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], (40, 4))

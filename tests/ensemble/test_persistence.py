@@ -10,7 +10,7 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import EDOEnsemble
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 PEOPLE, POOL = people_and_pool()
 KEPT = Path(__file__).parent / "saved"

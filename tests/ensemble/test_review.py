@@ -15,12 +15,12 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import EDOEnsemble, read_annotations, write_predictions
+from edokit._errors import InputError
+from edokit._io import write_table
+from edokit._names import as_names
 from edokit.cli import main
 from edokit.ensemble import Pooled, review
 from edokit.ensemble.review import add_urgent, label_studio_tasks, labelling_config, write_review
-from edokit.errors import InputError
-from edokit.files import write_table
-from edokit.ids import as_names
 
 
 def pooled(

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from edokit import EDOEnsemble
+from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import LabelledShards
 from edokit.ensemble.persistence import to_dict
 from edokit.ensemble.recalibrate import fit_temperature, power_sums
-from edokit.errors import EDOWarning, InputError
 from edokit.predictions import Shards
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
 
 
 @pytest.fixture(scope="module")

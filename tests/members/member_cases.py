@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit._types import Floats
+from edokit.members.recipe import Lesson, Member, Progress, Text
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
+from edokit._errors import InputError
+from edokit._names import as_names
 from edokit.annotations import Annotations
-from edokit.errors import InputError
-from edokit.ids import as_names
 from edokit.members.course import Course
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit.errors import InputError
-from edokit.ids import as_names
+from edokit._errors import InputError
+from edokit._names import as_names
 from edokit.members.course import Course
 from edokit.members.crossfit import FIT, check_splits, fold_numbers, rows_of
 

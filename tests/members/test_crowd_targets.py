@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edokit import Annotations
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.members.crowd_targets import MODELS, crowd_targets
 
 

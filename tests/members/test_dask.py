@@ -12,7 +12,7 @@ from member_cases import small_people
 
 pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members import engine
 from edokit.members.pool import parse_pool
 from edokit.members.train import train_members

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny_transformer import tiny_model
 
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.members import embeddings
 from edokit.members.embeddings import Encoder, embed
 from edokit.members.encoder import EncoderMember, TextVectors

@@ -15,13 +15,13 @@ from member_cases import small_people
 from tiny_transformer import texts_and_classes, tiny_model
 from typer.testing import CliRunner
 
+from edokit._errors import EDOWarning, InputError, MissingExtraError
+from edokit._io import write_table
 from edokit.annotations import Annotations
 from edokit.cli.predict import predict
 from edokit.cli.score import score
 from edokit.cli.train import train
 from edokit.ensemble import load_ensemble
-from edokit.errors import EDOWarning, InputError, MissingExtraError
-from edokit.files import write_table
 from edokit.members import Course, Texts, parse_pool, score_members, train_members
 from edokit.members.end_to_end import EndToEndMembers
 from edokit.predictions import read_predictions

@@ -6,7 +6,7 @@ import pytest
 from sklearn.naive_bayes import ComplementNB
 from sklearn.pipeline import Pipeline
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.estimator_text import read_estimator
 
 

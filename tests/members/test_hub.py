@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_transformer import tiny_model
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.hub import match_labels, model_names, score_models
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]

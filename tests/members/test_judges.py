@@ -12,15 +12,15 @@ from member_cases import small_people
 from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
+from edokit._errors import EDOWarning, InputError
+from edokit._io import write_table
 from edokit.cli.score import score
-from edokit.errors import EDOWarning, InputError
-from edokit.files import write_table
 from edokit.members import parse_pool, read_judges, score_members, train_members
 from edokit.members.texts import Texts
 from edokit.members.transformer import TransformerMember
 from edokit.predictions import read_predictions
 
-pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 PEOPLE = small_people()
 TRUST = ["member_cases"]
 POOL = "member_cases:PeopleMember:2"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
+from edokit._errors import InputError
 from edokit.datasets import read_annotations
-from edokit.errors import InputError
 from edokit.members.course import Course
 from edokit.members.linear import LinearMember
 from edokit.members.recipe import Lesson

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
 from edokit.members.logistic import Logistic, over_all_classes
 
 RNG = np.random.default_rng(0)

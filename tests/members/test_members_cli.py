@@ -12,11 +12,11 @@ from member_cases import small_people
 from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
+from edokit._errors import InputError
+from edokit._io import write_table
 from edokit.cli.score import score
 from edokit.cli.train import train
 from edokit.ensemble import EDOEnsemble, save_ensemble
-from edokit.errors import InputError
-from edokit.files import write_table
 from edokit.predictions import read_predictions
 
 app = typer.Typer()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.course import Course
 from edokit.members.crossfit import fold_numbers
 from edokit.members.plan import Plan, plan_units

@@ -11,9 +11,10 @@ import pytest
 from member_cases import small_people
 from tiny_transformer import tiny_model
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 from edokit.members.course import Course
-from edokit.members.recipe import Floats, Lesson, Member, Text
+from edokit.members.recipe import Lesson, Member, Text
 from edokit.members.registry import find_recipe, known_options, make_member
 from edokit.members.supervision import majority, soft
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.recipe import Member
 from edokit.members.registry import (
     checked_options,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.pool import parse_pool
 from edokit.members.score import load_member, score_members
 from edokit.members.texts import Texts

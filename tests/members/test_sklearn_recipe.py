@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.course import Course
 from edokit.members.recipe import Lesson
 from edokit.members.sklearn_recipe import SklearnMember

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.storing import remove_unfinished, whole_folder
 
 

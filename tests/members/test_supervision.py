@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from member_cases import small_people
 
+from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
-from edokit.errors import EDOWarning, InputError
 from edokit.members.course import Course
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from member_cases import small_people
 
-from edokit.errors import InputError
-from edokit.files import write_table
+from edokit._errors import InputError
+from edokit._io import write_table
 from edokit.members.texts import Texts, read_texts
 
 

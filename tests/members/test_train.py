@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
+from edokit._errors import EDOWarning, InputError
+from edokit._names import as_names
 from edokit.annotations import Annotations
-from edokit.errors import EDOWarning, InputError
-from edokit.ids import as_names
 from edokit.members import engine
 from edokit.members.course import Course
 from edokit.members.crossfit import fold_numbers
@@ -250,7 +250,7 @@ def test_an_annotator_with_one_class_becomes_a_constant_member_and_a_warning() -
     assert "notes" in trained.manifest["members"][1]
 
 
-@pytest.mark.filterwarnings("ignore:all members of a group:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 def test_out_of_fold_predictions_cover_train_and_dev_and_are_honest(tmp_path: Path) -> None:
     trained = train("member_cases:SeenMember:2", tmp_path, cross_fit=3)
     fit = read_predictions(tmp_path / "predictions" / "fit.npz")

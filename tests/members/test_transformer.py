@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
 
-from edokit.errors import EDOWarning, InputError, MissingExtraError
+from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.members.recipe import Member
 from edokit.members.transformer import TransformerMember
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny_transformer import texts_and_classes, tiny_model, torch
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.backbone import load_backbone
 from edokit.members.end_to_end import EndToEndMembers, JointLesson
 from edokit.objective import Settings

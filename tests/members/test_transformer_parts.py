@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_transformer import LONGEST, tiny_model, torch
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.adversarial import moved_to_hurt, word_embeddings
 from edokit.members.backbone import load_backbone, load_tokenizer
 from edokit.members.best_epoch import BestEpoch

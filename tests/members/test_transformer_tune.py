@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_transformer import lesson, tiny_model
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.tune import BATCH_SIZES, LEARNING_RATE, WARMUP_STEPS, tune
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.members import train as training
 from edokit.members.pool import parse_pool
 from edokit.members.storing import discard, remove_unfinished
@@ -65,7 +65,7 @@ def test_a_member_that_lost_a_part_is_trained_again_and_only_that(
     assert kept == {str(tmp_path / "members" / "linear-01" / "member.json")}
 
 
-@pytest.mark.filterwarnings("ignore:.*not asked for now:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:.*not asked for now:edokit._errors.EDOWarning")
 def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

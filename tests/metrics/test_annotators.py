@@ -8,7 +8,7 @@ import pytest
 from metric_cases import simulated
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 
 def annotations(items: int, classes: int, count: int = 200) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ from metric_cases import Problem, problems, simulated
 from sklearn.calibration import calibration_curve
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.metrics.calibration import gap_parts
 
 binnings = pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.metrics import intervals
 from edokit.metrics.comparison import paired_tests
 

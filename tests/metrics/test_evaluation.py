@@ -11,7 +11,7 @@ from hypothesis import given
 from metric_cases import Array, Problem, problems, simulated
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 
 @given(problems())

@@ -9,7 +9,7 @@ import pytest
 from metric_cases import Problem, simulated
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.metrics import intervals
 from edokit.metrics.calibration import gap_parts
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.metrics import MetricSums, evaluate
 
 

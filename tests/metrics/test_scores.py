@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import f1_score, log_loss
 
 from edokit import metrics
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 CASES = [simulated(items, classes, seed=classes) for items in (1, 60) for classes in (2, 3, 11)]
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.p.shape}")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import (
     Problem,
     Settings,

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations, write_predictions
+from edokit._errors import EDOWarning, InputError
+from edokit._io import write_table
 from edokit.datasets.shards import AnnotationFiles, SortedAnnotations
-from edokit.errors import EDOWarning, InputError
-from edokit.files import write_table
 from edokit.metrics import evaluate
 from edokit.objective import Pool, Summaries, average_groups, ce_mean_sums, log_pool_sums, pool
 from edokit.objective import log_probabilities as logarithms
@@ -28,7 +28,7 @@ from edokit.objective.workers import Workers, how_many_jobs
 from edokit.predictions import Predictions, Shards
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 
 
@@ -341,7 +341,7 @@ def _die_once(task: tuple[int, Path]) -> int:
     return number
 
 
-@pytest.mark.filterwarnings("ignore:a worker process died:edokit.errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:a worker process died:edokit._errors.EDOWarning")
 def test_a_worker_that_dies_again_is_one_line() -> None:
     with Workers(2) as workers, pytest.raises(InputError, match=r"one died.*fewer jobs"):
         list(workers.run(_die, [1, 2]))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import (
     average_groups,
     group_names,

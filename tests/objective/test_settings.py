@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
 
 

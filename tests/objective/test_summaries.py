@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import Summaries, one_pass, pool, rank_members
 from edokit.objective.tensor_pass import tensor_block
 

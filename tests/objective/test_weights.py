@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import effective_weights, effective_weights_vjp, softmax, softmax_vjp
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edokit.errors import InputError
-from edokit.files import write_table
+from edokit._errors import InputError
+from edokit._io import write_table
 from edokit.predictions import (
     Predictions,
     join_models,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.predictions import Predictions, Shards, write_predictions
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
-from edokit.ids import as_names
+from edokit._errors import InputError
+from edokit._names import as_names
 from edokit.predictions import seen
 from edokit.predictions.seen import check_once, hashes, write
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from report_cases import make_run
 
+from edokit._errors import EDOWarning
 from edokit.cli import main
 from edokit.cli.report import add_page
-from edokit.errors import EDOWarning
 
 
 @pytest.fixture

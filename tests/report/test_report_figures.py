@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from report_cases import HOSTILE, make_run
 
-from edokit.errors import MissingExtraError
+from edokit._errors import MissingExtraError
 from edokit.report import collect, write_figures
 from edokit.report import figures as module
 

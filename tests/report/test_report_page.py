@@ -14,8 +14,8 @@ import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
 from edokit import EDOEnsemble
-from edokit.errors import InputError
-from edokit.files import read_json, write_json
+from edokit._errors import InputError
+from edokit._io import read_json, write_json
 from edokit.report import collect, write_report
 from edokit.report.page import render
 
@@ -236,7 +236,7 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
 def test_changed_inputs_are_named(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, pool = people_and_pool(50, prefix="test")
-    from edokit.files import write_table
+    from edokit._io import write_table
     from edokit.predictions import write_predictions
 
     write_predictions(pool, tmp_path / "test.npz")

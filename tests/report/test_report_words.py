@@ -11,9 +11,9 @@ import pytest
 from report_cases import make_run, people_and_pool
 
 from edokit import EDOEnsemble
+from edokit._io import write_json
 from edokit.baselines import compare
 from edokit.baselines.scores import METRICS
-from edokit.files import write_json
 from edokit.metrics import PairedTest
 from edokit.report import collect
 from edokit.report.collected import Collected

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.reproduce import paper
 from edokit.reproduce.study import DATASETS
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from reproduce_cases import small_lewidi, small_pool, small_study
 
+from edokit._errors import InputError
 from edokit.baselines.methods import wel
-from edokit.errors import InputError
 from edokit.reproduce import TABLES, Section, Study, bars, reproduce, results_page
 from edokit.reproduce.bars import best_printed
 from edokit.reproduce.fixed import Configuration, fixed_outcomes

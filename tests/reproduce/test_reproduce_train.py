@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reproduce_cases import small_lewidi
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.reproduce.study import Pool, Study
 from edokit.reproduce.train import committed_plans, recipe_plans, train_pools
 

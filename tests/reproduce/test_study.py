@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reproduce_cases import small_lewidi, small_pool, small_study
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.reproduce.study import (
     EVERYTHING,
     Missing,

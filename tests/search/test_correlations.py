@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from search_cases import failed, trial
 
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.search import SearchSpace, correlation_figure, correlations
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_cases import arrays, data
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective import Pool, pool
 from edokit.search import SearchSpace

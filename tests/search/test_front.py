@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from search_cases import failed, trial
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search import ParetoFront
 from edokit.search.front import non_dominated
 

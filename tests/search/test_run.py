@@ -11,7 +11,7 @@ import optuna
 import pytest
 from search_cases import QUICK, data, essence
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search.data import ArrayData
 from edokit.search.plan import Plan
 from edokit.search.run import run

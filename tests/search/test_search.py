@@ -11,8 +11,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from search_cases import QUICK, arrays, essence
 
+from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import EDOWarning, InputError
 from edokit.predictions import Predictions
 from edokit.search import SearchResult, SearchSpace, search
 

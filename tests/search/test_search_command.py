@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from search_cases import arrays
 
+from edokit._io import write_table
 from edokit.annotations import Annotations
 from edokit.cli import main
-from edokit.files import write_table
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import RunRecord
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search import SearchSpace
 from edokit.search.plan import Plan, check_trials, folds_and_judge
 

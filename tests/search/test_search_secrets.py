@@ -10,7 +10,7 @@ import pytest
 from postgres import PASSWORD, QUOTED, USER, Server
 from test_search_command import QUICK, edo, files
 
-from edokit.errors import InputError, without_credentials
+from edokit._errors import InputError, without_credentials
 from edokit.runs import as_typed
 
 __all__ = ["files"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.objective import Pool, Settings
 from edokit.objective.sharded import LabelledShards
 from edokit.search.data import ArrayData
@@ -17,7 +17,7 @@ from edokit.search.space import Configuration
 from edokit.solvers import GumbelSettings
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
 POOLS = [Pool.LINEAR, Pool.LOG, Pool.LINEAR]
 CHOSEN = [
     Configuration(Settings(), GumbelSettings(epochs=2)),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search import Range, SearchSpace
 from edokit.search.space import OBJECTIVE, STEERING, Choice
 

@@ -25,7 +25,7 @@ from optuna.trial import TrialState
 from postgres import PASSWORD, QUOTED, USER, Server
 from sqlalchemy.engine import make_url
 
-from edokit.errors import EDOWarning, InputError, MissingExtraError
+from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.runs import as_typed
 from edokit.search.address import Database, masked, where_is
 from edokit.search.process import is_gone, own_mark

@@ -13,7 +13,7 @@ import pytest
 from optuna.trial import TrialState, create_trial
 from postgres import Server
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.search import search
 from edokit.search.api import fit_data
 from edokit.search.plan import Plan

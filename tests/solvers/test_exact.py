@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import Problem, Settings, joint_loss, pool
 from edokit.solvers import solve_exact
 from edokit.solvers.simplex_qp import minimize_on_simplex

@@ -9,7 +9,7 @@ import pytest
 from gumbel_cases import Data, random_pool, step_by_step, three_of_ten
 from scipy.optimize import minimize
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import (
     Problem,
     Settings,

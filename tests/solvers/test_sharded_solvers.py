@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import Problem, Settings, Summaries, average_groups, joint_loss, rank_members
 from edokit.objective.sharded import LabelledShards
 from edokit.solvers import (
@@ -24,7 +24,7 @@ from edokit.solvers import (
 from edokit.solvers.sharded import OverShards
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit.errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
 
 chosen = st.builds(
     Settings,

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from edokit import simulate
-from edokit.archives import read_arrays
+from edokit._io import write_table
+from edokit._io.npz import read_arrays
 from edokit.ensemble import EDOEnsemble
-from edokit.files import write_table
 from edokit.predictions import read_predictions, write_predictions
 
 TIMED = ("seconds", "hardware")

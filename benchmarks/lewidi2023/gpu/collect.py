@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
 from edokit.members import Course, Trained, make_plan, train_members
 from edokit.members.collect import unfinished
 from edokit.members.dev_scores import dev_scores

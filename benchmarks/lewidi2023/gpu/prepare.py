@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
 from edokit.members.train import prepare_elsewhere
 
 

@@ -9,17 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit.annotations.core import Annotations, Floats
-from edokit.errors import HAVE, InputError, are, counted, examples
-from edokit.ids import (
-    Strings,
-    as_names,
-    check_unique,
-    class_order,
-    column_of,
-    encode,
-    recode,
-)
+from edokit._errors import HAVE, InputError, are, counted, examples
+from edokit._names import as_names, check_unique, class_order, column_of, encode, recode
+from edokit._types import Floats, Strings
+from edokit.annotations.core import Annotations
 
 TOLERANCE = 1e-3
 """How far the probabilities of one annotation may be from summing to one."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from edokit.ids import Codes, Strings, text_array
+from edokit._names import text_array
+from edokit._types import Codes, Strings
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations

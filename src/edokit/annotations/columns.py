@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from edokit.errors import InputError, examples, headings
-from edokit.ids import as_names, check_unique, column_of
+from edokit._errors import InputError, examples, headings
+from edokit._names import as_names, check_unique, column_of
 
 ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
 """What a column of a long table can be."""
@@ -35,7 +35,7 @@ def arrow_table(table: Any) -> pa.Table:
         raise InputError(
             "annotations come as an Arrow table, a DataFrame or a mapping of columns, but got"
             f" {type(table).__name__}",
-            "read a file with edokit.files.read_table, for example",
+            "read a file with edokit._io.read_table, for example",
         )
     check_unique(as_names(table.column_names), "column names", "rename one of them")
     return table

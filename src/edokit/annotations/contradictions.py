@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOWarning, examples
 from edokit.annotations.core import Annotations
-from edokit.errors import EDOWarning, examples
 
 # Shares may be written with two digits only.
 _ROUNDED = 0.0101

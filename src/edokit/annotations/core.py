@@ -14,18 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from edokit._errors import EDOWarning, InputError, examples, one_of
+from edokit._names import as_names, check_positions, check_unique, match
+from edokit._types import Codes, Floats, Strings
 from edokit.annotations.pairs import cells, repeated
-from edokit.errors import EDOWarning, InputError, examples, one_of
-from edokit.ids import (
-    Codes,
-    Strings,
-    as_names,
-    check_positions,
-    check_unique,
-    match,
-)
-
-Floats = npt.NDArray[np.float64]
 
 
 class Ties(str, Enum):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError, counted
 from edokit.annotations.core import Annotations, Duplicates
-from edokit.errors import InputError, counted
 
 
 def settle_duplicates(

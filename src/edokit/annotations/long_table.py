@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from edokit._errors import InputError, counted, examples, headings, word
+from edokit._io import number_column
+from edokit._names import Encoded, as_name, encode, recode, row_number
+from edokit._types import Codes, Floats, Strings
 from edokit.annotations.arrays import on_simplex, ordered_classes
 from edokit.annotations.columns import PROBABILITY, ROLES, arrow_table, roles
 from edokit.annotations.contradictions import tell_of_contradictions
-from edokit.annotations.core import Annotations, Duplicates, Floats
+from edokit.annotations.core import Annotations, Duplicates
 from edokit.annotations.duplicates import settle_duplicates
-from edokit.errors import InputError, counted, examples, headings, word
-from edokit.files import number_column
-from edokit.ids import Codes, Encoded, Strings, as_name, encode, recode, row_number
 
 Where = Callable[[int], str]
 _MOST_COUNTS = 1 << 30

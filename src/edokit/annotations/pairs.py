@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edokit.ids import Codes
+from edokit._types import Codes
 
 _BLOCK = 1 << 20
 

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOError, InputError, are, examples, one_of
+from edokit._io.markup import FORMATS, Table
+from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.baselines.method import Floats, Method
+from edokit.baselines.method import Method
 from edokit.baselines.registry import find_method, make_method, method_names
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.ensemble.inputs import as_predictions, together
-from edokit.errors import EDOError, InputError, are, examples, one_of
 from edokit.metrics import entropy
 from edokit.predictions import Predictions
-from edokit.tables import FORMATS, Table
 
 Sample = tuple[Predictions, Annotations]
 Pair = tuple[Predictions, Predictions]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from edokit._types import Floats
 
 CROSSING = 0.7
 MUTATION = (0.5, 1.0)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edokit._io import whole_file, write_json
+from edokit._io.markup import ENDINGS
 from edokit.baselines.compare import Comparison
 from edokit.ensemble import EDOEnsemble
-from edokit.files import whole_file, write_json
 from edokit.predictions import write_predictions
 from edokit.runs import Input, RunRecord, as_typed, begin, check_place, digest
-from edokit.tables import ENDINGS
 
 
 def keep(

@@ -6,17 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
+from edokit._types import Codes, Floats, Strings
 from edokit.ensemble.inputs import as_predictions, together, with_weight
-from edokit.ids import Strings
 from edokit.metrics import ce_items
 from edokit.objective import pool
 from edokit.predictions import Predictions
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 
 class Method(Protocol):

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
+from edokit._errors import InputError, examples
 from edokit.baselines.method import Method
-from edokit.errors import InputError, examples
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.baselines.method import Floats
+from edokit._types import Floats
 from edokit.metrics import PairedTest, bs_items, ce_items, md_items
 from edokit.metrics.comparison import paired_tests
 from edokit.metrics.intervals import quantiles, resamples

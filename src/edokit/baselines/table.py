@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from edokit._io.markup import Cell, Table
 from edokit.baselines.compare import REFERENCE, Comparison
 from edokit.baselines.scores import METRICS, Score
 from edokit.metrics import PairedTest
-from edokit.tables import Cell, Table
 
 _LABELS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 _TEST = ("difference", "low", "high", "p_value")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from edokit._errors import EDOError, EDOWarning, one_line
 from edokit._version import __version__
 from edokit.cli import (
     compare,
@@ -32,7 +33,6 @@ from edokit.cli import (
 )
 from edokit.cli.spelling import invoked, spelled
 from edokit.cli.unread import reader_left, unless_unread
-from edokit.errors import EDOError, EDOWarning, one_line
 
 USAGE = 2
 INTERRUPTED = 130

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError, one_of
 from edokit.cli import console, options
 from edokit.cli.report import WithReport, add_page
-from edokit.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from edokit.baselines import Comparison
@@ -68,10 +68,10 @@ def compare(
 ) -> None:
     """Judge EDO and every baseline on the same members: F1, CE, MD, BS, intervals and tests."""
     from edokit import baselines
+    from edokit._io.markup import FORMATS
     from edokit.baselines.keep import keep
     from edokit.predictions import read_predictions
     from edokit.runs import check_place
-    from edokit.tables import FORMATS
 
     if form is not None:
         one_of("format", form, FORMATS)

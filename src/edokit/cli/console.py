@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from edokit.errors import counted, printable
+from edokit._errors import counted, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import counted
 from edokit.cli import console, options
-from edokit.errors import counted
 
 
 def convert(
@@ -29,7 +29,7 @@ def convert(
     json: options.Json = False,
 ) -> None:
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
-    from edokit.files import write_table
+    from edokit._io import write_table
 
     options.check_apart(out, source)
     people = options.read_people(

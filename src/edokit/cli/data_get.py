@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import counted, one_of
 from edokit.cli import console, options
-from edokit.errors import counted, one_of
 
 
 def get(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import InputError
 from edokit.cli import console, options
-from edokit.errors import InputError
 
 
 def split(
@@ -30,8 +30,8 @@ def split(
     json: options.Json = False,
 ) -> None:
     """Split by item, alike in hard labels, near-duplicate texts kept on one side."""
+    from edokit._io import write_table
     from edokit.datasets import describe, split_items
-    from edokit.files import write_table
 
     options.check_apart(out, source)
     people = options.read_people(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import InputError, counted
 from edokit.cli import console, options
-from edokit.errors import InputError, counted
 
 FEWEST = 50
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations

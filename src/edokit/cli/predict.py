@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError, counted
 from edokit.cli import console, options, reviewing
-from edokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble
@@ -54,8 +54,8 @@ def predict(
     json: options.Json = False,
 ) -> None:
     """Pool the members' answers: probabilities, entropy, spread of the members and a label."""
+    from edokit._io import write_table
     from edokit.ensemble import load_ensemble
-    from edokit.files import write_table
     from edokit.predictions import read_predictions
 
     if review is None and (review_out is not None or annotations is not None):
@@ -116,7 +116,7 @@ def _by_shard(
     fitted: EDOEnsemble, folder: Path, out: Path, queue: reviewing.Queue, json: bool
 ) -> None:
     """Pool one shard after the other, so that no more than one need be in memory."""
-    from edokit.files import write_tables
+    from edokit._io import write_tables
     from edokit.predictions import read_shards
 
     sums = {"items": 0, "entropy": 0.0, "spread": 0.0}

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import EDOWarning, InputError, counted
 from edokit.cli import console, options
-from edokit.errors import EDOWarning, InputError, counted
 
 WithReport = Annotated[
     bool, typer.Option("--report/--no-report", help="Also make the page report.html in OUT.")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError, one_of
 from edokit.cli import console, options
-from edokit.errors import InputError, one_of
 
 if TYPE_CHECKING:
     from edokit.reproduce import Section, Study
@@ -66,7 +66,7 @@ def reproduce(
     json: options.Json = False,
 ) -> None:
     """Make the paper's tables again, beside its own numbers, and check these numbers."""
-    from edokit.files import whole_file
+    from edokit._io import whole_file
     from edokit.reproduce import Study, find_data, find_predictions, results_page
     from edokit.reproduce import reproduce as run
     from edokit.reproduce.train import plans_for, train_pools

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edokit._errors import EDOWarning, counted
 from edokit.cli import options
-from edokit.errors import EDOWarning, counted
 
 if TYPE_CHECKING:
     from edokit.ensemble import Pooled, Review

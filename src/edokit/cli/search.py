@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError
 from edokit.cli import console, options, searched, shards
 from edokit.cli.report import WithReport, add_page
-from edokit.errors import InputError
 
 if TYPE_CHECKING:
     from edokit.runs import Input, RunRecord

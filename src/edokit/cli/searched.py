@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edokit._errors import counted
 from edokit.cli import console
-from edokit.errors import counted
 
 if TYPE_CHECKING:
     from edokit.search import SearchResult

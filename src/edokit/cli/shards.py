@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError
 from edokit.cli import console, options
-from edokit.errors import InputError
 
 if TYPE_CHECKING:
     from rich.progress import Progress

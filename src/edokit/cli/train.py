@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edokit._errors import InputError, counted
 from edokit.cli import console, options
-from edokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble

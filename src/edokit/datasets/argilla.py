@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edokit._errors import InputError, examples, one_of
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
     Anonymous,
@@ -16,7 +17,6 @@ from edokit.datasets.exports import (
     Unlabelled,
 )
 from edokit.datasets.foreign import list_at, load, object_at, plain, shown
-from edokit.errors import InputError, examples, one_of
 
 RESPONSES = ".responses"
 """How a flat export calls the answers to a question: ``<question>.responses``."""

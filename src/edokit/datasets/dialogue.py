@@ -6,7 +6,7 @@ import json
 from enum import Enum
 from typing import NamedTuple
 
-from edokit.errors import one_of
+from edokit._errors import one_of
 
 
 class DialogueText(str, Enum):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import EDOWarning, InputError, examples, word
+from edokit._names import as_names, class_order
 from edokit.annotations import Annotations
 from edokit.datasets.foreign import plain, shown
-from edokit.errors import EDOWarning, InputError, examples, word
-from edokit.ids import as_names, class_order
 
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How the fields begin that hold no text, but where an image or a recording lies."""

@@ -12,9 +12,9 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from edokit.errors import InputError, word
-from edokit.files import check_depth, check_file, not_utf8, read_json, read_table
-from edokit.ids import as_name
+from edokit._errors import InputError, word
+from edokit._io import check_depth, check_file, not_utf8, read_json, read_table
+from edokit._names import as_name
 
 
 def load(source: Any) -> Any:

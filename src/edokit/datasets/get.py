@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from edokit._errors import InputError, examples
+from edokit._io import whole_file
 from edokit._version import __version__
-from edokit.errors import InputError, examples
-from edokit.files import whole_file
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"

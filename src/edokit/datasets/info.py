@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOWarning
 from edokit.annotations import Annotations
 from edokit.datasets.clean import has_arabic
 from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
-from edokit.errors import EDOWarning
 
 WHOLE = "all"
 """What data without splits is called where splits are listed."""

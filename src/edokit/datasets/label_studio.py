@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from edokit._errors import InputError, examples, one_of
+from edokit._names import class_order
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
     Anonymous,
@@ -16,8 +18,6 @@ from edokit.datasets.exports import (
     Unlabelled,
 )
 from edokit.datasets.foreign import list_at, load, object_at, plain, shown
-from edokit.errors import InputError, examples, one_of
-from edokit.ids import class_order
 
 CLOSED = ("choices", "taxonomy", "rating", "selected")
 """Answers out of a closed list: such a control is found by itself."""

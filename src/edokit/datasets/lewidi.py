@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edokit._errors import InputError, examples, one_of, word
+from edokit._io import read_json
+from edokit._names import as_name
 from edokit.annotations import Annotations
 from edokit.datasets.clean import clean_text
 from edokit.datasets.dialogue import Dialogue, DialogueText, parse_dialogue
 from edokit.datasets.where import naming
-from edokit.errors import InputError, examples, one_of, word
-from edokit.files import read_json
-from edokit.ids import as_name
 
 CLASSES = ("0", "1")
 SPLITS = ("train", "dev", "test")

@@ -18,8 +18,9 @@ import pandas as pd
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from edokit._errors import InputError
+from edokit._types import Bools, Ints
 from edokit.datasets.clean import Characters, without_markup
-from edokit.errors import InputError
 
 THRESHOLD = 0.8
 """Overlap from which two texts count as nearly the same."""
@@ -29,8 +30,6 @@ _COMPARED_AT_ONCE = 20_000
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Texts = Sequence[str] | npt.NDArray[np.object_]
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from edokit._errors import InputError
+from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets.clean import clean_text
 from edokit.datasets.registry import Source, find_source, recognise, sources
-from edokit.errors import InputError
-from edokit.ids import as_names
 
 
 def read_annotations(

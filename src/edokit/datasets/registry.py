@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
+from edokit._errors import InputError, one_of
+from edokit._io import check_file, read_json
 from edokit.annotations import Annotations
-from edokit.errors import InputError, one_of
-from edokit.files import check_file, read_json
 
 Obtain = Callable[..., list[Path]]
 

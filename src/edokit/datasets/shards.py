@@ -14,14 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
+from edokit._errors import EDOWarning, InputError, examples
+from edokit._io import check_file
+from edokit._io.read_tables import unreadable
+from edokit._names import encode
+from edokit._types import Strings
 from edokit.annotations import Annotations
 from edokit.datasets.read import read_annotations
 from edokit.datasets.table import table_files, with_annotator
 from edokit.datasets.where import naming
-from edokit.errors import EDOWarning, InputError, examples
-from edokit.files import check_file
-from edokit.files.explain import unreadable
-from edokit.ids import Strings, encode
 
 # Rows of a long table that are looked at in one go.
 _BATCH = 2**18

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError, examples
+from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
-from edokit.errors import InputError, examples
 
-Ints = npt.NDArray[np.int64]
 SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
 _LEVELS = 4
 """Steps from full agreement to the most even division."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from edokit._errors import InputError
+from edokit._io import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations
 from edokit.datasets.where import naming
-from edokit.errors import InputError
-from edokit.files import TABLE_SUFFIXES, read_table
 
 
 def read_annotation_table(

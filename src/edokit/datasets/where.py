@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
-from edokit.diagnose.answers import Floats, Ints, products, squares, totals
+from edokit.diagnose.answers import products, squares, totals
 
 LARGEST_MATRIX = 40
 """Annotators up to whom a table of all pairs is made."""

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from edokit.diagnose.answers import Answers, Floats, Ints, squares
+from edokit._types import Floats, Ints
+from edokit.diagnose.answers import Answers, squares
 
 MOST_GROUPS = 4
 """Groups that are looked for at most."""

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError
+from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnose.advice import advise
 from edokit.diagnose.agreement import agreement, matrix, people
-from edokit.diagnose.answers import Answers, Ints
+from edokit.diagnose.answers import Answers
 from edokit.diagnose.groups import Declared, declared_groups, describe_groups
 from edokit.diagnose.halves import Grouping, cross_fitted, stability
 from edokit.diagnose.limits import limits
@@ -21,7 +23,6 @@ from edokit.diagnose.overview import balance, coverage, entropy
 from edokit.diagnose.permutation import LEVEL, StructureTest, permutation_test
 from edokit.diagnose.structure import Design, Look, look
 from edokit.diagnose.variance import Part, Shares, decompose
-from edokit.errors import InputError
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import HAVE, InputError, are, examples
+from edokit._names import class_order
+from edokit._types import Ints
 from edokit.annotations import Annotations
-from edokit.diagnose.answers import Answers, Ints
+from edokit.diagnose.answers import Answers
 from edokit.diagnose.views import pair_agreement
-from edokit.errors import HAVE, InputError, are, examples
-from edokit.ids import class_order
 
 _SHOWN = 20
 Declared = str | Mapping[Any, Any] | Sequence[Any]

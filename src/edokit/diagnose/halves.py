@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edokit._types import Ints
 from edokit.diagnose.alike import FEWEST_CONTESTED
-from edokit.diagnose.answers import Answers, Ints, Mask
+from edokit.diagnose.answers import Answers, Mask
 from edokit.diagnose.structure import Design, look
 
 SPLITS = 5

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from edokit.diagnose.answers import Answers, Floats, squares, totals
+from edokit._types import Floats
+from edokit.diagnose.answers import Answers, squares, totals
 
 _TYPICAL = 20.0
 """Answers from which on an annotator counts about as much as any other."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from edokit._errors import counted
 from edokit.annotations import Annotations
 from edokit.diagnose.variance import Shares
-from edokit.errors import counted
 
 _WORTH_SAYING = 0.01
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edokit.errors import counted
+from edokit._errors import counted
 
 _BAR = 20
 """Characters of a full bar: a line fits into 80."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from edokit._errors import EDOWarning
 from edokit.annotations import Annotations
 from edokit.datasets.info import class_ratio
-from edokit.errors import EDOWarning
 
 _BINS = 20
 

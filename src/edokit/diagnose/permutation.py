@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit.diagnose.answers import Answers, Floats
+from edokit._types import Floats
+from edokit.diagnose.answers import Answers
 from edokit.diagnose.strictness import strict_shuffles
 from edokit.diagnose.structure import Design, Look, look
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit.diagnose.answers import Answers, Floats, products
+from edokit._types import Floats
+from edokit.diagnose.answers import Answers, products
 
 _LEARNING = 40
 """Sweeps in which strictness is learned; the answers forget where they came from meanwhile."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edokit._types import Ints
 from edokit.diagnose.alike import FEWEST_CONTESTED, Found, Meetings, contrast, find_groups
-from edokit.diagnose.answers import Answers, Ints
+from edokit.diagnose.answers import Answers
 from edokit.diagnose.leaning import Leanings, leanings, without_leanings
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edokit.diagnose.answers import Answers, Floats, Ints, totals
+from edokit._types import Floats, Ints
+from edokit.diagnose.answers import Answers, totals
 from edokit.diagnose.halves import Grouping
 from edokit.diagnose.leaning import Leanings, leanings
 from edokit.diagnose.structure import Design

@@ -7,7 +7,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from edokit.diagnose.answers import Answers, Floats, Ints, products, squares, totals
+from edokit._types import Floats, Ints
+from edokit.diagnose.answers import Answers, products, squares, totals
 
 
 @dataclass(frozen=True, eq=False)

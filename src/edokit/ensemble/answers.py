@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
+from edokit._errors import InputError
+from edokit._names import as_name
 from edokit.annotations import Annotations
 from edokit.ensemble.inputs import as_annotations
-from edokit.errors import InputError
-from edokit.ids import as_name
 from edokit.metrics import ce
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.ensemble.recalibrate import fit_temperature, sharpen
 from edokit.metrics import ce_items
 from edokit.objective import Pool, Problem, Settings, average_groups, pool
 from edokit.solvers import solve_exact
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[Any]
 
 FOLDS = 5

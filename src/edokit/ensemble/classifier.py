@@ -12,13 +12,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from edokit._errors import InputError, one_of
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.ensemble.answers import answers_of
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.errors import InputError, one_of
 from edokit.predictions import Predictions
 
-Floats = npt.NDArray[np.float64]
 SUPERVISION = ("random-select", "majority")
 
 

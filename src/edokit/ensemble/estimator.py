@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from edokit._errors import EDOWarning, one_of
 from edokit.ensemble.fitted import FittedEnsemble
 from edokit.ensemble.in_memory import fit_arrays
 from edokit.ensemble.inputs import as_predictions, together
 from edokit.ensemble.presets import choices, objective_of
-from edokit.errors import EDOWarning, one_of
 from edokit.objective import spread_weights
 from edokit.objective.sharded import LabelledShards
 from edokit.predictions import Shards

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
 from edokit.solvers import Solution
-
-Floats = npt.NDArray[np.float64]
 
 TERMS = {
     "lambda_f1": "missed hard labels",

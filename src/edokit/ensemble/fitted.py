@@ -6,19 +6,16 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
+from edokit._types import Floats, Strings
 from edokit.ensemble.inputs import as_predictions, together, with_weight
 from edokit.ensemble.pooled import Pooled, spread_items
 from edokit.ensemble.recalibrate import sharpen
-from edokit.ids import Strings
 from edokit.metrics import ce
 from edokit.objective import average_groups, group_names, pool
 from edokit.predictions import Predictions
 from edokit.solvers import Certificate, Trajectory
-
-Floats = npt.NDArray[np.float64]
 
 
 class FittedEnsemble:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import explain
 from edokit.ensemble.inputs import as_predictions, together
 from edokit.ensemble.presets import objective_of
-from edokit.errors import InputError
 from edokit.metrics import ce, evaluate
 from edokit.objective import CE, Problem, Regularize, Summaries, joint_loss
 from edokit.solvers import Solution

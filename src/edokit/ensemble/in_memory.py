@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.ensemble.auto import ITEMS, decide
 from edokit.ensemble.explain import explain
@@ -26,8 +27,6 @@ from edokit.solvers import solve_exact, solve_gumbel
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
-
-Floats = npt.NDArray[np.float64]
 
 
 def fit_arrays(

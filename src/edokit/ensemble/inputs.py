@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError, are, examples
 from edokit.annotations import Annotations
-from edokit.errors import InputError, are, examples
 from edokit.predictions import Predictions
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError
+from edokit._io import read_json, whole_file, write_json
 from edokit._version import __version__
 from edokit.ensemble.card import card
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.errors import InputError
-from edokit.files import read_json, whole_file, write_json
 from edokit.solvers import Certificate, Trajectory
 
 FORMAT = 1

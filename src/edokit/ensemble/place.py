@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from edokit._errors import InputError, examples
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import FILE, load_ensemble, to_dict
-from edokit.errors import InputError, examples
 from edokit.runs import check_place
 
 _HINT = "choose another --out, or replace it with --overwrite"

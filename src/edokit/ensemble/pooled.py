@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.ids import Strings
+from edokit._types import Floats, Strings
 from edokit.metrics import entropy_items
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

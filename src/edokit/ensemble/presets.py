@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from edokit.errors import EDOWarning, InputError, one_of
+from edokit._errors import EDOWarning, InputError, one_of
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
+from edokit._types import Floats
 from edokit.objective import EPSILON
-
-Floats = npt.NDArray[np.float64]
 
 LOWEST, HIGHEST = 0.05, 20.0
 """Temperatures that are considered."""

@@ -11,10 +11,11 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from edokit._errors import HAVE, InputError, are, examples
+from edokit._io import whole_file, write_json
+from edokit._types import Floats
 from edokit._version import __version__
-from edokit.ensemble.pooled import Floats, Pooled
-from edokit.errors import HAVE, InputError, are, examples
-from edokit.files import whole_file, write_json
+from edokit.ensemble.pooled import Pooled
 
 CONTROL = "label"
 """What the labelling control is called."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOWarning
+from edokit._types import Floats
 from edokit.ensemble.auto import decide
 from edokit.ensemble.explain import explain
 from edokit.ensemble.inputs import named_groups
 from edokit.ensemble.presets import objective_of
 from edokit.ensemble.recalibrate import HIGHEST, LOWEST, fit_temperature, power_sums, sharpen
-from edokit.errors import EDOWarning
 from edokit.metrics import MetricSums
 from edokit.objective import CE, Settings, group_names, pool
 from edokit.objective.passes import Groups, ce_sums, units_of
@@ -25,7 +26,6 @@ from edokit.solvers.sharded import lean_problem
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
-Floats = npt.NDArray[np.float64]
 
 _STEPS = 30  # of Newton's method in one dimension
 

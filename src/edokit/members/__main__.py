@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import EDOError
+from edokit._errors import EDOError
 from edokit.members.plan import Plan
 from edokit.members.train import train_plan
 

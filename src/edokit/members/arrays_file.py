@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from edokit import archives
-from edokit.errors import InputError, examples
+from edokit._errors import InputError, examples
+from edokit._io import npz as archives
 
 
 def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:

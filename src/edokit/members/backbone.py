@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hub_logging
 
-from edokit.errors import EDOWarning, InputError, examples
+from edokit._errors import EDOWarning, InputError, examples
 
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.errors import EDOWarning, InputError, examples
+from edokit._errors import EDOWarning, InputError, examples
 from edokit.members.arrays_file import read_arrays
 from edokit.members.crossfit import FIT
 from edokit.members.plan import Plan, Unit

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import HAVE, InputError, are, examples
+from edokit._errors import HAVE, InputError, are, examples
+from edokit._types import Floats
 from edokit.members.recipe import Text
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 
@@ -130,7 +130,7 @@ class Course:
 
     def save(self, path: Path) -> None:
         """Write one JSON file."""
-        from edokit.files import whole_file
+        from edokit._io import whole_file
 
         with whole_file(path) as temporary:
             temporary.write_text(self._json(), encoding="utf-8")

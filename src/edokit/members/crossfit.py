@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError, examples
+from edokit._errors import InputError, examples
 from edokit.members.course import Course
 
 Positions = npt.NDArray[np.int64]

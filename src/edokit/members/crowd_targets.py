@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from edokit.errors import InputError, MissingExtraError, one_of
+from edokit._errors import InputError, MissingExtraError, one_of
+from edokit._types import Floats
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
 
-Floats = npt.NDArray[np.float64]
 
 MODELS = ("dawid-skene", "mace")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edokit.members.recipe import Floats
+from edokit._types import Floats
 
 _SMALLEST = 1e-12  # ε of the official scoring
 

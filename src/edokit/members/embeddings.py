@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.model_place import folder_or_id, loading, need_models
 from edokit.members.storing import whole_folder
 

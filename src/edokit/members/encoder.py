@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.arrays_file import read_arrays, write_arrays
 from edokit.members.embeddings import Vectors, embed
 from edokit.members.logistic import Logistic
-from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.recipe import Lesson, Member, Progress, Text
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

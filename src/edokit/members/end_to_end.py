@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.fine_tuning import FineTuning, check_number
-from edokit.members.recipe import Floats, Lesson, Progress, Text
+from edokit.members.recipe import Lesson, Progress, Text
 from edokit.members.settings_file import read_settings, write_settings
 from edokit.members.transformers_extra import need_transformers
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.end_to_end import EndToEndMembers, JointLesson
 from edokit.members.fine_tune import Task
-from edokit.members.recipe import Floats
 from edokit.members.transformer_answers import Arrays, TargetAnswers
 from edokit.members.transformer_losses import target_loss
 from edokit.members.transformer_network import MemberHeads, MemberNetwork

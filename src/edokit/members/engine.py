@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.members.plan import Unit
 from edokit.members.recipe import Progress
 from edokit.members.storing import whole_folder

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 _FACTORIES = ("sklearn.pipeline", "sklearn.compose")
 _EXAMPLE = "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3)"

@@ -16,7 +16,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import set_seed
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 from edokit.members.adversarial import word_embeddings
 from edokit.members.backbone import choose_device, load_backbone, load_tokenizer
 from edokit.members.best_epoch import BestEpoch
@@ -24,7 +25,7 @@ from edokit.members.dev_scores import dev_scores
 from edokit.members.fine_tuning import FineTuning
 from edokit.members.layer_decay import parameter_groups
 from edokit.members.memory import free_memory, kept_copy, out_of_memory
-from edokit.members.recipe import Floats, Lesson, Progress
+from edokit.members.recipe import Lesson, Progress
 from edokit.members.tokens import Reader, padded
 from edokit.members.transformer_answers import Answers, EpochBatches
 from edokit.members.transformer_network import MemberNetwork, class_prior, pooled_width

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 
 WEIGHT_DECAY = (0.005, 0.015)
 """Where the weight decay of a member is drawn from."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.model_place import folder_or_id, loading, need_models
-from edokit.members.recipe import Floats, Text
+from edokit.members.recipe import Text
 from edokit.members.texts import Texts
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import EDOWarning, InputError, counted, examples, headings
-from edokit.members.recipe import Floats, Member, Text
+from edokit._errors import EDOWarning, InputError, counted, examples, headings
+from edokit._types import Floats
+from edokit.members.recipe import Member, Text
 
 
 def read_judges(
@@ -18,7 +19,7 @@ def read_judges(
 ) -> dict[str, tuple[str, ...]]:
     """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
     of annotations; what they answered is not looked at."""
-    from edokit.files import TABLE_SUFFIXES
+    from edokit._io import TABLE_SUFFIXES
 
     path = Path(path)
     if path.suffix.lower() in TABLE_SUFFIXES:
@@ -84,8 +85,8 @@ class Judges:
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> tuple[Any, Any]:
-    from edokit.files import read_table
-    from edokit.ids import encode
+    from edokit._io import read_table
+    from edokit._names import encode
 
     table = read_table(path)
     found = []

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.arrays_file import read_arrays, write_arrays
 from edokit.members.logistic import Logistic
-from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.recipe import Lesson, Member, Progress, Text
 from edokit.members.text_counts import TextCounts, TfIdf, recall
 
 _FILE = "linear.npz"

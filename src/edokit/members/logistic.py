@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
+from edokit._types import Floats
 
-Floats = npt.NDArray[np.float64]
 _STEPS = 2000
 
 

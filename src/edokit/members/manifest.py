@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.collect import MEMBERS, read_card
 from edokit.members.course import Course
 from edokit.members.end_to_end import FOLDER
@@ -69,7 +69,7 @@ def make_manifest(
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder of members."""
-    from edokit.files import read_json
+    from edokit._io import read_json
 
     if not (folder / NAME).is_file():
         raise InputError(

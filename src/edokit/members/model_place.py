@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from edokit.errors import EDOError, InputError, MissingExtraError
+from edokit._errors import EDOError, InputError, MissingExtraError
 
 _FILES = ("config.json", "modules.json")
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.course import Course
 from edokit.members.crossfit import rows_of
 from edokit.members.pool import Group, is_folder_name
@@ -71,7 +71,7 @@ class Plan:
             "units": [asdict(unit) for unit in self.units],
             "folds": None if self.folds is None else self.folds.tolist(),
         }
-        from edokit.files import whole_file
+        from edokit._io import whole_file
 
         # The plan comes last: where there is one, there is all.
         with whole_file(folder / "plan.json") as temporary:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError, MissingExtraError, examples, one_of
+from edokit._errors import InputError, MissingExtraError, examples, one_of
 from edokit.members.registry import checked_options, find_recipe, known_options
 from edokit.members.supervision import Draw, Supervision
 

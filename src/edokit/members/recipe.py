@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from edokit._types import Floats
+
 Text = str | tuple[str, str]
 """One text, or (utterance, context) for dialogue."""
 Progress = Callable[[dict[str, Any]], None]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from edokit.errors import InputError, examples
+from edokit._errors import InputError, examples
 from edokit.members import recipes
 from edokit.members.recipe import Member
 

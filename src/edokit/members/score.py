@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.errors import EDOWarning, InputError, examples
+from edokit._errors import EDOWarning, InputError, examples
+from edokit._types import Floats
 from edokit.members.collect import MEMBERS, read_card
 from edokit.members.end_to_end import FOLDER, EndToEndMembers
 from edokit.members.judges import Judges
 from edokit.members.manifest import read_manifest
-from edokit.members.recipe import Floats, Member, Text
+from edokit.members.recipe import Member, Text
 from edokit.members.registry import find_recipe, recipe_names
 from edokit.members.texts import Texts
 

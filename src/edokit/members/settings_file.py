@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 
 def write_settings(path: Path, state: Mapping[str, Any]) -> None:

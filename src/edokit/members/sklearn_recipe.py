@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit.errors import EDOWarning, InputError, one_of
+from edokit._errors import EDOWarning, InputError, one_of
+from edokit._types import Floats
 from edokit.members.arrays_file import read_arrays, write_arrays
 from edokit.members.estimator_text import read_estimator
 from edokit.members.logistic import over_all_classes
-from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.recipe import Lesson, Member, Progress, Text
 from edokit.members.skops_file import read_estimator_file, write_estimator
 from edokit.members.text_counts import TextCounts, TfIdf, recall
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError, MissingExtraError, examples
+from edokit._errors import InputError, MissingExtraError, examples
 
 TRUSTED = frozenset(
     {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 _MARK = ".unfinished-"
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 
-Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import HAVE, InputError, are, examples, headings
+from edokit._errors import HAVE, InputError, are, examples, headings
 from edokit.members.course import utterance_and_context
 from edokit.members.recipe import Text
 from edokit.members.tokens import check_texts
@@ -60,7 +60,7 @@ def read_texts(
     text is the utterance and the others are its context. ``reading`` goes to
     `edokit.datasets.read_annotations`.
     """
-    from edokit.files import TABLE_SUFFIXES
+    from edokit._io import TABLE_SUFFIXES
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
@@ -75,7 +75,7 @@ def read_texts(
 
 
 def _lines(path: Path) -> Texts:
-    from edokit.files import check_file, not_utf8
+    from edokit._io import check_file, not_utf8
 
     try:
         lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
@@ -85,8 +85,8 @@ def _lines(path: Path) -> Texts:
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
-    from edokit.files import read_table
-    from edokit.ids import encode
+    from edokit._io import read_table
+    from edokit._names import encode
 
     table = read_table(path)
     unknown = [role for role in columns if role not in ("item", "text")]

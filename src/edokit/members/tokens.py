@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.dialogue import with_speaker_tags
 from edokit.members.recipe import Text
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit.errors import EDOError, EDOWarning, InputError, counted, examples
+from edokit._errors import EDOError, EDOWarning, InputError, counted, examples
 from edokit.members import engine as engines
 from edokit.members.collect import MEMBERS, collect, not_asked_for, unfinished
 from edokit.members.course import Course
@@ -231,7 +231,7 @@ def write_trained(
     folder: Path, predictions: dict[str, Predictions], manifest: dict[str, Any]
 ) -> None:
     """Write predictions, and the manifest last."""
-    from edokit.files import write_json
+    from edokit._io import write_json
     from edokit.predictions import write_predictions
 
     if (folder / NAME).is_file() and _kept(folder / NAME) != json.dumps(manifest):

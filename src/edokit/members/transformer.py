@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edokit.errors import EDOWarning, InputError, examples
+from edokit._errors import EDOWarning, InputError, examples
+from edokit._types import Floats
 from edokit.members.fine_tuning import FineTuning
-from edokit.members.recipe import Floats, Lesson, Member, Progress, Text
+from edokit.members.recipe import Lesson, Member, Progress, Text
 from edokit.members.settings_file import read_settings, write_settings
 from edokit.members.transformers_extra import need_transformers
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
-from edokit.members.recipe import Floats
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.tokens import Tokens, batches_by_length, padded
 
 Arrays = dict[str, npt.NDArray[Any]]

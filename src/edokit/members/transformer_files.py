@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors.torch import load, save
 from torch import nn
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.backbone import choose_device, empty_backbone, load_tokenizer
 from edokit.members.fine_tune import FineTuned
 from edokit.members.fine_tuning import FineTuning

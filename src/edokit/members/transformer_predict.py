@@ -11,11 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.members.memory import free_memory, out_of_memory
 from edokit.members.tokens import Tokens, padded
-
-Floats = npt.NDArray[np.float64]
 
 
 def probabilities(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from torch import nn
 
+from edokit._types import Floats
 from edokit.members.fine_tune import Task
 from edokit.members.fine_tuning import FineTuning
-from edokit.members.recipe import Floats
 from edokit.members.transformer_answers import AnnotatorAnswers, TargetAnswers
 from edokit.members.transformer_losses import annotator_loss, target_loss
 from edokit.members.transformer_network import AnnotatorHeads, OneHead

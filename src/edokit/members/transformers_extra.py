@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from edokit.errors import MissingExtraError
+from edokit._errors import MissingExtraError
 
 PACKAGES = ("torch", "transformers", "accelerate", "safetensors")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from edokit.errors import EDOError, InputError
+from edokit._errors import EDOError, InputError
 from edokit.members.recipe import Lesson, Progress
 from edokit.members.transformer import TransformerMember
 

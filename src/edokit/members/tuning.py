@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.members.course import Course
 from edokit.members.crossfit import rows_of
 from edokit.members.pool import Group
@@ -51,7 +51,7 @@ def tune_pool(
             found = _search(group, course, trials, seed, device, step)
             kept[key] = {"group": group.name, "best": found.best, "trials": found.trials}
             if out is not None:
-                from edokit.files import write_json
+                from edokit._io import write_json
 
                 write_json(kept, out / NAME)
         tuned.append(replace(group, options={**group.options, **kept[key]["best"]}))
@@ -99,7 +99,7 @@ def _key(group: Group, course: Course, trials: int, seed: int) -> str:
 def _read(out: Path | None) -> dict[str, Any]:
     if out is None or not (out / NAME).is_file():
         return {}
-    from edokit.files import read_json
+    from edokit._io import read_json
 
     kept: dict[str, Any] = read_json(out / NAME)
     return kept

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
 from edokit.members.pool import Group
 from edokit.members.supervision import Supervision
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 from edokit._version import __version__
-from edokit.errors import EDOWarning, InputError
 from edokit.members.arrays_file import write_arrays
 from edokit.members.course import Course
 from edokit.members.crossfit import rows_of
 from edokit.members.plan import Plan, Unit
-from edokit.members.recipe import Floats, Lesson, Member, Progress
+from edokit.members.recipe import Lesson, Member, Progress
 from edokit.members.registry import find_recipe, make_member
 from edokit.members.storing import whole_folder
 from edokit.members.supervision import (

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
 
 SUM_TOLERANCE = 1e-3  # wide enough for probabilities kept in half precision
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import one_of
+from edokit._errors import one_of
+from edokit._types import Floats, Ints
 from edokit.metrics import _checks
-from edokit.metrics._checks import Floats, Ints
 
 BINNINGS = ("width", "mass")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.metrics import _checks
-from edokit.metrics._checks import Floats
 from edokit.metrics.intervals import blocks, quantiles, resamples
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
+from edokit._types import Floats, Ints
 from edokit.metrics import _checks, calibration, scores
-from edokit.metrics._checks import Floats, Ints
 from edokit.metrics.ranks import spearman
 
 METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")

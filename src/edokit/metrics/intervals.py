@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats, Ints
 from edokit.metrics import _checks, calibration, scores
-from edokit.metrics._checks import Floats, Ints
 from edokit.metrics.evaluation import ITEM_VALUES, METRICS, checked_names, values
 from edokit.metrics.ranks import RankCorrelation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edokit.metrics._checks import Floats
+from edokit._types import Floats
 
 
 def spearman(x: Floats, y: Floats) -> float | None:

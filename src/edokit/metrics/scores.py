@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats, Ints
 from edokit.metrics import _checks
-from edokit.metrics._checks import Floats, Ints
 from edokit.metrics.ranks import spearman
 
 CLIP = 1e-12  # the official LeWiDi scoring keeps p in [CLIP, 1 − CLIP] inside the logarithm

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
 from edokit.metrics import calibration, scores
-from edokit.metrics._checks import Floats, Ints
 from edokit.metrics.evaluation import ITEM_VALUES, METRICS
 
 _BINS = 10

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pa_parquet
 
+from edokit._errors import EDOWarning, InputError, examples
+from edokit._names import class_order
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
 from edokit.datasets.table import table_files
-from edokit.errors import EDOWarning, InputError, examples
-from edokit.ids import class_order
 from edokit.objective.working_copy import Part, Told, matched, tied_items
 from edokit.predictions import Shards
 from edokit.predictions.seen import hashes

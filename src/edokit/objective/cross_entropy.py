@@ -5,7 +5,7 @@ Every function takes weights v [T, K] and returns the values [T] and the gradien
 
 from __future__ import annotations
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective.arrays import EPSILON, Array, device_of, namespace, without_gradient
 from edokit.objective.problem import Problem
 from edokit.objective.settings import Pool

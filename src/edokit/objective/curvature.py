@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective.arrays import (
     EPSILON,
     Array,

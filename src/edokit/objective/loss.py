@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.objective.arrays import Array, like, namespace
 from edokit.objective.cross_entropy import ce_all, ce_mean, ce_random
 from edokit.objective.problem import Problem
 from edokit.objective.settings import CE, Pool, Regularize, Settings
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 from edokit.objective.arrays import EPSILON, Array, device_of, like, namespace, slices
 
 # Numbers of P that a pool looks at in one go; keeps the memory beside P small.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from enum import Enum
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 
 
 class _Mode(str, Enum):

@@ -11,15 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edokit._errors import EDOWarning
+from edokit._io import drop_folder
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotations.contradictions import contradiction
 from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
-from edokit.errors import EDOWarning
-from edokit.files import drop_folder
 from edokit.objective.answers import People, find_people, labels_of
 from edokit.objective.curvature import Curvature
 from edokit.objective.passes import (
-    Floats,
     Fold,
     Groups,
     Sums,

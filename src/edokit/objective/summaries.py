@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 from edokit.objective.arrays import Array, device_of, double, namespace
 from edokit.objective.one_pass import block_sums
 from edokit.objective.tensor_pass import tensor_sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective.arrays import Array, namespace
 
 # exp(-600) is still a positive float64. A member further below the best is lifted to it, so that

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from edokit.errors import EDOError, EDOWarning, InputError
+from edokit._errors import EDOError, EDOWarning, InputError
 from edokit.objective.one_pass import available_cores
 
 Task = TypeVar("Task")

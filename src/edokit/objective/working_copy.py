@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edokit._errors import EDOWarning, InputError
+from edokit._io import cannot_write, temporary_folder
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotations.contradictions import contradicted
 from edokit.datasets.shards import Reading
-from edokit.errors import EDOWarning, InputError
-from edokit.files import cannot_write, temporary_folder
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
 from edokit.predictions.seen import hashes, write
-
-Floats = NDArray[np.float64]
 
 # Numbers of P that are looked at in one go.
 _BLOCK = 2**21

@@ -8,8 +8,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError, examples, one_of
-from edokit.ids import Strings
+from edokit._errors import InputError, examples, one_of
+from edokit._types import Strings
 from edokit.predictions.shapes import Array
 
 TOLERANCE = 1e-3

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError, examples, one_of
-from edokit.ids import Strings, as_names, check_positions, check_unique, match
+from edokit._errors import InputError, examples, one_of
+from edokit._names import as_names, check_positions, check_unique, match
+from edokit._types import Strings
 from edokit.predictions.check import Invalid, checked, policy_for
 from edokit.predictions.frames import names_of_frames
 from edokit.predictions.shapes import Array, Layout, canonical

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.predictions.shapes import Layout
 
 

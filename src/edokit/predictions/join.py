@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError, examples
-from edokit.files import number_column, parquet_columns, read_table
-from edokit.ids import as_names, check_unique, class_order, match
+from edokit._errors import InputError, examples
+from edokit._io import number_column, parquet_columns, read_table
+from edokit._names import as_names, check_unique, class_order, match
 from edokit.predictions.check import checked, policy_for
 from edokit.predictions.core import Predictions
 from edokit.predictions.model_file import item_column, read_model_file

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.errors import InputError, counted, headings
-from edokit.files import number_column, read_table
-from edokit.ids import Strings, check_unique, class_order, encode, row_number
+from edokit._errors import InputError, counted, headings
+from edokit._io import number_column, read_table
+from edokit._names import check_unique, class_order, encode, row_number
+from edokit._types import Strings
 from edokit.predictions.check import checked, policy_for
 from edokit.predictions.shapes import canonical
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit.archives import array_names, read_arrays, write_arrays
-from edokit.errors import EDOError, InputError, examples
-from edokit.files import whole_file
-from edokit.ids import Strings, as_names
+from edokit._errors import EDOError, InputError, examples
+from edokit._io import whole_file
+from edokit._io.npz import array_names, read_arrays, write_arrays
+from edokit._names import as_names
+from edokit._types import Strings
 from edokit.predictions.core import Predictions
 from edokit.predictions.shapes import as_floats
 

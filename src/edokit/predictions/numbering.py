@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from edokit.errors import InputError, examples
+from edokit._errors import InputError, examples
 
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit.errors import InputError, counted, headings
-from edokit.files import number_column
-from edokit.ids import Encoded, Strings, class_order, encode, row_number, text_array
+from edokit._errors import InputError, counted, headings
+from edokit._io import number_column
+from edokit._names import Encoded, class_order, encode, row_number, text_array
+from edokit._types import Strings
 from edokit.predictions.core import Predictions
 from edokit.predictions.model_file import PREFIX
 

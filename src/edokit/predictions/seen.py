@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit.errors import InputError, examples
-from edokit.ids import Strings
+from edokit._errors import InputError, examples
+from edokit._types import Strings
 
 Hashes = npt.NDArray[np.uint64]
 

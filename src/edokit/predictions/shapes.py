@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 
 Array = npt.NDArray[Any]
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pa_parquet
 
-from edokit.archives import array_shape, read_arrays
-from edokit.errors import InputError
-from edokit.ids import Strings, as_names, encode
+from edokit._errors import InputError
+from edokit._io.npz import array_shape, read_arrays
+from edokit._names import as_names, encode
+from edokit._types import Strings
 from edokit.predictions.check import policy_for
 from edokit.predictions.core import Predictions
 from edokit.predictions.storage import check_alike, read_file, shard_files

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit.errors import InputError, examples
-from edokit.files import check_file, read_table, write_table
+from edokit._errors import InputError, examples
+from edokit._io import check_file, read_table, write_table
 from edokit.predictions.check import Invalid, checked, policy_for
 from edokit.predictions.core import Predictions
 from edokit.predictions.npz import read_npz, write_npz

@@ -41,7 +41,7 @@ def write_report(
 
     ``texts=False`` leaves the items' texts out.
     """
-    from edokit.files import refuse_links, whole_file
+    from edokit._io import refuse_links, whole_file
     from edokit.report.collected import Collected
     from edokit.report.page import render
 

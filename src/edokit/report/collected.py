@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._io import read_json
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
-from edokit.errors import EDOError, EDOWarning, InputError
-from edokit.files import read_json
 from edokit.predictions import Predictions
 from edokit.report.judged import Judged, judge_items
 from edokit.report.trials import Search, read_search

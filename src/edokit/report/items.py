@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.report.judged import Judged
 from edokit.report.numbers import rounded
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 MOST = 20_000

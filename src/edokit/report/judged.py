@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOWarning
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.baselines.scores import METRICS, Score, item_scores
 from edokit.baselines.scores import judged as score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.errors import EDOWarning
 from edokit.metrics import (
     PairedTest,
     Reliability,
@@ -27,7 +28,6 @@ from edokit.metrics import (
 )
 from edokit.predictions import Predictions
 
-Floats = npt.NDArray[np.float64]
 ABOUT = {
     "edo": "this ensemble",
     "uniform": "the plain mean of all members",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.ensemble import EDOEnsemble
 from edokit.report.judged import Judged
 from edokit.report.numbers import count, listed, number, percent
 from edokit.report.safe import clean
 
-Floats = npt.NDArray[np.float64]
 EVEN = 1.2
 """Weights whose largest is not this many times their smallest are called even."""
 

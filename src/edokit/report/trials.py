@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import InputError
-from edokit.files import read_json, read_table
+from edokit._errors import InputError
+from edokit._io import read_json, read_table
 
 GOALS = ("f1", "ce", "md")
 _SIGNS = ("preserve", "suppress")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce.benchmark import PAPERS, printed
 from edokit.reproduce.effects import HEADS, METRICS, Outcome
 from edokit.reproduce.methods import HeldOut, held_out_ce, method_outcome
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, EVERYTHING, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "bars"
 METHODS = ("uniform", "linear-pool", "log-pool", "edo", "edo-log", "edo-groups", "edo-groups-log")

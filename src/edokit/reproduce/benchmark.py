@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edokit._io.markup import Cell, Table
+from edokit._types import Floats
 from edokit.reproduce import paper
 from edokit.reproduce.checks_paper import unsquashed
-from edokit.reproduce.effects import HEADS, METRICS, Floats, Outcome
+from edokit.reproduce.effects import HEADS, METRICS, Outcome
 from edokit.reproduce.fixed import pooled
 from edokit.reproduce.methods import method_answers, method_outcome, single_outcome
 from edokit.reproduce.searches import chosen, searched, searched_outcome
 from edokit.reproduce.section import Section, difference
 from edokit.reproduce.study import DATASETS, EVERYTHING, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "benchmark"
 SEARCHED, SINGLE = "searched", "single"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.effects import HEADS, Effect, Outcome, effect
 from edokit.reproduce.fixed import SIGNS, VARIANTS, Configuration, fixed_outcomes
 from edokit.reproduce.section import Section, difference
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "ce-variants"
 SHOWN = {"preserve": "s=−1", "suppress": "s=+1"}

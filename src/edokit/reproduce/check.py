@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from edokit.tables import Table
+from edokit._io.markup import Table
 
 
 @dataclass(frozen=True)

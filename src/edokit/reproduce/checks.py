@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from edokit._io.markup import Table
 from edokit.reproduce import checks_data, checks_paper
 from edokit.reproduce.check import Check
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import Study
-from edokit.tables import Table
 
 NAME = "checks"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from edokit._io.markup import Cell, Table
 from edokit.datasets.near_duplicates import NearDuplicates
 from edokit.reproduce import paper
 from edokit.reproduce.check import Check, logit
 from edokit.reproduce.checks_paper import SQUASHED
 from edokit.reproduce.effects import METRICS, Answers, item_scores
 from edokit.reproduce.study import DATASETS, Labels, Missing, Study
-from edokit.tables import Cell, Table
 
 # How near in BS a row of the ablation must be to say which CE goes with that BS.
 _NEAR = 0.01

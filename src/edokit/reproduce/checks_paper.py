@@ -6,11 +6,11 @@ import inspect
 
 import numpy as np
 
+from edokit._io.markup import Table
 from edokit.reproduce import paper
 from edokit.reproduce.check import Check, binary_entropy, logit
 from edokit.reproduce.section import signed
 from edokit.reproduce.study import DATASETS, Study
-from edokit.tables import Table
 
 SQUASHED = ("Soft-CE", "Soft-MD", "Top-5 Voting", "WEL")
 """Rows of the benchmark table whose CE is (for Soft-MD: seems to be) a sigmoid of the CE."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from edokit._io.markup import Cell, Table
 from edokit.datasets.info import describe
 from edokit.reproduce import paper
 from edokit.reproduce.checks_data import duplicates
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "datasets"
 

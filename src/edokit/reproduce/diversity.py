@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.ce_variants import (
     EFFECT_HEADER,
@@ -16,7 +17,6 @@ from edokit.reproduce.effects import HEADS, METRICS, Effect, Outcome, effect
 from edokit.reproduce.fixed import OBJECTIVES, SIGNS, Configuration, fixed_outcomes
 from edokit.reproduce.section import Section, difference
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "diversity"
 Pair = tuple[Outcome, Outcome]

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.metrics import bs_items, ce_items, f1_items, md_items, paired_test
 from edokit.reproduce.study import Labels
-
-Floats = npt.NDArray[np.float64]
 
 METRICS = ("f1", "ce", "md", "bs")
 HEADS = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}

@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Callable
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.fixed import PAPERS_POOL, Configuration, by_exact, by_gumbel
 from edokit.reproduce.searches import run_search
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, Missing, Pool, Study
-from edokit.tables import Cell, Table
 
 NAME = "efficiency"
 

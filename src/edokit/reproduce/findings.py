@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from edokit._io.markup import Table
 from edokit.reproduce import findings_benchmark, findings_objective
 from edokit.reproduce.finding import FAILS, HOLDS, OPEN, PARTLY, Finding
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import Study
-from edokit.tables import Table
 
 NAME = "findings"
 FINDINGS: tuple[Callable[[Study], Finding], ...] = (

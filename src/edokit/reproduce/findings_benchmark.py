@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edokit.files import read_json
+from edokit._io import read_json
 from edokit.reproduce import paper
 from edokit.reproduce.bars import Chosen, best_printed, choice
 from edokit.reproduce.benchmark import PAPERS

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.objective import CE, Problem, Settings, Summaries, pool, preset, rank_members
 from edokit.reproduce.effects import Answers, Outcome, outcome
 from edokit.reproduce.study import Missing, Pool, Study
 from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
 
-Floats = npt.NDArray[np.float64]
 Solve = Callable[[Pool, Sequence[Settings], int], list[Solution]]
 
 VARIANTS = ("random", "mean", "all")

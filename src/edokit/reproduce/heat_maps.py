@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import pearsonr, rankdata
 
-from edokit.files import whole_file
+from edokit._io import whole_file
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.effects import HEADS, METRICS
 from edokit.reproduce.fixed import PAPERS_POOL, SIGNS
 from edokit.reproduce.searches import VARIED, Trial, searched
 from edokit.reproduce.section import Draw, Section, signed
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "heat-maps"
 SETTINGS = (*VARIED, "size")

@@ -7,19 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from edokit._errors import EDOWarning
 from edokit.annotations import Annotations
 from edokit.baselines import make_method
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.recalibrate import sharpen
-from edokit.errors import EDOWarning
 from edokit.metrics import ce
 from edokit.predictions import Predictions
 from edokit.reproduce.effects import Answers, Outcome, outcome
 from edokit.reproduce.study import Missing, Pool, Study
-
-Floats = npt.NDArray[np.float64]
 
 SLOW = ("wel", "wel-ce")
 FOLDS = 5

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce.benchmark import OURS, PAPERS
 from edokit.reproduce.checks_data import duplicates
 from edokit.reproduce.effects import HEADS, METRICS
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "near-duplicates"
 

@@ -7,6 +7,8 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from edokit._io.markup import Cell, Table
+from edokit._types import Floats
 from edokit.datasets.near_duplicates import normal_form
 from edokit.metrics import entropy_items, md_items
 from edokit.reproduce import paper
@@ -14,10 +16,8 @@ from edokit.reproduce.bars import choice
 from edokit.reproduce.benchmark import PAPERS, Line
 from edokit.reproduce.section import Section, difference
 from edokit.reproduce.study import DATASETS, Labels, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "qualitative"
-Floats = npt.NDArray[np.float64]
 SHOWN = (
     *(line for line in PAPERS if line.label in ("Soft-CE", "WEL", "EDO-Random", "EDO-PerAnn")),
     Line("EDO, settled on dev", "random-select", "edo"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 from edokit.reproduce.bars import bars
 from edokit.reproduce.benchmark import benchmark
 from edokit.reproduce.ce_variants import ce_variants

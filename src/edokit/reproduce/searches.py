@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from edokit.errors import EDOWarning
+from edokit._errors import EDOWarning
+from edokit._types import Floats
 from edokit.metrics import bs_items
 from edokit.objective import pool
 from edokit.reproduce.effects import Outcome, outcome
 from edokit.reproduce.fixed import SIGNS, VARIANTS, pooled
 from edokit.reproduce.study import Missing, Pool, Study
-
-Floats = npt.NDArray[np.float64]
 
 TRIALS = 50
 POPULATION = 10

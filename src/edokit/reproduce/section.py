@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edokit.tables import Cell, Table
+from edokit._io.markup import Cell, Table
 
 Draw = Callable[[Path], list[Path]]
 """Writes a figure to a path without ending; the files it wrote."""

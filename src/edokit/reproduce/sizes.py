@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce.effects import Answers, Outcome, outcome
 from edokit.reproduce.fixed import PAPERS_POOL, SIGNS, VARIANTS, Configuration, fixed_outcomes
 from edokit.reproduce.searches import searched_outcome
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, Missing, Pool, Study
-from edokit.tables import Cell, Table
 
 NAME = "sizes"
 LARGEST = 10

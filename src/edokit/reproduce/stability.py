@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.effects import HEADS, METRICS, Answers, Outcome, outcome
 from edokit.reproduce.fixed import PAPERS_POOL, Configuration, by_gumbel, pooled
@@ -11,7 +12,6 @@ from edokit.reproduce.methods import method_outcome
 from edokit.reproduce.searches import searched_outcome
 from edokit.reproduce.section import Section, difference
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "stability"
 _POOLS = {"EDO-Random": PAPERS_POOL, "EDO-PerAnn": "per-annotator"}

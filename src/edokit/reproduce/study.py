@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
-from edokit.errors import EDOWarning, InputError
 from edokit.predictions import Predictions, read_predictions
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 T = TypeVar("T")
 

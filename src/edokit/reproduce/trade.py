@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce.bars import Chosen, choice
 from edokit.reproduce.effects import METRICS, Outcome
 from edokit.reproduce.methods import method_outcome
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "trade"
 POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from edokit._errors import EDOWarning, InputError, one_of
+from edokit._io import read_json, whole_file
 from edokit.datasets.lewidi import read_lewidi
-from edokit.errors import EDOWarning, InputError, one_of
-from edokit.files import read_json, whole_file
 from edokit.members import Group, train_members
 from edokit.reproduce.study import DATASETS
 

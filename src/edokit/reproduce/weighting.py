@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edokit._io.markup import Cell, Table
 from edokit.reproduce import paper
 from edokit.reproduce.ce_variants import EFFECT_HEADER, EFFECT_NOTE, effect_cells, effect_values
 from edokit.reproduce.effects import HEADS, Effect, Outcome, effect
@@ -9,7 +10,6 @@ from edokit.reproduce.methods import method_outcome
 from edokit.reproduce.searches import searched_outcome
 from edokit.reproduce.section import Section
 from edokit.reproduce.study import DATASETS, EVERYTHING, Missing, Study
-from edokit.tables import Cell, Table
 
 NAME = "weighting"
 POOLS = ("random-select", "per-annotator")

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import EDOWarning
 from edokit.annotations import Annotations
 from edokit.ensemble.inputs import as_predictions, named_groups, together
-from edokit.errors import EDOWarning
 from edokit.objective import average_groups, group_names
 from edokit.objective.sharded import LabelledShards
 from edokit.predictions import Predictions, Shards

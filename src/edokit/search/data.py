@@ -6,19 +6,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
 from edokit.objective import Pool, Problem, Summaries, log_probabilities, rank_members
 from edokit.objective.arrays import slices
 from edokit.search.space import Configuration
 from edokit.solvers import GumbelSolver, Solution, solve_exact
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 CLIP = 1e-12  # as the metrics do
 # Numbers of pooled probabilities at a time; keeps the memory beside the data small.

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError
-from edokit.search.data import FitData, Floats
+from edokit._errors import InputError
+from edokit._types import Floats
+from edokit.search.data import FitData
 from edokit.search.plan import Plan
 from edokit.search.space import Configuration
 from edokit.solvers import Solution

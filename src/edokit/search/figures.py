@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.search.correlations import METRICS, SIGNS, Correlation
 
 NAMES = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
+from edokit._types import Floats
 from edokit.search.trials import SearchTrial
-
-Floats: TypeAlias = NDArray[np.float64]
 
 METRICS = ("f1", "ce", "md")
 # F1 is the larger the better, the others the smaller.

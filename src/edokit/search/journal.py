@@ -15,9 +15,9 @@ from typing import Any
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit.errors import EDOWarning, InputError
-from edokit.files import cannot_read, cannot_write
-from edokit.files.left_behind import sync_folder
+from edokit._errors import EDOWarning, InputError
+from edokit._io import cannot_read, cannot_write
+from edokit._io.atomic import sync_folder
 
 # Beyond the end of any journal: Windows keeps others from reading what is locked.
 _FAR = 1 << 40

@@ -7,8 +7,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from edokit.errors import EDOWarning, InputError
-from edokit.files import read_json
+from edokit._errors import EDOWarning, InputError
+from edokit._io import read_json
 from edokit.search.plan import Plan
 from edokit.search.result import SUMMARY, SearchResult
 from edokit.search.study import METRICS, differences

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError, one_of
+from edokit._errors import InputError, one_of
 from edokit.search.space import SOLVERS, SearchSpace
 
 JUDGES = ("cross-fitted", "optimistic")

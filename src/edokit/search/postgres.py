@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from edokit.errors import EDOWarning, InputError, MissingExtraError
+from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.search.address import Database
 
 T = TypeVar("T")

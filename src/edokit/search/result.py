@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edokit._errors import EDOWarning, InputError
+from edokit._io import write_json, write_table
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, together
-from edokit.errors import EDOWarning, InputError
-from edokit.files import write_json, write_table
 from edokit.metrics import evaluate
 from edokit.search.correlations import Correlation, correlations
 from edokit.search.front import ParetoFront

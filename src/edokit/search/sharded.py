@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
 from edokit.ensemble.inputs import named_groups
-from edokit.errors import EDOWarning, InputError
 from edokit.objective import Pool, group_names
 from edokit.objective.passes import units_of
 from edokit.objective.sharded import LabelledShards
-from edokit.search.data import ArrayData, FitData, Floats, Scores
+from edokit.search.data import ArrayData, FitData, Scores
 from edokit.search.space import Configuration
 from edokit.solvers import Solution, solve_exact_shards, solve_gumbel_shards
 

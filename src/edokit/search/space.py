@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from edokit.errors import InputError, examples, one_of
+from edokit._errors import InputError, examples, one_of
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
 from edokit.solvers import GumbelSettings
 

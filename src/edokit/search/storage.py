@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search.address import Database, where_is
 from edokit.search.study import Claims
 

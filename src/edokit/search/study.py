@@ -13,7 +13,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.search.data import FitData
 from edokit.search.plan import Plan
 from edokit.search.sampler import PLACE, PlaceSampler

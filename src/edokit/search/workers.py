@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from edokit.errors import EDOError, InputError
+from edokit._errors import EDOError, InputError
 from edokit.search.process import is_gone, own_mark
 from edokit.search.study import Claims, open_study
 

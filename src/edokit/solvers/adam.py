@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from edokit._types import Floats
 
 MEAN_DECAY = 0.9  # β₁
 SQUARE_DECAY = 0.999  # β₂

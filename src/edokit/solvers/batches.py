@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from edokit._types import Floats, Ints
 from edokit.objective import EPSILON, Pool, Problem
 from edokit.objective.arrays import slices
 from edokit.solvers.draws import Draws
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 # Numbers that one block of steps may gather: few enough to stay near the processor.
 _BLOCK = 2**21

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from edokit._types import Floats
 from edokit.objective import EPSILON, Pool
 from edokit.solvers.batches import Block
-
-Floats: TypeAlias = NDArray[np.float64]
 
 # Below this temperature the powers of a draw leave the range of numbers; scores stay in it.
 _COLD = 0.05

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edokit._types import Floats
 from edokit.objective import Pool
 from edokit.objective.arrays import slices
 from edokit.solvers.adam import FURTHEST, Adam
 from edokit.solvers.batches import Block
 from edokit.solvers.cross_entropies import Drawn, Pooled
-
-Floats: TypeAlias = NDArray[np.float64]
 
 # As in effective_weights: members further below the best are lifted to exp(-600), still positive.
 _LOWEST_LOGIT = -600.0

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings
 from edokit.objective.threads import one_thread
 from edokit.solvers.in_memory import InMemory
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 TOLERANCE = 1e-9

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit.errors import InputError
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
 from edokit.objective import (
     CE,
     Configurations,
@@ -29,9 +30,6 @@ from edokit.solvers.gumbel_settings import GumbelSettings
 from edokit.solvers.runs import Run, as_runs, batches_of, columns_of
 from edokit.solvers.solution import Solution
 from edokit.solvers.trajectory import Trajectory
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 TERMS = ("f1", "ce", "div", "reg", "total")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Floats
 from edokit.objective import CE, Diversity, Pool, Problem, Settings, joint_hessian, joint_loss
 from edokit.objective.arrays import EPSILON, slices
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.

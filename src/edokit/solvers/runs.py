@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edokit.errors import InputError
+from edokit._errors import InputError
 from edokit.objective import CE, Regularize, Settings
 from edokit.solvers.descent import Columns
 from edokit.solvers.gumbel_settings import GumbelSettings

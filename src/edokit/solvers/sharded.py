@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edokit._types import Floats
 from edokit.objective import (
     CE,
     Curvature,
@@ -30,7 +31,6 @@ from edokit.solvers.gumbel_settings import GumbelSettings
 from edokit.solvers.in_memory import InMemory
 from edokit.solvers.solution import Solution
 
-Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
 TERMS = ("f1", "ce", "div", "reg", "total")
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-Floats = npt.NDArray[np.float64]
+from edokit._types import Floats
 
 _EXCHANGES = 30
 _PATIENCE = 3  # exchanges in a row that may leave as many members on the wrong side

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import EDOEnsemble
-from edokit.errors import EDOWarning, InputError
 from edokit.members.arrays_file import read_arrays, write_arrays
 from edokit.members.collect import MEMBERS, read_card
 from edokit.members.course import Course

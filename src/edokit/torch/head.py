@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edokit.errors import InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError
 from edokit.objective import (
     CE,
     Loss,

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError, examples, one_of
+from edokit._types import Floats
 from edokit.ensemble import PRESETS
-from edokit.errors import InputError, examples, one_of
 from edokit.members.course import Course
 from edokit.members.crossfit import Rows, check_splits, rows_of
 from edokit.members.end_to_end import EndToEndMembers, JointLesson
 from edokit.members.fine_tuning import check_number
 from edokit.members.plan import member_seed
-from edokit.members.recipe import Floats
 from edokit.members.registry import known_options, typed_options
 from edokit.members.supervision import Draw, Supervision, majority, random_select, soft
 from edokit.torch.head import EDOHead

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edokit.baselines.method import Codes, Floats, WeightedPool, member_ce
+from edokit._types import Codes, Floats
+from edokit.baselines.method import WeightedPool, member_ce
 from edokit.baselines.registry import method
 
 

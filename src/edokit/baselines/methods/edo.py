@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from edokit.baselines.method import Floats, in_order
+from edokit._types import Floats, Strings
+from edokit.baselines.method import in_order
 from edokit.baselines.registry import method
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, together
-from edokit.ids import Strings
 
 
 @method("edo-default", "EDO with its default objective", place=98)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from edokit.baselines.method import Codes, Floats, WeightedPool
+from edokit._types import Codes, Floats
+from edokit.baselines.method import WeightedPool
 from edokit.baselines.registry import method
 from edokit.objective import Pool, Problem, Settings
 from edokit.solvers import solve_exact

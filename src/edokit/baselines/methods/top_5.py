@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edokit.baselines.method import Codes, Floats, Voting, member_ce
+from edokit._types import Codes, Floats
+from edokit.baselines.method import Voting, member_ce
 from edokit.baselines.registry import method
 
 COUNT = 5

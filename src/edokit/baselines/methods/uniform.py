@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edokit.baselines.method import Codes, Floats, WeightedPool
+from edokit._types import Codes, Floats
+from edokit.baselines.method import WeightedPool
 from edokit.baselines.registry import method
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edokit._types import Codes, Floats
 from edokit.baselines.evolution import evolve
-from edokit.baselines.method import Codes, Floats, Voting
+from edokit.baselines.method import Voting
 from edokit.baselines.registry import method
 
 Singles = npt.NDArray[np.float32]

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from edokit.datasets.simulate.people import Floats, reaches
+from edokit._types import Floats
+from edokit.datasets.simulate.people import reaches
 
 Chosen = npt.NDArray[np.int64]
 

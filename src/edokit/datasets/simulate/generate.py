@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from edokit._errors import InputError, one_of
+from edokit._names import as_names
+from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations
 from edokit.datasets.simulate.coverage import (
     Chosen,
@@ -18,9 +21,7 @@ from edokit.datasets.simulate.people import People, class_probabilities, draw_pe
 from edokit.datasets.simulate.posts import Features, draw_features, write_posts
 from edokit.datasets.simulate.presets import REGIMES
 from edokit.datasets.simulate.regimes import Regime
-from edokit.datasets.simulate.simulation import SPLITS, Floats, Simulation, draw_answers
-from edokit.errors import InputError, one_of
-from edokit.ids import Codes, Strings, as_names
+from edokit.datasets.simulate.simulation import SPLITS, Simulation, draw_answers
 
 
 def simulate(

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri
 
+from edokit._errors import InputError
+from edokit._types import Floats
 from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
 from edokit.datasets.simulate.regimes import Regime
-from edokit.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 _REFERENCE_POSTS = 8192
 

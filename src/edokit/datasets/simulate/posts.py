@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from edokit._types import Strings
 from edokit.datasets.simulate import words
-from edokit.ids import Strings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
+from edokit._errors import InputError, one_of
 from edokit.datasets.simulate.posts import VIEW_NAMES
-from edokit.errors import InputError, one_of
 
 
 def _rule(holds: bool, rule: str, given: object, hint: str) -> None:

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError, one_of
+from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations
 from edokit.datasets.simulate.people import People, class_probabilities
 from edokit.datasets.simulate.posts import Features
 from edokit.datasets.simulate.regimes import Regime
 from edokit.datasets.simulate.variance import Variance, decompose
-from edokit.errors import InputError, one_of
-from edokit.ids import Codes, Strings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 SPLITS: tuple[str, ...] = ("train", "dev", "test")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from edokit._errors import InputError
 from edokit.annotations import Annotations
 from edokit.datasets.where import naming
-from edokit.errors import InputError
 
 OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
 """What can be said about every export."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from edokit._io import TABLE_SUFFIXES
 from edokit.datasets.registry import Candidate, Source
 from edokit.datasets.table import read_annotation_table, table_files
-from edokit.files import TABLE_SUFFIXES
 
 
 def is_table(candidate: Candidate) -> bool:

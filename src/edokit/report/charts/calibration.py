@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from edokit._types import Floats
 from edokit.metrics import Reliability
 from edokit.report.charts.style import BLUE, INK, MUTED, ORANGE, blank
 from edokit.report.numbers import rounded
 
-Floats = npt.NDArray[np.float64]
 BINS = 20
 SOME = 5
 POINTS = 1500

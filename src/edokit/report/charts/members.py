@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 from scipy.cluster.hierarchy import dendrogram, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
+from edokit._types import Floats
 from edokit.report.charts.style import DEPTH, MUTED, blank
 from edokit.report.numbers import rounded
 from edokit.report.safe import label
 
-Floats = npt.NDArray[np.float64]
 NUMBERED = 12
 """Up to so many members, cells carry their numbers."""
 

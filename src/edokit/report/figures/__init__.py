@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from edokit.errors import MissingExtraError
-from edokit.files import whole_file
+from edokit._errors import MissingExtraError
+from edokit._io import whole_file
 from edokit.report.collected import Collected
 
 # No dates, no random ids: the same run gives the same bytes.

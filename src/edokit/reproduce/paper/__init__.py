@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from edokit.errors import one_of
+from edokit._errors import one_of
 
 Row = dict[str, Any]
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")

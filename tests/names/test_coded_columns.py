@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
-from edokit.ids import Encoded, column_of, encode, recode, text_array
+from edokit._errors import InputError
+from edokit._names import Encoded, column_of, encode, recode, text_array
 
 CELLS = st.lists(st.none() | st.sampled_from(["", "a", "b", "7", "007", "nan", "مرحبا"]))
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
-from edokit.ids import as_name, as_names, check_positions, check_unique, class_order, match
+from edokit._errors import InputError
+from edokit._names import as_name, as_names, check_positions, check_unique, class_order, match
 
 IDS = st.lists(st.text(max_size=6), unique=True, min_size=1)
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from edokit._errors import EDOError
+from edokit._io import read_json, read_table, write_table
 from edokit.annotations import Annotations
-from edokit.errors import EDOError
-from edokit.files import read_json, read_table, write_table
 from edokit.predictions import (
     Predictions,
     join_models,

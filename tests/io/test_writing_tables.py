@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.errors import InputError
-from edokit.files import read_table, write_table
+from edokit._errors import InputError
+from edokit._io import read_table, write_table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(st.tuples(TEXT, TEXT, st.floats(allow_nan=False, allow_infinity=False)), min_size=1)

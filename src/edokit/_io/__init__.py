@@ -1,19 +1,23 @@
 """Reading tables and JSON with clear errors, and writing files whole or not at all."""
 
-from edokit.files.depth import check_depth
-from edokit.files.documents import read_json, write_json
-from edokit.files.explain import not_utf8
-from edokit.files.left_behind import drop_folder, temporary_folder
-from edokit.files.links import refuse_links
-from edokit.files.streams import write_tables
-from edokit.files.tables import (
+from edokit._io.atomic import (
+    cannot_read,
+    cannot_write,
+    check_file,
+    drop_folder,
+    refuse_links,
+    temporary_folder,
+    whole_file,
+)
+from edokit._io.json import check_depth, read_json, write_json
+from edokit._io.read_tables import (
     TABLE_SUFFIXES,
+    not_utf8,
     number_column,
     parquet_columns,
     read_table,
 )
-from edokit.files.whole import cannot_read, cannot_write, check_file, whole_file
-from edokit.files.writing import write_table
+from edokit._io.write_tables import write_table, write_tables
 
 __all__ = [
     "TABLE_SUFFIXES",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from edokit.errors import InputError
-from edokit.files import read_table, write_table, write_tables
+from edokit._errors import InputError
+from edokit._io import read_table, write_table, write_tables
 
 PARTS = [
     pa.table({"item": ["a", "b"], "p_no": [0.5, 0.25], "label": ["no", 'say "yes"']}),

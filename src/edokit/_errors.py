@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # What stands before the last @ of a URL, and passwords among its parameters.
 _CREDENTIALS = re.compile(r"(?<=://)\S+@")
@@ -13,15 +13,27 @@ _LONGEST = 2000
 
 
 class EDOError(Exception):
-    """Anything EDO refuses. The message is one line; ``hint`` says what to do about it."""
+    """Anything EDO refuses. The message is one line; ``hint`` says what to do about it.
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    Parameters
+    ----------
+    message : str
+        What is wrong, and where.
+    hint : str, default=""
+        What to do about it.
+    parameters : sequence of str, default=()
+        Python parameters that the message or the hint names; the command line shows its options
+        in their place.
+    """
+
+    def __init__(self, message: str, hint: str = "", parameters: Sequence[str] = ()) -> None:
         self.message = one_line(message)
         self.hint = one_line(hint)
+        self.parameters = tuple(parameters)
         super().__init__(f"{self.message}; {self.hint}" if self.hint else self.message)
 
-    def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
-        return type(self), (self.message, self.hint)
+    def __reduce__(self) -> tuple[type[EDOError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.message, self.hint, self.parameters)
 
 
 class InputError(EDOError, ValueError):

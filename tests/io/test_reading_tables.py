@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from edokit.errors import InputError
-from edokit.files import number_column, parquet_columns, read_table
+from edokit._errors import InputError
+from edokit._io import number_column, parquet_columns, read_table
 
 
 def rows_of(path: Path, content: str | bytes, **options: Callable[[str], bool]) -> list[object]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edokit.errors import InputError, one_of
-from edokit.files import whole_file
+from edokit._errors import InputError, one_of
+from edokit._io import whole_file
 
 Cell = str | int | float | None
 

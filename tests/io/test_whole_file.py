@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from edokit.errors import InputError
-from edokit.files import check_file, whole_file
+from edokit._errors import InputError
+from edokit._io import check_file, whole_file
 
 
 def test_the_file_appears_only_when_all_is_written(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     left.write_text("half", encoding="utf-8")
     mine.write_text("my own", encoding="utf-8")
     code = (
-        "import sys; from pathlib import Path; from edokit.files import whole_file\n"
+        "import sys; from pathlib import Path; from edokit._io import whole_file\n"
         "with whole_file(Path(sys.argv[1]) / 'slow.txt') as t:\n"
         "    t.write_text('all'); print('ready', flush=True); sys.stdin.read()"
     )
