@@ -9,10 +9,9 @@ from edokit._io.atomic import (
     temporary_folder,
     whole_file,
 )
-from edokit._io.json import check_depth, read_json, write_json
+from edokit._io.json import check_depth, not_utf8, read_json, write_json
 from edokit._io.read_tables import (
     TABLE_SUFFIXES,
-    not_utf8,
     number_column,
     parquet_columns,
     read_table,

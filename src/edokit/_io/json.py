@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io.atomic import cannot_read, check_file, whole_file
-from edokit._io.read_tables import not_utf8
 
 
 def read_json(path: str | Path) -> Any:
@@ -119,3 +119,38 @@ def _depths(
     # What closes more than was opened must not hide what opens later.
     depths -= np.minimum(np.minimum.accumulate(depths), 0)
     return int(depths[-1]), int(depths.max())
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
+    """The sentence for a text file in another encoding."""
+    where = first_bad_byte(path)
+    if where is None:
+        place = "" if error is None else f" (first at byte {error.start})"
+    else:
+        line, byte = where
+        place = f" (first in line {line}, at byte {byte})"
+    with path.open("rb") as stream:
+        likely = (
+            "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"
+        )
+    return InputError(
+        f"text files must be UTF-8, but {path} is not{place}",
+        f"convert it, for example with: iconv -f {likely} -t utf-8",
+    )
+
+
+def first_bad_byte(path: Path) -> tuple[int, int] | None:
+    """Line (from 1) and byte (from 0) where the file stops being UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, start = 1, 0
+    with path.open("rb") as stream:
+        while True:
+            block = stream.read(1 << 20)
+            held = len(decoder.getstate()[0])
+            try:
+                line += decoder.decode(block, final=not block).count("\n")
+            except UnicodeDecodeError as error:
+                return line + error.object[: error.start].count(b"\n"), start - held + error.start
+            if not block:
+                return None
+            start += len(block)

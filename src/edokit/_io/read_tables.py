@@ -21,7 +21,7 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, headings, word
 from edokit._io.atomic import cannot_read, check_file
-from edokit._io.json import bad_lines
+from edokit._io.json import bad_lines, first_bad_byte, not_utf8
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 _STRINGS = pa.dictionary(pa.int32(), pa.string())
@@ -272,27 +272,9 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 
 
-def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
-    """The sentence for a text file in another encoding."""
-    where = _first_bad_byte(path)
-    if where is None:
-        place = "" if error is None else f" (first at byte {error.start})"
-    else:
-        line, byte = where
-        place = f" (first in line {line}, at byte {byte})"
-    with path.open("rb") as stream:
-        likely = (
-            "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"
-        )
-    return InputError(
-        f"text files must be UTF-8, but {path} is not{place}",
-        f"convert it, for example with: iconv -f {likely} -t utf-8",
-    )
-
-
 def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOError:
     """The sentence for a CSV that Arrow can't read."""
-    if _first_bad_byte(path) is not None:
+    if first_bad_byte(path) is not None:
         return not_utf8(path)
     ragged: list[pa_csv.InvalidRow] = []
 
@@ -319,7 +301,7 @@ def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErro
 
 def bad_jsonl(path: Path, error: Exception) -> EDOError:
     """The sentence for JSON lines that Arrow can't read."""
-    if _first_bad_byte(path) is not None:
+    if first_bad_byte(path) is not None:
         return not_utf8(path)
     first: dict[str, tuple[str, int]] = {}
     row = 0
@@ -371,23 +353,6 @@ def unreadable(path: Path, kind: str, error: Exception) -> InputError:
         f" {lines[0] if lines else type(error).__name__}",
         _AGAIN,
     )
-
-
-def _first_bad_byte(path: Path) -> tuple[int, int] | None:
-    """Line (from 1) and byte (from 0) where the file stops being UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    line, start = 1, 0
-    with path.open("rb") as stream:
-        while True:
-            block = stream.read(1 << 20)
-            held = len(decoder.getstate()[0])
-            try:
-                line += decoder.decode(block, final=not block).count("\n")
-            except UnicodeDecodeError as error:
-                return line + error.object[: error.start].count(b"\n"), start - held + error.start
-            if not block:
-                return None
-            start += len(block)
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
