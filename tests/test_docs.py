@@ -25,7 +25,7 @@ import docs_shelf
 from edokit.baselines import method_names
 from edokit.baselines import registry as baselines
 from edokit.cli import main
-from edokit.cli.app import app
+from edokit.cli.app import make_app
 from edokit.datasets import read_annotations
 from edokit.predictions import join_models, read_model_file
 
@@ -170,7 +170,7 @@ def shown_commands() -> Iterator[tuple[Path, list[str]]]:
 
 
 def test_every_command_on_a_page_exists_and_takes_its_options() -> None:
-    checked, all_of_them = 0, typer.main.get_command(app)
+    checked, all_of_them = 0, typer.main.get_command(make_app())
     for page, words in shown_commands():
         if words[0] != "edo":
             continue

@@ -37,7 +37,7 @@ KINDS = {Path: "PATH", int: "INTEGER", float: "NUMBER", str: "TEXT"}
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command under its full name, such as "data info"."""
-    from edokit.cli.app import app
+    from edokit.cli.app import make_app
 
     def inside(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         for word, inner in getattr(command, "commands", {}).items():
@@ -47,7 +47,7 @@ def commands() -> Iterator[tuple[str, Any]]:
             else:
                 yield full, inner
 
-    yield from sorted(inside(typer.main.get_command(app), ""))
+    yield from sorted(inside(typer.main.get_command(make_app()), ""))
 
 
 def pages() -> dict[str, str]:

@@ -13,7 +13,7 @@ from test_commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
 from edokit._io import write_table
 from edokit.cli import console
-from edokit.cli.app import app
+from edokit.cli.app import make_app
 from edokit.cli.spelling import invoked, spelled
 from edokit.predictions import write_predictions
 from edokit.runs import as_typed, check_place, held, with_option
@@ -299,7 +299,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
 def test_hints_are_spelled_as_options_of_the_command(command: str, text: str, words: str) -> None:
     from typer.main import get_command
 
-    assert spelled(text, invoked(get_command(app), command.split())) == words
+    assert spelled(text, invoked(get_command(make_app()), command.split())) == words
 
 
 def test_a_note_is_spelled_as_an_option_too(tmp_path: Path) -> None:
@@ -405,5 +405,5 @@ def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
 def test_ties_are_no_option_of_a_recipe() -> None:
     from typer.main import get_command
 
-    said = spelled("choose ties='random'", invoked(get_command(app), ["train"]))
+    said = spelled("choose ties='random'", invoked(get_command(make_app()), ["train"]))
     assert said == "choose ties='random' (in Python)"

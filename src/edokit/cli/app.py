@@ -6,31 +6,14 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, TextIO
 
 import typer
 
 from edokit._errors import EDOError, EDOWarning, one_line
 from edokit._version import __version__
-from edokit.cli import (
-    compare,
-    data_convert,
-    data_get,
-    data_info,
-    data_split,
-    demo,
-    diagnose,
-    evaluate,
-    fit,
-    predict,
-    predictions_info,
-    predictions_join,
-    report,
-    reproduce,
-    score,
-    search,
-    train,
-)
 from edokit.cli.spelling import invoked, spelled
 from edokit.cli.unread import reader_left, unless_unread
 
@@ -42,36 +25,59 @@ _ClickException: Any = typer.BadParameter.__mro__[2]
 
 _noted: set[str] = set()
 
-app = typer.Typer(
-    name="edo",
-    help="Learn from people who disagree.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-data = typer.Typer(help="See, convert, split and obtain data.", no_args_is_help=True)
-predictions = typer.Typer(help="Join and inspect predictions.", no_args_is_help=True)
+COMMANDS = {
+    "demo": "demo",
+    "diagnose": "diagnose",
+    "train": "train",
+    "score": "score",
+    "fit": "fit",
+    "search": "search",
+    "predict": "predict",
+    "evaluate": "evaluate",
+    "report": "report",
+    "compare": "compare",
+    "reproduce": "reproduce",
+    "data info": "data_info:info",
+    "data convert": "data_convert:convert",
+    "data split": "data_split:split",
+    "data get": "data_get:get",
+    "predictions join": "predictions_join:join",
+    "predictions info": "predictions_info:info",
+}
+"""Module of `edokit.cli` and, where it has another name, the function of each command."""
+GROUPS = {
+    "data": "See, convert, split and obtain data.",
+    "predictions": "Join and inspect predictions.",
+}
 
-app.command("demo")(demo.demo)
-app.command("diagnose")(diagnose.diagnose)
-app.command("train")(train.train)
-app.command("score")(score.score)
-app.command("fit")(fit.fit)
-app.command("search")(search.search)
-app.command("predict")(predict.predict)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
-data.command("info")(data_info.info)
-data.command("convert")(data_convert.convert)
-data.command("split")(data_split.split)
-data.command("get")(data_get.get)
-predictions.command("join")(predictions_join.join)
-predictions.command("info")(predictions_info.info)
-app.add_typer(data, name="data")
-app.add_typer(predictions, name="predictions")
+
+def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The command line with the command that the arguments name, else with all commands.
+
+    Only the modules of these commands are imported.
+    """
+    root = typer.Typer(
+        name="edo",
+        help="Learn from people who disagree.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    root.callback()(_root)
+    words = [word for word in arguments if word != "--debug"]
+    typed = [" ".join(words[:1]), " ".join(words[:2])]
+    asked = [name for name in COMMANDS if name in typed] or list(COMMANDS)
+    groups: dict[str, typer.Typer] = {}
+    for name in asked:
+        module, _, function = COMMANDS[name].partition(":")
+        found = getattr(import_module(f"edokit.cli.{module}"), function or module)
+        group, _, last = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True)
+            root.add_typer(groups[group], name=group)
+        (groups[group] if group else root).command(last)(found)
+    return root
 
 
 def _version(wanted: bool) -> None:
@@ -80,7 +86,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -110,15 +115,16 @@ def main() -> None:
 
 def _run(debug: bool) -> int:
     try:
-        code = app(standalone_mode=False)
+        code = make_app(sys.argv[1:])(standalone_mode=False)
     except EDOError as error:
         return _fail(_spelled(str(error)), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
-        said = error.format_message().rstrip(".")
-        if not said:  # no command was given, and the help has been shown
+        message = error.format_message()
+        if not message:  # no command was given, and the help has been shown
             return USAGE
-        return _fail(f"{said}. See `{where} --help`.", debug)
+        stop = "" if message.endswith((".", "?", "!")) else "."
+        return _fail(f"{message}{stop} See `{where} --help`.", debug)
     except _ClickException as error:
         return _fail(error.format_message(), debug)
     except (KeyboardInterrupt, typer.Abort):
@@ -177,5 +183,5 @@ def _note(
 
 def _spelled(text: str) -> str:
     """A hint with the options of the command that was typed."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(make_app(sys.argv[1:]))
     return spelled(text, invoked(root, sys.argv[1:]))
