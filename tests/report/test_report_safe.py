@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import HOSTILE
 
-from edokit.report.numbers import count, interval, listed, number, percent, rounded, signed
-from edokit.report.safe import clean, embed, label
+from edokit.report.formatting import (
+    clean,
+    count,
+    embed,
+    interval,
+    label,
+    listed,
+    number,
+    percent,
+    rounded,
+    signed,
+)
 
 anything = st.text(st.characters(exclude_categories=["Cs"]))
 

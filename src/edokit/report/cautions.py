@@ -6,11 +6,10 @@ import numpy as np
 
 from edokit.ensemble import EDOEnsemble
 from edokit.report.collected import ROLES, Collected
+from edokit.report.formatting import clean, count, listed, number, percent
 from edokit.report.gained import standings
 from edokit.report.items import filters
 from edokit.report.judged import Judged
-from edokit.report.numbers import count, listed, number, percent
-from edokit.report.safe import clean
 
 FEW_ITEMS = 200
 FEW_ANNOTATORS = 3

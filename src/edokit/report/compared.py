@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edokit.report.collected import Collected
-from edokit.report.numbers import interval, number, signed
-from edokit.report.safe import clean
+from edokit.report.formatting import clean, interval, number, signed
 
 COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 UP = ("f1",)

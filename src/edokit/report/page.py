@@ -13,14 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._version import __version__
-from edokit.report import numbers
+from edokit.report import formatting as numbers
 from edokit.report.charts.style import CLASSES, DARK, to_json
 from edokit.report.charts.weights import TERMS
 from edokit.report.collected import ROLES, Collected
 from edokit.report.compared import COLUMNS, left_out, rows_of
 from edokit.report.drawn import draw
+from edokit.report.formatting import clean, embed
 from edokit.report.items import MOST, item_table, shortened
-from edokit.report.safe import clean, embed
 from edokit.report.words import summarize
 
 _REASON = re.compile(r"(.*): weight ([\d.]+) \((.*?)\)(?:: (.*))?", re.DOTALL)

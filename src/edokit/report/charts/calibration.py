@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from edokit._types import Floats
 from edokit.metrics import Reliability
 from edokit.report.charts.style import BLUE, INK, MUTED, ORANGE, blank
-from edokit.report.numbers import rounded
+from edokit.report.formatting import rounded
 
 BINS = 20
 SOME = 5

@@ -5,8 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from edokit.report.charts.style import AROUND_ZERO, blank
-from edokit.report.numbers import rounded
-from edokit.report.safe import label
+from edokit.report.formatting import label, rounded
 from edokit.report.trials import Panel
 from edokit.search.figures import NAMES
 

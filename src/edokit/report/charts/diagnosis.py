@@ -17,8 +17,7 @@ from edokit.report.charts.style import (
     MUTED,
     blank,
 )
-from edokit.report.numbers import rounded
-from edokit.report.safe import label
+from edokit.report.formatting import label, rounded
 
 PARTS = {
     "item": "items",

@@ -10,8 +10,7 @@ from scipy.spatial.distance import squareform
 
 from edokit._types import Floats
 from edokit.report.charts.style import DEPTH, MUTED, blank
-from edokit.report.numbers import rounded
-from edokit.report.safe import label
+from edokit.report.formatting import label, rounded
 
 NUMBERED = 12
 """Up to so many members, cells carry their numbers."""

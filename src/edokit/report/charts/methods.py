@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from edokit.report.charts.style import BLUE, MUTED, blank
 from edokit.report.compared import Row
-from edokit.report.safe import label
+from edokit.report.formatting import label
 
 
 def methods(rows: Sequence[Row]) -> go.Figure:

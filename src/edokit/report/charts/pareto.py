@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from edokit.report.charts.style import FAINT, INK, SIGNS, blank
-from edokit.report.safe import label
+from edokit.report.formatting import label
 from edokit.report.trials import Search, Trial
 
 VIEWS = {"f1-ce": ("f1", "ce"), "f1-md": ("f1", "md"), "ce-md": ("ce", "md")}

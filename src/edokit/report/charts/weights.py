@@ -7,8 +7,7 @@ import plotly.graph_objects as go
 
 from edokit.ensemble import EDOEnsemble
 from edokit.report.charts.style import BLUE, DEPTH, MUTED, blank
-from edokit.report.numbers import rounded
-from edokit.report.safe import label
+from edokit.report.formatting import label, rounded
 from edokit.solvers import Trajectory
 
 TERMS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edokit.report.charts.style import AROUND_ZERO, DEPTH
-from edokit.report.safe import clean
+from edokit.report.formatting import clean
 
 
 def new(width: float, height: float) -> Any:
