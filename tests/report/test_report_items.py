@@ -10,8 +10,8 @@ from report_cases import people_and_pool, texts_for
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.report import items as items_module
+from edokit.report.evaluation import Judged, judge_items
 from edokit.report.items import filters, item_table, minority_lost
-from edokit.report.judged import Judged, judge_items
 
 
 def judged_with(answers: list[list[str]], probabilities: list[float]) -> Judged:

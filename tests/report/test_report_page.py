@@ -303,7 +303,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path, what: str) -> None:
 def test_inputs_too_large_for_a_page_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import edokit.report.collected as module
+    import edokit.report.data as module
 
     make_run(tmp_path)
     monkeypatch.setattr(module, "digest", lambda path: None)

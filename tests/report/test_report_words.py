@@ -16,7 +16,7 @@ from edokit.baselines import compare
 from edokit.baselines.scores import METRICS
 from edokit.metrics import PairedTest
 from edokit.report import collect
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
 from edokit.report.gained import gained
 from edokit.report.learned import learned
 from edokit.report.words import lead, summarize

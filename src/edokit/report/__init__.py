@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
-    from edokit.report.collected import Collected
+    from edokit.report.data import Collected
 
 __all__ = ["collect", "write_figures", "write_report"]
 
@@ -24,7 +24,7 @@ def collect(
 
     ``fit_items=False`` leaves the items that it learned from alone, where they are too many.
     """
-    from edokit.report.collected import collect as gather
+    from edokit.report.data import collect as gather
 
     return gather(run, predictions=predictions, annotations=annotations, fit_items=fit_items)
 
@@ -42,7 +42,7 @@ def write_report(
     ``texts=False`` leaves the items' texts out.
     """
     from edokit._io import refuse_links, whole_file
-    from edokit.report.collected import Collected
+    from edokit.report.data import Collected
     from edokit.report.page import render
 
     if isinstance(run, Collected):
@@ -62,7 +62,7 @@ def write_report(
 
 def write_figures(run: str | Path | Collected, folder: str | Path) -> list[Path]:
     """Write the charts of a run for papers, each as PNG, SVG and PDF (extra ``figures``)."""
-    from edokit.report.collected import Collected
+    from edokit.report.data import Collected
     from edokit.report.figures import write_all
 
     found = run if isinstance(run, Collected) else collect(run)

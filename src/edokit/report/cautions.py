@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from edokit.ensemble import EDOEnsemble
-from edokit.report.collected import ROLES, Collected
+from edokit.report.data import ROLES, Collected
+from edokit.report.evaluation import Judged
 from edokit.report.formatting import clean, count, listed, number, percent
 from edokit.report.gained import standings
 from edokit.report.items import filters
-from edokit.report.judged import Judged
 
 FEW_ITEMS = 200
 FEW_ANNOTATORS = 3

@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 
 from edokit.report.charts import calibration, correlations, diagnosis, members, methods, weights
 from edokit.report.charts.pareto import VIEWS, pareto
-from edokit.report.collected import Collected
-from edokit.report.compared import Row
+from edokit.report.data import Collected
+from edokit.report.methods import Row
 
 
 def draw(found: Collected, rows: list[Row]) -> dict[str, go.Figure]:

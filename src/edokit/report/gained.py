@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from edokit.metrics import PairedTest
+from edokit.report.evaluation import Judged
 from edokit.report.formatting import count, interval, listed, number, percent, signed
-from edokit.report.judged import Judged
 
 NAMES = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}
 _VERDICTS = {

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Floats
+from edokit.report.evaluation import Judged
 from edokit.report.formatting import rounded
-from edokit.report.judged import Judged
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.ensemble import EDOEnsemble
+from edokit.report.evaluation import Judged
 from edokit.report.formatting import clean, count, listed, number, percent
-from edokit.report.judged import Judged
 
 EVEN = 1.2
 """Weights whose largest is not this many times their smallest are called even."""

@@ -16,11 +16,11 @@ from edokit._version import __version__
 from edokit.report import formatting as numbers
 from edokit.report.charts.style import CLASSES, DARK, to_json
 from edokit.report.charts.weights import TERMS
-from edokit.report.collected import ROLES, Collected
-from edokit.report.compared import COLUMNS, left_out, rows_of
+from edokit.report.data import ROLES, Collected
 from edokit.report.drawn import draw
 from edokit.report.formatting import clean, embed
 from edokit.report.items import MOST, item_table, shortened
+from edokit.report.methods import COLUMNS, left_out, rows_of
 from edokit.report.words import summarize
 
 _REASON = re.compile(r"(.*): weight ([\d.]+) \((.*?)\)(?:: (.*))?", re.DOTALL)

@@ -7,10 +7,10 @@ from typing import Any
 
 from edokit.ensemble import EDOEnsemble
 from edokit.report.cautions import cautions
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
+from edokit.report.evaluation import Judged
 from edokit.report.formatting import count, number
 from edokit.report.gained import gained, headline
-from edokit.report.judged import Judged
 from edokit.report.learned import learned, unit, units
 from edokit.report.trials import Search
 

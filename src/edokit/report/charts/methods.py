@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from edokit.report.charts.style import BLUE, MUTED, blank
-from edokit.report.compared import Row
 from edokit.report.formatting import label
+from edokit.report.methods import Row
 
 
 def methods(rows: Sequence[Row]) -> go.Figure:

@@ -9,7 +9,7 @@ from typing import Any
 
 from edokit._errors import MissingExtraError
 from edokit._io import whole_file
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
 
 # No dates, no random ids: the same run gives the same bytes.
 FORMATS: dict[str, dict[str, Any]] = {

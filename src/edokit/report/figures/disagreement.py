@@ -7,7 +7,7 @@ from typing import Any
 
 from edokit.report.charts.diagnosis import BINS, PARTS, known_parts
 from edokit.report.charts.style import BLUE, INK, MUTED
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
 from edokit.report.figures.parts import new
 
 

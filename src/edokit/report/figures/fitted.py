@@ -10,9 +10,9 @@ import numpy as np
 from edokit.ensemble import EDOEnsemble
 from edokit.report.charts.style import BLUE, MUTED
 from edokit.report.charts.weights import TERMS
-from edokit.report.collected import Collected
-from edokit.report.compared import Row, rows_of
+from edokit.report.data import Collected
 from edokit.report.figures.parts import depth, names, new
+from edokit.report.methods import Row, rows_of
 from edokit.solvers import Trajectory
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from edokit.report.charts.calibration import BINS, POINTS, evenly, histogram, jittered, levels
 from edokit.report.charts.members import NUMBERED, clustered
 from edokit.report.charts.style import BLUE, INK, MUTED, ORANGE
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
+from edokit.report.evaluation import Judged
 from edokit.report.figures.parts import depth, names, new
-from edokit.report.judged import Judged
 
 
 def calibration(found: Collected) -> Callable[[], Any] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from edokit.report.charts.correlations import marked
 from edokit.report.charts.pareto import AXES, VIEWS, group
 from edokit.report.charts.style import INK, SIGNS
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
 from edokit.report.figures.parts import diverging, names, new
 from edokit.report.trials import Panel, Search
 from edokit.search.figures import NAMES

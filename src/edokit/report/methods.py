@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edokit.report.collected import Collected
+from edokit.report.data import Collected
 from edokit.report.formatting import clean, interval, number, signed
 
 COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}

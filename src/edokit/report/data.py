@@ -15,7 +15,7 @@ from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
-from edokit.report.judged import Judged, judge_items
+from edokit.report.evaluation import Judged, judge_items
 from edokit.report.trials import Search, read_search
 from edokit.runs import FILE as RUN_FILE
 from edokit.runs import RunRecord, digest, is_there
