@@ -21,8 +21,8 @@ from edokit.members.manifest import read_manifest
 from edokit.members.plan import Plan
 from edokit.members.pool import parse_pool
 from edokit.predictions import join_models, read_model_file, read_predictions
+from edokit.report.summary import chosen
 from edokit.report.trials import read_search
-from edokit.report.words import chosen
 from edokit.runs import RunRecord
 from fuzz_damage import another
 from fuzz_files import OTHERS, whole_files

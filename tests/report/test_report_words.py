@@ -17,9 +17,7 @@ from edokit.baselines.scores import METRICS
 from edokit.metrics import PairedTest
 from edokit.report import collect
 from edokit.report.data import Collected
-from edokit.report.gained import gained
-from edokit.report.learned import learned
-from edokit.report.words import lead, summarize
+from edokit.report.summary import gained, lead, learned, summarize
 
 
 @pytest.fixture(scope="module")

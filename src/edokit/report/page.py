@@ -21,7 +21,7 @@ from edokit.report.drawn import draw
 from edokit.report.formatting import clean, embed
 from edokit.report.items import MOST, item_table, shortened
 from edokit.report.methods import COLUMNS, left_out, rows_of
-from edokit.report.words import summarize
+from edokit.report.summary import summarize
 
 _REASON = re.compile(r"(.*): weight ([\d.]+) \((.*?)\)(?:: (.*))?", re.DOTALL)
 FRONT_ROWS = 50
