@@ -10,11 +10,11 @@ from report_cases import people_and_pool, texts_for
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.report import items as items_module
-from edokit.report.evaluation import Judged, judge_items
+from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.items import filters, item_table, minority_lost
 
 
-def judged_with(answers: list[list[str]], probabilities: list[float]) -> Judged:
+def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluation:
     """Items with these answers, and a single member that says so much for yes."""
     people = Annotations.from_matrix(np.array(answers, dtype=object), classes=["no", "yes"])
     p = np.array(probabilities)
@@ -22,11 +22,11 @@ def judged_with(answers: list[list[str]], probabilities: list[float]) -> Judged:
         np.stack([1 - p, p], axis=1)[:, None], items=people.items, classes=["no", "yes"]
     )
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
-    return judge_items(ensemble, pool, people, what="test items", held_out=True)
+    return evaluate_items(ensemble, pool, people, what="test items", held_out=True)
 
 
-def chosen(judged: Judged, key: str) -> list[int]:
-    group = next(group for group in filters(judged) if group.key == key)
+def chosen(evaluation: Evaluation, key: str) -> list[int]:
+    group = next(group for group in filters(evaluation) if group.key == key)
     return np.flatnonzero(group.mask).tolist()
 
 
@@ -34,17 +34,17 @@ no, yes = "no", "yes"
 
 
 def test_people_disagree_and_the_ensemble_is_sure() -> None:
-    judged = judged_with(
+    evaluation = judged_with(
         [[no, no, yes, yes, no], [no] * 5, [no, yes, no, yes, no], [no, no, no, no, yes]],
         [0.02, 0.02, 0.4, 0.05],
     )
-    assert chosen(judged, "sure") == [0, 3]
-    assert chosen(judged, "divided") == [0, 2, 3]
+    assert chosen(evaluation, "sure") == [0, 3]
+    assert chosen(evaluation, "divided") == [0, 2, 3]
 
 
 def test_people_agree_and_the_ensemble_is_unsure() -> None:
-    judged = judged_with([[no] * 4, [no] * 4, [no, no, yes, yes]], [0.45, 0.1, 0.5])
-    assert chosen(judged, "unsure") == [0]
+    evaluation = judged_with([[no] * 4, [no] * 4, [no, no, yes, yes]], [0.45, 0.1, 0.5])
+    assert chosen(evaluation, "unsure") == [0]
 
 
 def test_a_minority_is_lost_below_half_of_its_share() -> None:
@@ -54,8 +54,8 @@ def test_a_minority_is_lost_below_half_of_its_share() -> None:
 
 
 def test_another_answer_than_the_majority() -> None:
-    judged = judged_with([[no, no, yes], [yes, yes, no]], [0.7, 0.7])
-    assert chosen(judged, "label") == [0]
+    evaluation = judged_with([[no, no, yes], [yes, yes, no]], [0.7, 0.7])
+    assert chosen(evaluation, "label") == [0]
 
 
 def test_a_tenth_is_far_and_none_where_all_are_alike() -> None:
@@ -67,35 +67,35 @@ def test_a_tenth_is_far_and_none_where_all_are_alike() -> None:
 
 def test_flags_are_the_filters_bits() -> None:
     people, pool = people_and_pool(80, texts=texts_for(80))
-    judged = judge_items(
+    evaluation = evaluate_items(
         EDOEnsemble(ties="random").fit(pool, people), pool, people, what="x", held_out=True
     )
-    table = item_table(judged)
+    table = item_table(evaluation)
     json.dumps(table, allow_nan=False)
-    for bit, group in enumerate(filters(judged)):
+    for bit, group in enumerate(filters(evaluation)):
         assert [bool(flag >> bit & 1) for flag in table["flags"]] == group.mask.tolist()
         assert table["filters"][bit]["count"] == int(group.mask.sum())
     assert table["texts"][3] == "the trains are late again 3"
-    assert "texts" not in item_table(judged, texts=False)
+    assert "texts" not in item_table(evaluation, texts=False)
 
 
 def test_of_many_items_the_furthest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(items_module, "MOST", 10)
     people, pool = people_and_pool(80)
-    judged = judge_items(
+    evaluation = evaluate_items(
         EDOEnsemble(ties="random").fit(pool, people), pool, people, what="x", held_out=True
     )
-    table = item_table(judged)
+    table = item_table(evaluation)
     assert table["total"] == 80
-    assert judged.distance is not None
-    assert sorted(table["md"]) == np.round(np.sort(judged.distance)[-10:], 4).tolist()
+    assert evaluation.distance is not None
+    assert sorted(table["md"]) == np.round(np.sort(evaluation.distance)[-10:], 4).tolist()
 
 
 def test_without_people_only_what_is_known_is_shown() -> None:
     people, pool = people_and_pool(30)
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
-    judged = judge_items(ensemble, pool, None, what="given items", held_out=None)
-    table = item_table(judged)
+    evaluation = evaluate_items(ensemble, pool, None, what="given items", held_out=None)
+    table = item_table(evaluation)
     assert [group["key"] for group in table["filters"]] == ["spread"]
     assert "counts" not in table
 
@@ -104,6 +104,6 @@ def test_annotations_may_hold_more_items_than_are_shown() -> None:
     people, pool = people_and_pool(30)
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
     part = pool.take([4, 2])
-    judged = judge_items(ensemble, part, people, what="given items", held_out=None)
-    assert judged.people is not None
-    assert judged.people.items.tolist() == ["item-4", "item-2"]
+    evaluation = evaluate_items(ensemble, part, people, what="given items", held_out=None)
+    assert evaluation.people is not None
+    assert evaluation.people.items.tolist() == ["item-4", "item-2"]

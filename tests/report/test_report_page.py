@@ -276,7 +276,7 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
     people, pool = people_and_pool(40, texts=texts_for(40))
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "ensemble")
     alone = collect(tmp_path / "ensemble")
-    assert alone.judged is None
+    assert alone.evaluation is None
     assert "How this was run is not recorded" in Reader(render(alone)).text
     found = collect(tmp_path / "ensemble", predictions=pool, annotations=people)
     reader = Reader(render(found))

@@ -16,12 +16,12 @@ from edokit.baselines import compare
 from edokit.baselines.scores import METRICS
 from edokit.metrics import PairedTest
 from edokit.report import collect
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.summary import gained, lead, learned, summarize
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+def found(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return collect(make_run(tmp_path_factory.mktemp("words"), items=300))
 
 
@@ -34,12 +34,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Collected:
     ],
 )
 def test_a_gain_is_called_by_its_interval(
-    found: Collected, low: float, high: float, words: str
+    found: ReportData, low: float, high: float, words: str
 ) -> None:
-    assert found.judged is not None
+    assert found.evaluation is not None
     test = PairedTest((low + high) / 2, low, high, 0.5, 300)
-    judged = replace(found.judged, gains={**found.judged.gains, "ce": test})
-    assert words in gained(judged)[0]
+    evaluation = replace(found.evaluation, gains={**found.evaluation.gains, "ce": test})
+    assert words in gained(evaluation)[0]
 
 
 DOWN = PairedTest(-0.02, -0.03, -0.01, 0.01, 300)
@@ -65,17 +65,17 @@ LEVEL = PairedTest(0.0, -0.01, 0.01, 0.9, 300)
     ],
 )
 def test_the_lead_tells_all_four_measures_by_their_intervals(
-    found: Collected, f1: PairedTest, ce: PairedTest, md: PairedTest, bs: PairedTest, words: str
+    found: ReportData, f1: PairedTest, ce: PairedTest, md: PairedTest, bs: PairedTest, words: str
 ) -> None:
-    assert found.judged is not None
+    assert found.evaluation is not None
     gains = {"f1": f1, "ce": ce, "md": md, "bs": bs}
-    assert words in lead(found.ensemble, replace(found.judged, gains=gains))
+    assert words in lead(found.ensemble, replace(found.evaluation, gains=gains))
 
 
 def test_the_lead_says_when_the_items_were_learned_from(tmp_path: Path) -> None:
     seen = collect(make_run(tmp_path, test=False))
     assert "On the 60 items it was learned from, which flatters it, the pool" in lead(
-        seen.ensemble, seen.judged
+        seen.ensemble, seen.evaluation
     )
 
 
@@ -87,38 +87,40 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     compared = compare(*both, methods=["edo-default"], seed=7, samples=300, level=0.9)
     ours = compared["edo-default"]
     write_json(compared.to_dict(), run / "compare" / "methods.json")
-    judged = collect(run).judged
-    assert judged is not None
+    evaluation = collect(run).evaluation
+    assert evaluation is not None
     for metric in METRICS:
-        assert judged.metrics["intervals"][metric] == pytest.approx(ours.intervals[metric])
-        page, table = judged.gains[metric], ours.against[metric]
+        assert evaluation.metrics["intervals"][metric] == pytest.approx(ours.intervals[metric])
+        page, table = evaluation.gains[metric], ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
-    assert "(90\u00a0%: " in gained(judged)[0]
+    assert "(90\u00a0%: " in gained(evaluation)[0]
 
 
-def test_every_measure_is_told_with_its_difference(found: Collected) -> None:
-    assert found.judged is not None
-    told = " ".join(gained(found.judged))
+def test_every_measure_is_told_with_its_difference(found: ReportData) -> None:
+    assert found.evaluation is not None
+    told = " ".join(gained(found.evaluation))
     assert all(f"({name})" in told for name in ("MD", "BS", "F1"))
 
 
-def test_the_gain_is_edo_less_uniform(found: Collected) -> None:
-    judged = found.judged
-    assert judged is not None
-    rows = {row["name"]: row for row in judged.methods}
-    assert judged.gains["ce"].difference == pytest.approx(rows["edo"]["ce"] - rows["uniform"]["ce"])
+def test_the_gain_is_edo_less_uniform(found: ReportData) -> None:
+    evaluation = found.evaluation
+    assert evaluation is not None
+    rows = {row["name"]: row for row in evaluation.methods}
+    assert evaluation.gains["ce"].difference == pytest.approx(
+        rows["edo"]["ce"] - rows["uniform"]["ce"]
+    )
 
 
-def test_the_heaviest_members_are_named_with_their_share(found: Collected) -> None:
+def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> None:
     ensemble = found.ensemble
     assert ensemble is not None
     heaviest = ensemble.members_[int(np.argmax(ensemble.weights_))]
-    sentence = learned(ensemble, found.judged)[1]
+    sentence = learned(ensemble, found.evaluation)[1]
     assert sentence.startswith(f"“{heaviest}” ({ensemble.weights_.max():.3f})")
 
 
-def test_even_weights_are_called_even(found: Collected) -> None:
+def test_even_weights_are_called_even(found: ReportData) -> None:
     assert found.ensemble is not None
     even = copy(found.ensemble)
     even.weights_ = np.full(3, 1 / 3)
@@ -126,7 +128,7 @@ def test_even_weights_are_called_even(found: Collected) -> None:
     assert learned(even, None)[1] == "They share it almost evenly (0.333 to 0.333)."
 
 
-def test_members_without_weight_are_counted(found: Collected) -> None:
+def test_members_without_weight_are_counted(found: ReportData) -> None:
     ensemble = found.ensemble
     assert ensemble is not None
     without = len(ensemble.members_) - ensemble.size_
@@ -136,9 +138,9 @@ def test_members_without_weight_are_counted(found: Collected) -> None:
     assert "would raise the loss" in text
 
 
-def test_every_summary_ends_with_the_people(found: Collected) -> None:
+def test_every_summary_ends_with_the_people(found: ReportData) -> None:
     assert "does not replace them" in summarize(found).careful[-1]
-    assert "does not replace them" in summarize(Collected("nothing")).careful[-1]
+    assert "does not replace them" in summarize(ReportData("nothing")).careful[-1]
 
 
 def test_cautions_follow_the_data(tmp_path: Path) -> None:

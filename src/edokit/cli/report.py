@@ -23,7 +23,7 @@ def add_page(folder: Path, *, fit_items: bool = True) -> None:
     try:
         found = collect(folder, fit_items=fit_items)
         write_report(found, folder / "report.html")
-        if not fit_items and found.judged is None:
+        if not fit_items and found.evaluation is None:
             warnings.warn(
                 f"{folder / 'report.html'} shows no items, since they were read shard by shard;"
                 f" show a part of them with `edo report {folder} --predictions … --annotations …`",

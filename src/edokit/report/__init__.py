@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
-    from edokit.report.data import Collected
+    from edokit.report.data import ReportData
 
 __all__ = ["collect", "write_figures", "write_report"]
 
@@ -19,7 +19,7 @@ def collect(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     fit_items: bool = True,
-) -> Collected:
+) -> ReportData:
     """Everything that is known of a run's folder, or of a saved ensemble and the items given.
 
     ``fit_items=False`` leaves the items that it learned from alone, where they are too many.
@@ -30,7 +30,7 @@ def collect(
 
 
 def write_report(
-    run: str | Path | Collected,
+    run: str | Path | ReportData,
     out: str | Path | None = None,
     *,
     predictions: Predictions | None = None,
@@ -42,10 +42,10 @@ def write_report(
     ``texts=False`` leaves the items' texts out.
     """
     from edokit._io import refuse_links, whole_file
-    from edokit.report.data import Collected
+    from edokit.report.data import ReportData
     from edokit.report.page import render
 
-    if isinstance(run, Collected):
+    if isinstance(run, ReportData):
         found, folder = run, None
     else:
         found, folder = collect(run, predictions=predictions, annotations=annotations), Path(run)
@@ -60,10 +60,10 @@ def write_report(
     return Path(out)
 
 
-def write_figures(run: str | Path | Collected, folder: str | Path) -> list[Path]:
+def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path]:
     """Write the charts of a run for papers, each as PNG, SVG and PDF (extra ``figures``)."""
-    from edokit.report.data import Collected
+    from edokit.report.data import ReportData
     from edokit.report.figures import write_all
 
-    found = run if isinstance(run, Collected) else collect(run)
+    found = run if isinstance(run, ReportData) else collect(run)
     return write_all(found, Path(folder))

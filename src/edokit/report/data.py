@@ -15,7 +15,7 @@ from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
-from edokit.report.evaluation import Judged, judge_items
+from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.trials import Search, read_search
 from edokit.runs import FILE as RUN_FILE
 from edokit.runs import RunRecord, digest, is_there
@@ -33,7 +33,7 @@ _GIVE = "give --predictions and --annotations to show some"
 
 
 @dataclass
-class Collected:
+class ReportData:
     """What is known of a run."""
 
     name: str
@@ -42,7 +42,7 @@ class Collected:
     ensemble: EDOEnsemble | None = None
     about: dict[str, Any] = field(default_factory=dict)
     """``ensemble.json`` as it stands."""
-    judged: Judged | None = None
+    evaluation: Evaluation | None = None
     search: Search | None = None
     comparison: dict[str, Any] | None = None
     """``compare/methods.json``."""
@@ -70,14 +70,14 @@ def collect(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     fit_items: bool = True,
-) -> Collected:
+) -> ReportData:
     """Gather a run's folder, or a saved ensemble with the predictions and annotations given.
 
     ``fit_items=False``: the items that it learned from are not read, since they are too many.
     """
     folder = Path(run)
     place = _ensemble_folder(folder)
-    found = Collected(folder.resolve().name)
+    found = ReportData(folder.resolve().name)
     if (folder / RUN_FILE).exists():
         found.record = found.attempt("How it was run", lambda: RunRecord.load(folder))
     if (place / "ensemble.json").exists():
@@ -94,11 +94,13 @@ def collect(
     if found.record is not None:
         found.inputs = {role: _state(found.record, role, folder) for role in found.record.inputs}
     if found.ensemble is not None:
-        found.judged = _items(found, found.ensemble, folder, predictions, annotations, fit_items)
-    if found.judged is not None:
-        found.review = [one.to_json() for one in review(found.judged.pooled, QUEUE)]
-    if found.judged is not None and found.judged.people is not None:
-        people = found.judged.people
+        found.evaluation = _items(
+            found, found.ensemble, folder, predictions, annotations, fit_items
+        )
+    if found.evaluation is not None:
+        found.review = [one.to_json() for one in review(found.evaluation.pooled, QUEUE)]
+    if found.evaluation is not None and found.evaluation.people is not None:
+        people = found.evaluation.people
         found.diagnosis = found.attempt("The diagnosis", lambda: _diagnosed(people))
     return found
 
@@ -161,20 +163,20 @@ def _state(record: RunRecord, role: str, folder: Path) -> str:
 
 
 def _items(
-    found: Collected,
+    found: ReportData,
     ensemble: EDOEnsemble,
     folder: Path,
     predictions: Predictions | None,
     annotations: Annotations | None,
     fit_items: bool,
-) -> Judged | None:
+) -> Evaluation | None:
     """The items that are given, else the run's test items, else those it learned from."""
     how = _resampling(found)
 
-    def judged(
+    def evaluation(
         answers: Predictions, people: Annotations | None, what: str, held_out: bool | None
-    ) -> Judged:
-        return judge_items(ensemble, answers, people, what=what, held_out=held_out, **how)
+    ) -> Evaluation:
+        return evaluate_items(ensemble, answers, people, what=what, held_out=held_out, **how)
 
     if predictions is not None:
         if annotations is None:
@@ -182,7 +184,7 @@ def _items(
                 "What people said of the items is not known; give --annotations, too."
             )
         # A person named these: what is wrong with them is an error.
-        return judged(predictions, annotations, "given items", None)
+        return evaluation(predictions, annotations, "given items", None)
     if annotations is not None:
         raise InputError(
             "annotations are shown beside predictions, but got annotations alone",
@@ -200,14 +202,14 @@ def _items(
         pair = _read_pair(found, found.record, folder, prefix)
         if pair is None:
             continue
-        shown = found.attempt(f"The {what}", partial(judged, *pair, what, held_out))
+        shown = found.attempt(f"The {what}", partial(evaluation, *pair, what, held_out))
         if shown is not None:
             return shown
     found.missing.append(f"The page has no items; {_GIVE}.")
     return None
 
 
-def _resampling(found: Collected) -> dict[str, Any]:
+def _resampling(found: ReportData) -> dict[str, Any]:
     """How intervals are found: as in the comparison that the page shows, if there is one."""
     told = found.comparison or {}
     samples, level = told.get("samples"), told.get("level")
@@ -218,7 +220,7 @@ def _resampling(found: Collected) -> dict[str, Any]:
 
 
 def _read_pair(
-    found: Collected, record: RunRecord, folder: Path, prefix: str
+    found: ReportData, record: RunRecord, folder: Path, prefix: str
 ) -> tuple[Predictions, Annotations] | None:
     """Predictions and annotations of a role, as the run read them."""
     roles = [prefix + "predictions", prefix + "annotations"]

@@ -6,11 +6,11 @@ import plotly.graph_objects as go
 
 from edokit.report.charts import calibration, correlations, diagnosis, members, methods, weights
 from edokit.report.charts.pareto import VIEWS, pareto
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.methods import Row
 
 
-def draw(found: Collected, rows: list[Row]) -> dict[str, go.Figure]:
+def draw(found: ReportData, rows: list[Row]) -> dict[str, go.Figure]:
     """The figures; a name that is missing has nothing to show."""
     figures: dict[str, go.Figure] = {}
     if found.search is not None and found.search.trials:
@@ -24,16 +24,18 @@ def draw(found: Collected, rows: list[Row]) -> dict[str, go.Figure]:
             smallest = int(found.ensemble.settings_.get("min_members") or 1)
             figures["sizes"] = weights.sizes(trajectory, smallest)
             figures |= {f"term-{name}": weights.term(trajectory, name) for name in weights.TERMS}
-    judged = found.judged
-    if judged is not None:
-        human = judged.human_entropy
-        if judged.reliability is not None and human is not None:
-            figures["reliability"] = calibration.reliability(judged.reliability)
-            entropies = (judged.predicted_entropy, human, judged.fullest)
+    evaluation = found.evaluation
+    if evaluation is not None:
+        human = evaluation.human_entropy
+        if evaluation.reliability is not None and human is not None:
+            figures["reliability"] = calibration.reliability(evaluation.reliability)
+            entropies = (evaluation.predicted_entropy, human, evaluation.fullest)
             figures["entropies"] = calibration.entropies(*entropies)
             figures["entropy-entropy"] = calibration.entropy_against_entropy(*entropies)
-        if len(judged.predictions.members) > 1:
-            figures["members"] = members.disagreement(judged.distances, judged.predictions.members)
+        if len(evaluation.predictions.members) > 1:
+            figures["members"] = members.disagreement(
+                evaluation.distances, evaluation.predictions.members
+            )
     if rows:
         figures["methods"] = methods.methods(rows)
     if found.diagnosis is not None:

@@ -41,7 +41,7 @@ MANY = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Evaluation:
     """Items with the pool's answers and, where they are known, the people's."""
 
     what: str
@@ -107,7 +107,7 @@ class Judged:
         return float(np.log(max(len(self.pooled.classes), 2)))
 
 
-def judge_items(
+def evaluate_items(
     ensemble: EDOEnsemble,
     predictions: Predictions,
     people: Annotations | None,
@@ -117,7 +117,7 @@ def judge_items(
     seed: int = 0,
     samples: int | None = None,
     level: float = 0.95,
-) -> Judged:
+) -> Evaluation:
     """Pool the predictions and compare with the people, matched by item.
 
     ``samples``: resamples behind the intervals of this ``level``; unless told, 1,000, or 200 for
@@ -126,7 +126,7 @@ def judge_items(
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
     if people is None:
-        return Judged(what, held_out, pooled, predictions, None, None, [], {}, None, None)
+        return Evaluation(what, held_out, pooled, predictions, None, None, [], {}, None, None)
     people = matched(people, predictions)
     q, y = people.soft_labels, hard_labels(people, ensemble)
     p = pooled.probabilities
@@ -151,7 +151,7 @@ def judge_items(
     methods[0] |= evaluate(p, q, y, metrics=MORE)
     more = bootstrap(p, q, y, metrics=MORE, samples=samples, level=level, seed=seed)
     methods[0]["intervals"] |= {name: [one.low, one.high] for name, one in more.items()}
-    return Judged(
+    return Evaluation(
         what=what,
         held_out=held_out,
         pooled=pooled,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Floats
-from edokit.report.evaluation import Judged
+from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import rounded
 
 Mask = npt.NDArray[np.bool_]
@@ -37,21 +37,21 @@ class Filter:
     """[N]"""
 
 
-def filters(judged: Judged) -> list[Filter]:
+def filters(evaluation: Evaluation) -> list[Filter]:
     """The named filters, whether or not any item falls under them."""
-    far = _top(judged.pooled.spread)
+    far = _top(evaluation.pooled.spread)
     apart = Filter(
         "spread",
         "Members far apart",
         "The tenth of the items in which the members’ answers differ most.",
         far,
     )
-    if judged.people is None or judged.hard is None:
+    if evaluation.people is None or evaluation.hard is None:
         return [apart]
-    p, q = judged.pooled.probabilities, judged.people.soft_labels
-    human = judged.people.entropy / judged.fullest
-    ours = judged.predicted_entropy / judged.fullest
-    distance = judged.distance
+    p, q = evaluation.pooled.probabilities, evaluation.people.soft_labels
+    human = evaluation.people.entropy / evaluation.fullest
+    ours = evaluation.predicted_entropy / evaluation.fullest
+    distance = evaluation.distance
     assert distance is not None
     return [
         Filter(
@@ -79,7 +79,7 @@ def filters(judged: Judged) -> list[Filter]:
             "label",
             "Another answer than the majority’s",
             "The ensemble’s likeliest class is not the item's hard label.",
-            p.argmax(axis=1) != judged.hard,
+            p.argmax(axis=1) != evaluation.hard,
         ),
         Filter(
             "divided",
@@ -107,21 +107,21 @@ def minority_lost(p: Floats, q: Floats) -> Mask:
     return lost
 
 
-def item_table(judged: Judged, texts: bool = True) -> dict[str, Any]:
+def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     """Columns for the explorer, ready for JSON; ``flags`` holds a bit per filter."""
-    named = filters(judged)
-    chosen = _most_telling(judged)
-    people = judged.people
-    flags = np.zeros(len(judged.pooled.items), dtype=np.int64)
+    named = filters(evaluation)
+    chosen = _most_telling(evaluation)
+    people = evaluation.people
+    flags = np.zeros(len(evaluation.pooled.items), dtype=np.int64)
     for bit, group in enumerate(named):
         flags |= group.mask.astype(np.int64) << bit
     table: dict[str, Any] = {
-        "classes": list(judged.pooled.classes),
-        "total": len(judged.pooled.items),
-        "items": [str(name) for name in judged.pooled.items[chosen]],
-        "p": rounded(judged.pooled.probabilities[chosen]),
-        "entropy": rounded(judged.predicted_entropy[chosen]),
-        "spread": rounded(judged.pooled.spread[chosen]),
+        "classes": list(evaluation.pooled.classes),
+        "total": len(evaluation.pooled.items),
+        "items": [str(name) for name in evaluation.pooled.items[chosen]],
+        "p": rounded(evaluation.pooled.probabilities[chosen]),
+        "entropy": rounded(evaluation.predicted_entropy[chosen]),
+        "spread": rounded(evaluation.pooled.spread[chosen]),
         "flags": flags[chosen].tolist(),
         "filters": [
             {
@@ -134,7 +134,7 @@ def item_table(judged: Judged, texts: bool = True) -> dict[str, Any]:
         ],
     }
     if people is not None:
-        distance = judged.distance
+        distance = evaluation.distance
         assert distance is not None
         table["counts"] = rounded(people.counts[chosen], 2)
         table["human"] = rounded(people.entropy[chosen])
@@ -144,12 +144,12 @@ def item_table(judged: Judged, texts: bool = True) -> dict[str, Any]:
     return table
 
 
-def _most_telling(judged: Judged) -> npt.NDArray[np.int64]:
+def _most_telling(evaluation: Evaluation) -> npt.NDArray[np.int64]:
     """Positions of the items to hold, in the order of the data."""
-    count = len(judged.pooled.items)
+    count = len(evaluation.pooled.items)
     if count <= MOST:
         return np.arange(count, dtype=np.int64)
-    score = judged.distance if judged.distance is not None else judged.pooled.spread
+    score = evaluation.distance if evaluation.distance is not None else evaluation.pooled.spread
     order = np.argsort(-score, kind="stable")[:MOST]
     return np.sort(order).astype(np.int64)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.formatting import clean, interval, number, signed
 
 COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
@@ -38,7 +38,7 @@ class Row:
     """The difference in CE to the plain mean, and its interval; empty if it is not known."""
 
 
-def rows_of(found: Collected) -> list[Row]:
+def method_rows(found: ReportData) -> list[Row]:
     """The methods, lowest cross-entropy first."""
     given = _given(found)
     usable = [row for row in given if _number(row.get("ce")) is not None]
@@ -50,21 +50,21 @@ def rows_of(found: Collected) -> list[Row]:
     return [_row(row, best) for row in sorted(usable, key=lambda row: float(row["ce"]))]
 
 
-def left_out(found: Collected) -> list[str]:
+def left_out(found: ReportData) -> list[str]:
     """Methods that the comparison could not fit, each with its reason."""
     told = (found.comparison or {}).get("skipped")
     rows = [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
     return [f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}" for row in rows]
 
 
-def _given(found: Collected) -> list[dict[str, Any]]:
-    judged = found.judged
-    ours = dict(judged.metrics) if judged is not None else {}
-    gain = judged.gains.get("ce") if judged is not None else None
+def _given(found: ReportData) -> list[dict[str, Any]]:
+    evaluation = found.evaluation
+    ours = dict(evaluation.metrics) if evaluation is not None else {}
+    gain = evaluation.gains.get("ce") if evaluation is not None else None
     if ours and gain is not None:
         ours["against_reference"] = {"ce": asdict(gain)}
     if found.comparison is None:
-        return [ours, *judged.methods[1:]] if judged is not None and ours else []
+        return [ours, *evaluation.methods[1:]] if evaluation is not None and ours else []
     rows = [dict(row) for row in found.comparison["methods"]]
     for row in rows:
         # The page knows the difference where the comparison did not keep it.

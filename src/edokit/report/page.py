@@ -16,11 +16,11 @@ from edokit._version import __version__
 from edokit.report import formatting as numbers
 from edokit.report.charts.style import CLASSES, DARK, to_json
 from edokit.report.charts.weights import TERMS
-from edokit.report.data import ROLES, Collected
+from edokit.report.data import ROLES, ReportData
 from edokit.report.drawn import draw
 from edokit.report.formatting import clean, embed
 from edokit.report.items import MOST, item_table, shortened
-from edokit.report.methods import COLUMNS, left_out, rows_of
+from edokit.report.methods import COLUMNS, left_out, method_rows
 from edokit.report.summary import summarize
 
 _REASON = re.compile(r"(.*): weight ([\d.]+) \((.*?)\)(?:: (.*))?", re.DOTALL)
@@ -34,11 +34,11 @@ STATES = {
 }
 
 
-def render(found: Collected, *, texts: bool = True) -> str:
+def render(found: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data gives the same text."""
-    rows = rows_of(found)
+    rows = method_rows(found)
     figures = draw(found, rows)
-    items = None if found.judged is None else item_table(found.judged, texts=texts)
+    items = None if found.evaluation is None else item_table(found.evaluation, texts=texts)
     data = {
         "figures": {name: json.loads(to_json(figure)) for name, figure in figures.items()},
         "dark": DARK,
@@ -63,7 +63,7 @@ def render(found: Collected, *, texts: bool = True) -> str:
     page = environment.get_template("report.html").render(
         found=found,
         ensemble=found.ensemble,
-        judged=found.judged,
+        evaluation=found.evaluation,
         search=found.search,
         record=found.record,
         summary=summarize(found),
@@ -93,7 +93,7 @@ def render(found: Collected, *, texts: bool = True) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _trials(found: Collected) -> dict[str, dict[str, Any]]:
+def _trials(found: ReportData) -> dict[str, dict[str, Any]]:
     """What is shown of a trial when it is picked, by number."""
     if found.search is None:
         return {}
@@ -110,7 +110,7 @@ def _trials(found: Collected) -> dict[str, dict[str, Any]]:
     }
 
 
-def _ending(found: Collected) -> str:
+def _ending(found: ReportData) -> str:
     """The size that the epochs ended with, in words."""
     trajectory = None if found.ensemble is None else found.ensemble.trajectory_
     if found.ensemble is None or trajectory is None or not len(trajectory):
@@ -123,9 +123,9 @@ def _ending(found: Collected) -> str:
     )
 
 
-def _queue(found: Collected, texts: bool) -> list[dict[str, Any]]:
+def _queue(found: ReportData, texts: bool) -> list[dict[str, Any]]:
     """The review queue with the items' texts, where there are some to show."""
-    people = None if found.judged is None else found.judged.people
+    people = None if found.evaluation is None else found.evaluation.people
     if people is None or people.texts is None or not texts:
         return [{**entry, "text": None} for entry in found.review]
     wanted = {str(entry["item"]) for entry in found.review}
@@ -137,13 +137,13 @@ def _queue(found: Collected, texts: bool) -> list[dict[str, Any]]:
     return [{**entry, "text": shortened(shown.get(entry["item"]))} for entry in found.review]
 
 
-def _front(found: Collected) -> list[Any]:
+def _front(found: ReportData) -> list[Any]:
     if found.search is None:
         return []
     return sorted(found.search.front, key=lambda trial: trial.ce)[:FRONT_ROWS]
 
 
-def _reasons(found: Collected) -> dict[str, list[tuple[str, str]]]:
+def _reasons(found: ReportData) -> dict[str, list[tuple[str, str]]]:
     """Why members have weight or none: name and reason."""
     split: dict[str, list[tuple[str, str]]] = {"kept": [], "zero": []}
     if found.ensemble is None:

@@ -10,8 +10,8 @@ import numpy as np
 from edokit._types import Floats
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import PairedTest
-from edokit.report.data import ROLES, Collected
-from edokit.report.evaluation import Judged
+from edokit.report.data import ROLES, ReportData
+from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, interval, listed, number, percent, signed
 from edokit.report.items import filters
 from edokit.report.trials import Search
@@ -37,33 +37,33 @@ class Summary:
     careful: list[str] = field(default_factory=list)
 
 
-def summarize(found: Collected) -> Summary:
+def summarize(found: ReportData) -> Summary:
     """The summary of whatever is known."""
-    ensemble, judged = found.ensemble, found.judged
-    summary = Summary(lead(ensemble, judged))
+    ensemble, evaluation = found.ensemble, found.evaluation
+    summary = Summary(lead(ensemble, evaluation))
     if ensemble is not None:
-        summary.tiles = tiles(ensemble, judged)
-        summary.learned = learned(ensemble, judged)
+        summary.tiles = tiles(ensemble, evaluation)
+        summary.learned = learned(ensemble, evaluation)
     if found.search is not None and found.search.trials:
         summary.learned.append(" ".join(chosen(found.search, ensemble)))
-    if judged is not None:
-        summary.gained = gained(judged)
+    if evaluation is not None:
+        summary.gained = gained(evaluation)
     summary.careful = cautions(found)
     return summary
 
 
-def lead(ensemble: EDOEnsemble | None, judged: Judged | None) -> str:
+def lead(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> str:
     """The run in one sentence, or two."""
     if ensemble is None:
         return "This run has no ensemble that could be read; what there is, is shown below."
     kept = f"{ensemble.size_} of {count(units(ensemble), unit(ensemble))}"
     start = f"{kept} {'carries' if ensemble.size_ == 1 else 'carry'} weight"
-    if judged is None or not judged.gains:
+    if evaluation is None or not evaluation.gains:
         return f"{start}, learned from {count(ensemble.n_items_, 'item')}."
-    return f"{start}. {headline(judged)}"
+    return f"{start}. {headline(evaluation)}"
 
 
-def tiles(ensemble: EDOEnsemble, judged: Judged | None) -> list[Tile]:
+def tiles(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[Tile]:
     """The headline's figures."""
     found = [
         Tile(
@@ -72,9 +72,9 @@ def tiles(ensemble: EDOEnsemble, judged: Judged | None) -> list[Tile]:
             f"{ensemble.settings_['pool']} pool, {ensemble.settings_['solver']} solver",
         )
     ]
-    if judged is None or judged.people is None:
+    if evaluation is None or evaluation.people is None:
         return found
-    rows = {row["name"]: row for row in judged.methods}
+    rows = {row["name"]: row for row in evaluation.methods}
     for name, title in (("ce", "cross-entropy (CE)"), ("md", "distance (MD)"), ("f1", "F1")):
         found.append(
             Tile(
@@ -84,7 +84,7 @@ def tiles(ensemble: EDOEnsemble, judged: Judged | None) -> list[Tile]:
             )
         )
     found.append(
-        Tile(number(judged.correlation, 2), "entropy correlation (ρ)", "ensemble and people")
+        Tile(number(evaluation.correlation, 2), "entropy correlation (ρ)", "ensemble and people")
     )
     return found
 
@@ -98,7 +98,7 @@ RULES = {
 
 
 def chosen(search: Search, ensemble: EDOEnsemble | None) -> list[str]:
-    """Which trial became the ensemble, by which rule, and how it was judged."""
+    """Which trial became the ensemble, by which rule, and how it was evaluation."""
     trial, about = search.chosen, search.about.get("chosen") or {}
     tried = f"Of {count(len(search.trials), 'trial')}, {len(search.front)}"
     sentence = f"{tried} {'is' if len(search.front) == 1 else 'are'} on the Pareto front"
@@ -146,22 +146,22 @@ def standing(metric: str, gain: PairedTest) -> str:
     return "better" if high < 0 else "worse" if low > 0 else "noise"
 
 
-def standings(judged: Judged) -> dict[str, list[str]]:
+def standings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The measures by standing."""
     found: dict[str, list[str]] = {"better": [], "worse": [], "noise": []}
     for metric, name in NAMES.items():
-        if metric in judged.gains:
-            found[standing(metric, judged.gains[metric])].append(name)
+        if metric in evaluation.gains:
+            found[standing(metric, evaluation.gains[metric])].append(name)
     return found
 
 
-def headline(judged: Judged) -> str:
+def headline(evaluation: Evaluation) -> str:
     """How the pool compares with the plain mean, by all measures, in one sentence."""
-    found = standings(judged)
-    items = count(len(judged.pooled.items), judged.what.removesuffix("s"))
+    found = standings(evaluation)
+    items = count(len(evaluation.pooled.items), evaluation.what.removesuffix("s"))
     where = f"On {items}"
-    if judged.held_out is False:
-        items = count(len(judged.pooled.items), "item")
+    if evaluation.held_out is False:
+        items = count(len(evaluation.pooled.items), "item")
         where = f"On the {items} it was learned from, which flatters it,"
     better, worse, noise = (listed(found[kind]) for kind in ("better", "worse", "noise"))
     if not better and not worse:
@@ -176,18 +176,18 @@ def headline(judged: Judged) -> str:
     return f"{where} the pool is {', '.join(first) + ', and ' if first else ''}{last}."
 
 
-def gained(judged: Judged) -> list[str]:
+def gained(evaluation: Evaluation) -> list[str]:
     """What the pool gains over the plain mean, with intervals."""
-    if "ce" not in judged.gains:
+    if "ce" not in evaluation.gains:
         return []
-    rows = {row["name"]: row for row in judged.methods}
-    edo, uniform, level = rows["edo"], rows["uniform"], percent(judged.level)
-    gain = judged.gains["ce"]
+    rows = {row["name"]: row for row in evaluation.methods}
+    edo, uniform, level = rows["edo"], rows["uniform"], percent(evaluation.level)
+    gain = evaluation.gains["ce"]
     sentences = [
-        f"On {count(gain.n, judged.what.removesuffix('s'))} the cross-entropy to people’s answers"
-        f" is {number(edo['ce'])} ({level}: {interval(edo['intervals']['ce'])}); the plain mean of"
-        f" all members has {number(uniform['ce'])}. The difference is {signed(gain.difference)}"
-        f" ({level}: {signed(gain.low)} to {signed(gain.high)}):"
+        f"On {count(gain.n, evaluation.what.removesuffix('s'))} the cross-entropy to people’s"
+        f" answers is {number(edo['ce'])} ({level}: {interval(edo['intervals']['ce'])}); the plain"
+        f" mean of all members has {number(uniform['ce'])}. The difference is"
+        f" {signed(gain.difference)} ({level}: {signed(gain.low)} to {signed(gain.high)}):"
         f" {_VERDICTS[standing('ce', gain)]}."
     ]
     others = {
@@ -198,15 +198,15 @@ def gained(judged: Judged) -> list[str]:
     values = [f"{what} is {number(edo[metric])}" for metric, what in others.items()]
     gaps = [
         f"{signed(one.difference)} ({signed(one.low)} to {signed(one.high)})"
-        for one in (judged.gains[metric] for metric in others)
+        for one in (evaluation.gains[metric] for metric in others)
     ]
     said = f"{listed(values)}; against the plain mean that is {listed(gaps)}."
     sentences.append(said[0].upper() + said[1:])
-    if judged.correlation is not None:
+    if evaluation.correlation is not None:
         ends = interval(edo["intervals"].get("entropy_correlation"), 2)
         sentences.append(
-            f"Where people disagree more, the ensemble is {_follows(judged.correlation)}: the rank"
-            f" correlation of the two entropies is {number(judged.correlation, 2)}"
+            f"Where people disagree more, the ensemble is {_follows(evaluation.correlation)}: the"
+            f" rank correlation of the two entropies is {number(evaluation.correlation, 2)}"
             f"{f' ({level}: {ends})' if ends else ''}."
         )
     return sentences
@@ -224,7 +224,7 @@ EVEN = 1.2
 """Weights whose largest is not this many times their smallest are called even."""
 
 
-def learned(ensemble: EDOEnsemble, judged: Judged | None) -> list[str]:
+def learned(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[str]:
     """Which members carry the weight, and why."""
     names, held, own = _named_weights(ensemble)
     order = np.argsort(-held, kind="stable")
@@ -247,16 +247,18 @@ def learned(ensemble: EDOEnsemble, judged: Judged | None) -> list[str]:
         verb = "carries" if len(heavy) == 1 else "carry"
         sentences.append(
             f"{listed(parts)} {verb} {percent(float(held[heavy].sum()))} of the weight."
-            f" {_why(names, own, [int(k) for k in heavy], judged)}".rstrip()
+            f" {_why(names, own, [int(k) for k in heavy], evaluation)}".rstrip()
         )
     sentences += _zeros(ensemble, names)
     return sentences
 
 
-def _why(names: list[str], own: list[float | None], heavy: list[int], judged: Judged | None) -> str:
+def _why(
+    names: list[str], own: list[float | None], heavy: list[int], evaluation: Evaluation | None
+) -> str:
     """Why the heaviest are heavy: good alone, or unlike the others."""
     reasons = []
-    apart = _distance_to_others(names, judged)
+    apart = _distance_to_others(names, evaluation)
     for k in heavy:
         value = own[k]
         if value is None:
@@ -268,11 +270,11 @@ def _why(names: list[str], own: list[float | None], heavy: list[int], judged: Ju
     return f"Alone on the fit data, {listed(reasons)}." if reasons else ""
 
 
-def _distance_to_others(names: list[str], judged: Judged | None) -> Floats | None:
-    if judged is None or any(name not in judged.predictions.members for name in names):
+def _distance_to_others(names: list[str], evaluation: Evaluation | None) -> Floats | None:
+    if evaluation is None or any(name not in evaluation.predictions.members for name in names):
         return None
-    distances = judged.distances
-    where = [judged.predictions.members.index(name) for name in names]
+    distances = evaluation.distances
+    where = [evaluation.predictions.members.index(name) for name in names]
     apart: Floats = distances[np.ix_(where, where)].sum(axis=1) / max(len(names) - 1, 1)
     return apart
 
@@ -341,7 +343,7 @@ MISCALIBRATED = 0.05
 ALIKE = 0.05
 
 
-def cautions(found: Collected) -> list[str]:
+def cautions(found: ReportData) -> list[str]:
     """Sentences, the gravest first; the last one holds for every ensemble."""
     said: list[str] = []
     changed = [ROLES.get(role, role).lower() for role, s in found.inputs.items() if s == "changed"]
@@ -350,8 +352,8 @@ def cautions(found: Collected) -> list[str]:
             f"The {listed(changed)} changed since the run; what is shown here comes from the files"
             " as they are now."
         )
-    if found.judged is not None:
-        said += _about_items(found.judged)
+    if found.evaluation is not None:
+        said += _about_items(found.evaluation)
     if found.ensemble is not None:
         said += _about_ensemble(found.ensemble)
     said.append(
@@ -361,42 +363,42 @@ def cautions(found: Collected) -> list[str]:
     return said
 
 
-def _about_items(judged: Judged) -> list[str]:
+def _about_items(evaluation: Evaluation) -> list[str]:
     said = []
-    if judged.held_out is False:
+    if evaluation.held_out is False:
         said.append(
             "The weights were learned from the very items shown here, so every figure is"
             " optimistic; judge on items that were held out (`edo compare`, or --predictions and"
             " --annotations of a test split)."
         )
-    if judged.held_out is None and judged.people is not None:
+    if evaluation.held_out is None and evaluation.people is not None:
         said.append(
             "Whether the ensemble learned from the items shown here is not recorded; if it did,"
             " every figure is optimistic."
         )
-    if judged.people is None or judged.hard is None:
+    if evaluation.people is None or evaluation.hard is None:
         return said
-    items = len(judged.hard)
+    items = len(evaluation.hard)
     if items < FEW_ITEMS:
         said.append(f"With {count(items, 'item')} the intervals are wide.")
-    found = standings(judged)
-    if not found["better"] and not found["worse"] and len(judged.predictions.members) > 1:
+    found = standings(evaluation)
+    if not found["better"] and not found["worse"] and len(evaluation.predictions.members) > 1:
         said.append(
             "On these items learned weights can’t be told from the plain mean, which is simpler."
         )
-    if float(judged.distances.max()) < ALIKE and len(judged.predictions.members) > 1:
+    if float(evaluation.distances.max()) < ALIKE and len(evaluation.predictions.members) > 1:
         said.append(
-            f"The members answer nearly alike (at most {number(float(judged.distances.max()), 3)}"
-            " apart), so weights matter little."
+            f"The members answer nearly alike (at most"
+            f" {number(float(evaluation.distances.max()), 3)} apart), so weights matter little."
         )
-    ece = judged.metrics.get("ece")
+    ece = evaluation.metrics.get("ece")
     if ece is not None and ece > MISCALIBRATED:
         said.append(
             f"Probabilities are {number(ece, 3)} off people’s shares on average (ECE);"
             " `edo fit --recalibrate temperature` may help."
         )
-    said += _about_people(judged)
-    named = {group.key: int(group.mask.sum()) for group in filters(judged)}
+    said += _about_people(evaluation)
+    named = {group.key: int(group.mask.sum()) for group in filters(evaluation)}
     if named["sure"]:
         said.append(
             f"In {count(named['sure'], 'item')} ({percent(named['sure'] / items, 1)}) people"
@@ -410,27 +412,29 @@ def _about_items(judged: Judged) -> list[str]:
     return said
 
 
-def _about_people(judged: Judged) -> list[str]:
-    assert judged.people is not None
-    assert judged.hard is not None
+def _about_people(evaluation: Evaluation) -> list[str]:
+    assert evaluation.people is not None
+    assert evaluation.hard is not None
     said = []
-    per_item = float(np.median(judged.people.annotations_per_item))
-    if per_item < FEW_ANNOTATORS and judged.people.label_codes is not None:
+    per_item = float(np.median(evaluation.people.annotations_per_item))
+    if per_item < FEW_ANNOTATORS and evaluation.people.label_codes is not None:
         said.append(
             f"Half of the items have at most {count(int(per_item), 'annotation')}: shares of so"
             " few people are coarse."
         )
-    held = np.bincount(judged.hard, minlength=len(judged.pooled.classes)) / len(judged.hard)
+    held = np.bincount(evaluation.hard, minlength=len(evaluation.pooled.classes)) / len(
+        evaluation.hard
+    )
     present = np.flatnonzero(held > 0)
     if len(present) == 1:
         said.append(
-            f"Every item has the same hard label, “{clean(judged.pooled.classes[present[0]], 40)}”:"
-            " F1 says nothing here."
+            f"Every item has the same hard label,"
+            f" “{clean(evaluation.pooled.classes[present[0]], 40)}”: F1 says nothing here."
         )
     elif held[present].min() < RARE:
         rare = present[int(held[present].argmin())]
         said.append(
-            f"The class “{clean(judged.pooled.classes[rare], 40)}” is the hard label of"
+            f"The class “{clean(evaluation.pooled.classes[rare], 40)}” is the hard label of"
             f" {percent(float(held[rare]), 1)} of the items only; errors on it hardly show in the"
             " averages."
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from edokit._errors import MissingExtraError
 from edokit._io import whole_file
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 
 # No dates, no random ids: the same run gives the same bytes.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -37,11 +37,11 @@ STYLE: Any = {
 }
 
 
-def figures(found: Collected) -> dict[str, Callable[[], Any]]:
+def figures(found: ReportData) -> dict[str, Callable[[], Any]]:
     """The figures that the data allows, by name; each is drawn when called."""
     from edokit.report.figures import disagreement, fitted, items, searched
 
-    every: dict[str, Callable[[Collected], Callable[[], Any] | None]] = {
+    every: dict[str, Callable[[ReportData], Callable[[], Any] | None]] = {
         "pareto": searched.pareto,
         "correlations": searched.correlations,
         "weights": fitted.weights,
@@ -55,7 +55,7 @@ def figures(found: Collected) -> dict[str, Callable[[], Any]]:
     return {name: draw for name, draw in able.items() if draw is not None}
 
 
-def write_all(found: Collected, folder: Path) -> list[Path]:
+def write_all(found: ReportData, folder: Path) -> list[Path]:
     """Write every figure in every format; where they are."""
     try:
         import matplotlib

@@ -7,11 +7,11 @@ from typing import Any
 
 from edokit.report.charts.diagnosis import BINS, PARTS, known_parts
 from edokit.report.charts.style import BLUE, INK, MUTED
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.figures.parts import new
 
 
-def diagnosis(found: Collected) -> Callable[[], Any] | None:
+def diagnosis(found: ReportData) -> Callable[[], Any] | None:
     """Shares of the variance, and what chance alone would give."""
     seen = found.diagnosis or {}
     parts = known_parts(seen.get("variance") or {})

@@ -10,13 +10,13 @@ import numpy as np
 from edokit.ensemble import EDOEnsemble
 from edokit.report.charts.style import BLUE, MUTED
 from edokit.report.charts.weights import TERMS
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.figures.parts import depth, names, new
-from edokit.report.methods import Row, rows_of
+from edokit.report.methods import Row, method_rows
 from edokit.solvers import Trajectory
 
 
-def weights(found: Collected) -> Callable[[], Any] | None:
+def weights(found: ReportData) -> Callable[[], Any] | None:
     """A bar per member."""
     ensemble = found.ensemble
     return None if ensemble is None else lambda: _weights(ensemble)
@@ -40,7 +40,7 @@ def _weights(ensemble: EDOEnsemble) -> Any:
     return figure
 
 
-def epochs(found: Collected) -> Callable[[], Any] | None:
+def epochs(found: ReportData) -> Callable[[], Any] | None:
     """Sizes and terms of the loss, epoch by epoch."""
     ensemble = found.ensemble
     trajectory = None if ensemble is None else ensemble.trajectory_
@@ -74,9 +74,9 @@ def _epochs(trajectory: Trajectory, smallest: int) -> Any:
     return figure
 
 
-def methods(found: Collected) -> Callable[[], Any] | None:
+def methods(found: ReportData) -> Callable[[], Any] | None:
     """A dot per method with the interval of its cross-entropy."""
-    rows = rows_of(found)
+    rows = method_rows(found)
     return (lambda: _methods(rows)) if rows else None
 
 

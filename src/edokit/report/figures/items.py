@@ -10,21 +10,25 @@ import numpy as np
 from edokit.report.charts.calibration import BINS, POINTS, evenly, histogram, jittered, levels
 from edokit.report.charts.members import NUMBERED, clustered
 from edokit.report.charts.style import BLUE, INK, MUTED, ORANGE
-from edokit.report.data import Collected
-from edokit.report.evaluation import Judged
+from edokit.report.data import ReportData
+from edokit.report.evaluation import Evaluation
 from edokit.report.figures.parts import depth, names, new
 
 
-def calibration(found: Collected) -> Callable[[], Any] | None:
+def calibration(found: ReportData) -> Callable[[], Any] | None:
     """Reliability, histograms of entropy, entropy against entropy."""
-    judged = found.judged
-    if judged is None or judged.reliability is None:
+    evaluation = found.evaluation
+    if evaluation is None or evaluation.reliability is None:
         return None
-    return lambda: _calibration(judged)
+    return lambda: _calibration(evaluation)
 
 
-def _calibration(judged: Judged) -> Any:
-    curve, human, ours = judged.reliability, judged.human_entropy, judged.predicted_entropy
+def _calibration(evaluation: Evaluation) -> Any:
+    curve, human, ours = (
+        evaluation.reliability,
+        evaluation.human_entropy,
+        evaluation.predicted_entropy,
+    )
     assert curve is not None
     assert human is not None
     figure = new(7.0, 2.5)
@@ -35,7 +39,7 @@ def _calibration(judged: Judged) -> Any:
     first.scatter(curve.predicted, curve.observed, s=sizes, color=BLUE)
     first.set_xlabel("predicted probability")
     first.set_ylabel("share of annotators")
-    edges = np.linspace(0, judged.fullest, BINS + 1)
+    edges = np.linspace(0, evaluation.fullest, BINS + 1)
     for name, values, colour in (("people", human, ORANGE), ("ensemble", ours, BLUE)):
         counts = histogram(values, edges)
         second.bar(
@@ -46,34 +50,34 @@ def _calibration(judged: Judged) -> Any:
     second.legend()
     shown = evenly(len(human), POINTS)
     third.scatter(
-        jittered(human, judged.fullest)[shown],
+        jittered(human, evaluation.fullest)[shown],
         ours[shown],
         s=5,
         color=BLUE,
         alpha=0.28,
         linewidths=0,
     )
-    at, mean, _ = levels(human, ours, judged.fullest)
+    at, mean, _ = levels(human, ours, evaluation.fullest)
     third.plot(at, mean, "o-", color=INK, linewidth=1.2, markersize=3)
     third.set_xlabel("people’s entropy (nats)")
     third.set_ylabel("ensemble’s entropy (nats)")
-    if judged.correlation is not None:
-        third.set_title(f"ρ = {judged.correlation:.2f}")
+    if evaluation.correlation is not None:
+        third.set_title(f"ρ = {evaluation.correlation:.2f}")
     return figure
 
 
-def members(found: Collected) -> Callable[[], Any] | None:
+def members(found: ReportData) -> Callable[[], Any] | None:
     """The matrix D with the tree that ordered it."""
-    judged = found.judged
-    if judged is None or len(judged.predictions.members) < 2:
+    evaluation = found.evaluation
+    if evaluation is None or len(evaluation.predictions.members) < 2:
         return None
-    return lambda: _members(judged)
+    return lambda: _members(evaluation)
 
 
-def _members(judged: Judged) -> Any:
-    order, brackets = clustered(judged.distances)
+def _members(evaluation: Evaluation) -> Any:
+    order, brackets = clustered(evaluation.distances)
     count = len(order)
-    shown = judged.distances[np.ix_(order, order)]
+    shown = evaluation.distances[np.ix_(order, order)]
     side = min(2.2 + 0.28 * count, 9.0)
     figure = new(side, side)
     tree, axis = figure.subplots(2, 1, height_ratios=[1, 5], sharex=True)
@@ -86,7 +90,7 @@ def _members(judged: Judged) -> Any:
         for i, j in zip(*np.nonzero(shown), strict=True):
             shade = "white" if shown[i, j] > half else INK
             axis.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", color=shade, fontsize=6)
-    called = names([judged.predictions.members[k] for k in order], 20)
+    called = names([evaluation.predictions.members[k] for k in order], 20)
     axis.set_xticks(range(count), called, rotation=45, ha="right")
     axis.set_yticks(range(count), called)
     axis.grid(visible=False)

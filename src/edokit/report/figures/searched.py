@@ -10,7 +10,7 @@ import numpy as np
 from edokit.report.charts.correlations import marked
 from edokit.report.charts.pareto import AXES, VIEWS, group
 from edokit.report.charts.style import INK, SIGNS
-from edokit.report.data import Collected
+from edokit.report.data import ReportData
 from edokit.report.figures.parts import diverging, names, new
 from edokit.report.trials import Panel, Search
 from edokit.search.figures import NAMES
@@ -18,7 +18,7 @@ from edokit.search.figures import NAMES
 MARKS = {"preserve": "o", "suppress": "D", "": "o"}
 
 
-def pareto(found: Collected) -> Callable[[], Any] | None:
+def pareto(found: ReportData) -> Callable[[], Any] | None:
     """Three views of the trials."""
     search = found.search
     if search is None or not search.trials:
@@ -55,7 +55,7 @@ def _pareto(search: Search) -> Any:
     return figure
 
 
-def correlations(found: Collected) -> Callable[[], Any] | None:
+def correlations(found: ReportData) -> Callable[[], Any] | None:
     """The paper's heat maps, one panel per sign."""
     search = found.search
     if search is None or not search.correlations:
