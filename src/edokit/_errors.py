@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 
 # What stands before the last @ of a URL, and passwords among its parameters.
@@ -46,6 +49,18 @@ class MissingExtraError(EDOError, ImportError):
 
 class EDOWarning(UserWarning):
     """Something was decided for you; the message says what, and how to decide otherwise."""
+
+
+def warn(message: str, category: type[Warning] = EDOWarning) -> None:
+    """Warn at the first frame outside this package: the user's own line."""
+    package = os.path.dirname(__file__) + os.sep
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(package)
+        or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
+    ):  # the second is a dataclass's
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def examples(values: Iterable[object], most: int = 3) -> str:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
-from edokit._errors import EDOWarning, one_of
-from edokit.ensemble.fitted import FittedEnsemble
-from edokit.ensemble.in_memory import fit_arrays
-from edokit.ensemble.inputs import as_predictions, together
+from edokit._errors import EDOWarning
+from edokit._types import Floats, Strings
+from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.in_memory import fit_arrays, with_weights
+from edokit.ensemble.inputs import as_predictions, together, with_weight
+from edokit.ensemble.pooled import Pooled, spread_items
 from edokit.ensemble.presets import choices, objective_of
-from edokit.objective import spread_weights
+from edokit.ensemble.recalibrate import sharpen
+from edokit.metrics import ce
 from edokit.objective.sharded import LabelledShards
-from edokit.predictions import Shards
-from edokit.solvers import GumbelSettings, Solution
-
-SEARCH = tuple(GumbelSettings.__dataclass_fields__)
+from edokit.predictions import Predictions, Shards
 
 
-class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
+class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     """Learn which of K members to trust, and how many, so that the pool answers like people do.
 
     A parameter that is None takes the value of the ``preset``: ``default``, ``auto`` (pool, groups,
@@ -107,10 +109,9 @@ class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
                 predictions, annotations, ties=self.ties, seed=self.random_state
             ) as data:
                 return self.fit_shards(data)
-        chosen = self._choices()
+        choices = self._choices()
         named, people = together(as_predictions(predictions), annotations)
-        fit_arrays(self, chosen, named, people)
-        return self
+        return self._keep(fit_arrays(choices, self.get_params(), named, people))
 
     def fit_shards(self, data: LabelledShards) -> EDOEnsemble:
         """Learn from data that do not fit into memory, in some passes over their shards.
@@ -120,8 +121,7 @@ class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         """
         from edokit.ensemble.sharded import fit_shards
 
-        fit_shards(self, data)
-        return self
+        return self._keep(fit_shards(self._choices(), self.get_params(), data))
 
     @classmethod
     def from_weights(
@@ -138,9 +138,19 @@ class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         For weights that were learned elsewhere, as end to end. ``metrics_`` and ``objective_``
         are then of the data given here, and ``parameters`` say which objective and pool.
         """
-        from edokit.ensemble.given import with_weights
+        ensemble = cls(**{**parameters, "order": "given"})
+        choices = ensemble._choices()
+        named, people = together(as_predictions(predictions), annotations)
+        return ensemble._keep(
+            with_weights(weights, size, choices, ensemble.get_params(), named, people)
+        )
 
-        return with_weights(weights, predictions, annotations, size=size, **parameters)
+    @classmethod
+    def from_fitted(cls, fitted: Fitted) -> EDOEnsemble:
+        """The estimator with the parameters and results of a fit; it may come from a file."""
+        known = cls._get_param_names()
+        given = {name: value for name, value in fitted.parameters.items() if name in known}
+        return cls(**given)._keep(fitted)
 
     def check(self) -> EDOEnsemble:
         """Itself, if its parameters go together; ``fit`` checks them, too."""
@@ -152,51 +162,27 @@ class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
 
     def _choices(self) -> dict[str, Any]:
         """Every choice, the preset's filled in."""
-        chosen = choices(self.preset, self.get_params())
-        if chosen["recalibrate"] is not None:
-            one_of("recalibrate", chosen["recalibrate"], ["temperature", "none"])
-        if chosen["recalibrate"] == "none":
-            chosen["recalibrate"] = None
-        return chosen
+        return choices(self.preset, self.get_params())
 
-    def _keep(
-        self,
-        chosen: dict[str, Any],
-        solution: Solution,
-        members: tuple[str, ...],
-        classes: tuple[str, ...],
-        groups: tuple[str, ...] | None,
-        data: dict[str, Any],
-    ) -> None:
-        """Take over what was learned, apart from what is measured on it."""
-        self.settings_ = {**chosen, "order": self.order, "ties": self.ties}
-        self.settings_["random_state"] = self.random_state
-        self.classes_ = np.array(classes, dtype=object)
-        self.members_ = members
-        self.groups_ = groups
-        self.group_weights_ = None if groups is None else solution.weights
-        self.weights_ = (
-            solution.weights if groups is None else spread_weights(solution.weights, groups)
-        )
-        self.size_ = solution.size
-        self.objective_ = solution.terms
-        self.trajectory_, self.certificate_ = solution.trajectory, solution.certificate
-        self.data_ = data
-        self.n_items_ = sum(data["hard_labels"].values())
-        self.temperature_ = 1.0
-
-    def _search_options(self, items: int, chosen: dict[str, Any]) -> GumbelSettings:
-        """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
-        thorough = GumbelSettings.thorough(
-            items,
-            batch_size=chosen["batch_size"],
-            min_members=chosen["min_members"],
-            max_members=chosen["max_members"],
-        )
-        for name in SEARCH:
-            if chosen[name] is None:
-                chosen[name] = getattr(thorough, name)
-        return GumbelSettings(**{name: chosen[name] for name in SEARCH})
+    def _keep(self, fitted: Fitted) -> EDOEnsemble:
+        """Take over what a fit found: the only place that sets fitted attributes."""
+        self.fitted_ = fitted
+        self.members_ = fitted.members
+        self.classes_: Strings = np.array(fitted.classes, dtype=object)
+        self.groups_ = fitted.groups
+        self.weights_ = fitted.weights
+        self.group_weights_ = fitted.group_weights
+        self.size_ = fitted.size
+        self.temperature_ = fitted.temperature
+        self.settings_ = fitted.settings
+        self.objective_ = fitted.objective
+        self.metrics_ = fitted.metrics
+        self.member_ce_ = fitted.member_ce
+        self.certificate_ = fitted.certificate
+        self.trajectory_ = fitted.trajectory
+        self.n_items_ = fitted.items
+        self.data_ = fitted.data
+        return self
 
     def save(self, folder: str | Path) -> None:
         """Write ``ensemble.json`` and a card into a folder; nothing in it executes on load."""
@@ -210,3 +196,61 @@ class EDOEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         from edokit.ensemble.persistence import load_ensemble
 
         return load_ensemble(folder)
+
+    def describe(self, predictions: Any) -> Pooled:
+        """Pooled probabilities with the entropy and the spread of the members, item by item."""
+        named = self._known(predictions)
+        P = np.asarray(named.probabilities, dtype=np.float64)
+        fitted = self.fitted_
+        pooled = sharpen(fitted.pool_members(P, named.members), fitted.temperature)
+        spread = spread_items(P, fitted.weights_of(named.members))
+        return Pooled(named.items, named.classes, pooled, spread)
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        """Pooled probabilities [N, C] of predictions (or an array [N, K, C])."""
+        return self.describe(predictions).probabilities
+
+    def predict(self, predictions: Any) -> Strings:
+        """The likeliest class of each item [N]."""
+        return self.describe(predictions).labels
+
+    def score(self, predictions: Any, annotations: Any) -> float:
+        """Minus the cross-entropy to people's answers: higher is better."""
+        named, people = together(self._known(predictions), annotations)
+        return -ce(self.predict_proba(named), people.soft_labels)
+
+    def needed_members(self) -> list[str]:
+        """The members that carry weight: all that predicting needs."""
+        self._check_fitted()
+        return self.fitted_.needed_members
+
+    def explain(self) -> list[str]:
+        """One sentence per member, heaviest first: its weight, and why it has it."""
+        self._check_fitted()
+        return list(self.fitted_.explanation)
+
+    def summary(self) -> dict[str, Any]:
+        """Weights by member, size, terms of the loss and certificate, ready for JSON."""
+        self._check_fitted()
+        certificate = self.certificate_
+        return {
+            "weights": dict(zip(self.members_, self.weights_.tolist(), strict=True)),
+            "size": self.size_,
+            "objective": dict(self.objective_),
+            "certificate": None if certificate is None else asdict(certificate),
+            "temperature": self.temperature_,
+            "metrics": dict(self.metrics_),
+        }
+
+    def _known(self, predictions: Any) -> Predictions:
+        """Predictions of the members that carry weight, classes as fitted."""
+        self._check_fitted()
+        classes = self.fitted_.classes
+        given = as_predictions(predictions, self.members_)
+        if not isinstance(predictions, Predictions):
+            given = Predictions(given.probabilities, given.items, given.members, classes).named()
+        return with_weight(given, self.fitted_.needed_members).order_classes(classes)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "fitted_"):
+            raise NotFittedError("this EDOEnsemble must be fitted first, but is not; call fit")

@@ -28,7 +28,7 @@ def explain(
     own: Floats,
     settings: Settings,
     max_members: int,
-) -> list[str]:
+) -> tuple[str, ...]:
     """One sentence per member, heaviest first; ``own`` [K] is each member's cross-entropy alone."""
     weights = solution.weights
     slopes = _slopes(problem, settings, weights)
@@ -57,7 +57,7 @@ def explain(
                 if price > 0
                 else f"{start} ({alone}): the chosen size {solution.size} leaves it out"
             )
-    return sentences
+    return tuple(sentences)
 
 
 def _slopes(problem: Problem, settings: Settings, weights: Floats) -> dict[str, Floats]:

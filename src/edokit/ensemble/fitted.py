@@ -1,132 +1,230 @@
-"""A fitted ensemble: what it knows of itself, and what it says of items."""
+"""What a fit found: one frozen record, which is what ``ensemble.json`` stores."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from edokit._types import Floats, Strings
-from edokit.ensemble.inputs import as_predictions, together, with_weight
-from edokit.ensemble.pooled import Pooled, spread_items
-from edokit.ensemble.recalibrate import sharpen
-from edokit.metrics import ce
-from edokit.objective import average_groups, group_names, pool
-from edokit.predictions import Predictions
-from edokit.solvers import Certificate, Trajectory
+from edokit._types import Floats
+from edokit.objective import average_groups, group_names, pool, spread_weights
+from edokit.solvers import Certificate, Solution, Trajectory
 
 
-class FittedEnsemble:
-    """What `EDOEnsemble` has and can do once it is fitted."""
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted ensemble: weights, how they were found, and what they are worth on the fit data."""
 
-    weights_: Floats
+    members: tuple[str, ...]
+    """Names of the members [K]."""
+    classes: tuple[str, ...]
+    """Names of the classes [C]."""
+    weights: Floats
     """Weight of each member [K], on the simplex."""
-    size_: int
-    """How many members are kept (K*); with groups, how many groups."""
-    members_: tuple[str, ...]
-    """Names of the members, in the order of the weights."""
-    classes_: Strings
-    """Names of the classes, in the order of the probabilities."""
-    objective_: dict[str, float]
-    """Each term of the loss on the fit data (f1, ce, div, reg) and the total."""
-    trajectory_: Trajectory | None
-    """Loss, terms, temperature and size distribution after each epoch; None for exact."""
-    certificate_: Certificate | None
-    """How far the weights can be from the best ones; None for gumbel."""
-    groups_: tuple[str, ...] | None
-    """The group of each member, where groups were averaged first."""
-    group_weights_: Floats | None
-    """Weight of each group, in order of first appearance."""
-    temperature_: float
-    """Applied after pooling; 1 without recalibration."""
-    metrics_: dict[str, float | None]
-    """F1, CE, MD, BS and more of the pool on the fit data (not held out)."""
-    member_ce_: Floats
-    """Cross-entropy of each member alone on the fit data [K]."""
-    settings_: dict[str, Any]
+    size: int
+    """How many members carry weight (K*); with groups, how many groups."""
+    settings: dict[str, Any]
     """Every choice that was made, the preset's filled in."""
-    n_items_: int
+    parameters: dict[str, Any]
+    """Parameters of the estimator, as the user gave them."""
+    objective: dict[str, float]
+    """Terms of the loss on the fit data (f1, ce, div, reg) and the total."""
+    metrics: dict[str, float | None]
+    """F1, CE, MD, BS and more of the pool on the fit data (in-sample)."""
+    member_ce: Floats
+    """Cross-entropy of each member alone on the fit data [K]."""
+    items: int
     """Items in the fit data."""
-    data_: dict[str, Any]
+    data: dict[str, Any]
     """Annotators, annotations and hard labels by class in the fit data."""
+    explanation: tuple[str, ...]
+    """Why each member has its weight, heaviest first."""
+    groups: tuple[str, ...] | None = None
+    """Group of each member [K], where groups are averaged first."""
+    group_weights: Floats | None = None
+    """Weight of each group, in order of first appearance."""
+    temperature: float = 1.0
+    """Applied after pooling; 1 without recalibration."""
+    certificate: Certificate | None = None
+    """How far the weights can be from the best ones; None for gumbel."""
+    trajectory: Trajectory | None = None
+    """Loss, terms, temperature and size distribution by epoch; None for exact."""
 
-    _reasons: list[str]
+    @classmethod
+    def from_solution(
+        cls, solution: Solution, *, groups: tuple[str, ...] | None, **rest: Any
+    ) -> Fitted:
+        """The record of a solver's solution, whose weights are of groups where there are some."""
+        weights = solution.weights if groups is None else spread_weights(solution.weights, groups)
+        return cls(
+            weights=weights,
+            group_weights=None if groups is None else solution.weights,
+            groups=groups,
+            size=solution.size,
+            objective=solution.terms,
+            certificate=solution.certificate,
+            trajectory=solution.trajectory,
+            **rest,
+        )
 
-    def describe(self, predictions: Any) -> Pooled:
-        """Pooled probabilities with the entropy and the spread of the members, item by item."""
-        named = self._known(predictions)
-        P = np.asarray(named.probabilities, dtype=np.float64)
-        weights = self._weights_of(named.members)
-        pooled = sharpen(self._pooled(P, named.members), self.temperature_)
-        return Pooled(named.items, named.classes, pooled, spread_items(P, weights))
+    @property
+    def pool(self) -> str:
+        """Kind of pool: ``linear`` or ``log``."""
+        return str(self.settings["pool"])
 
-    def predict_proba(self, predictions: Any) -> Floats:
-        """Pooled probabilities [N, C] of predictions (or an array [N, K, C])."""
-        return self.describe(predictions).probabilities
-
-    def predict(self, predictions: Any) -> Strings:
-        """The likeliest class of each item [N]."""
-        return self.describe(predictions).labels
-
-    def score(self, predictions: Any, annotations: Any) -> float:
-        """Minus the cross-entropy to people's answers: higher is better."""
-        named, people = together(self._known(predictions), annotations)
-        return -ce(self.predict_proba(named), people.soft_labels)
-
+    @property
     def needed_members(self) -> list[str]:
         """The members that carry weight: all that predicting needs."""
-        self._check_fitted()
-        return [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
+        return [name for name, w in zip(self.members, self.weights, strict=True) if w > 0]
 
-    def explain(self) -> list[str]:
-        """One sentence per member, heaviest first: its weight, and why it has it."""
-        self._check_fitted()
-        return list(self._reasons)
+    def weights_of(self, members: Sequence[str]) -> Floats:
+        """Weights of some members, in their order."""
+        return self.weights[[self.members.index(name) for name in members]]
 
-    def summary(self) -> dict[str, Any]:
-        """Weights by member, size, terms of the loss and certificate, ready for JSON."""
-        self._check_fitted()
-        certificate = self.certificate_
-        return {
-            "weights": dict(zip(self.members_, self.weights_.tolist(), strict=True)),
-            "size": self.size_,
-            "objective": dict(self.objective_),
-            "certificate": None if certificate is None else asdict(certificate),
-            "temperature": self.temperature_,
-            "metrics": dict(self.metrics_),
-        }
-
-    def _known(self, predictions: Any) -> Predictions:
-        """Predictions of the members that carry weight, classes as fitted."""
-        self._check_fitted()
-        given = as_predictions(predictions, self.members_)
-        if not isinstance(predictions, Predictions):
-            given = Predictions(
-                given.probabilities, given.items, given.members, tuple(self.classes_)
-            ).named()
-        kept = with_weight(given, self.needed_members())
-        return kept.order_classes(tuple(self.classes_))
-
-    def _weights_of(self, members: tuple[str, ...]) -> Floats:
-        position = {name: k for k, name in enumerate(self.members_)}
-        return self.weights_[[position[name] for name in members]]
-
-    def _pooled(self, P: Floats, members: tuple[str, ...] | None = None) -> Floats:
-        """The pool [N, C] of these members (all, unless named), before any temperature."""
-        weights = self.weights_ if members is None else self._weights_of(members)
-        if self.groups_ is not None and self.settings_["pool"] == "log":
+    def pool_members(self, P: Floats, members: Sequence[str]) -> Floats:
+        """The pool [N, C] of these members' predictions [N, K, C], before any temperature."""
+        weights = self.weights_of(members)
+        if self.groups is not None and self.pool == "log":
             # A log pool of groups is not a log pool of members: average each group first.
-            by_name = dict(zip(self.members_, self.groups_, strict=True))
-            groups = [by_name[name] for name in (members or self.members_)]
+            assert self.group_weights is not None
+            by_name = dict(zip(self.members, self.groups, strict=True))
+            groups = [by_name[name] for name in members]
+            order = group_names(self.groups)
             P = average_groups(P, groups)
-            assert self.group_weights_ is not None
-            order = group_names(self.groups_)
-            weights = self.group_weights_[[order.index(name) for name in group_names(groups)]]
-        pooled: Floats = pool(P, weights, str(self.settings_["pool"]))
+            weights = self.group_weights[[order.index(name) for name in group_names(groups)]]
+        pooled: Floats = pool(P, weights, self.pool)
         return pooled
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError("this EDOEnsemble must be fitted first, but is not; call fit")
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as numbers, text, lists and dictionaries, ready for JSON."""
+        content: dict[str, Any] = _plain(
+            {
+                "members": self.members,
+                "groups": self.groups,
+                "pool": self.pool,
+                "weights": self.weights,
+                "group_weights": self.group_weights,
+                "size": self.size,
+                "classes": self.classes,
+                "temperature": self.temperature,
+                "settings": self.settings,
+                "parameters": self.parameters,
+                "objective": self.objective,
+                "certificate": None if self.certificate is None else asdict(self.certificate),
+                "trajectory": None if self.trajectory is None else asdict(self.trajectory),
+                "metrics": self.metrics,
+                "member_ce": self.member_ce,
+                "items": self.items,
+                "data": self.data,
+                "explanation": self.explanation,
+            }
+        )
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
+        """The record that ``to_dict`` described.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            If parts are missing or do not fit together; anyone may have written the file.
+        """
+        groups, group_weights = content["groups"], content["group_weights"]
+        certificate, trajectory = content["certificate"], content["trajectory"]
+        fitted = cls(
+            members=_texts(content["members"]),
+            classes=_texts(content["classes"]),
+            weights=np.array(content["weights"], dtype=np.float64),
+            size=int(content["size"]),
+            settings={**content["settings"], "pool": _text(content["pool"])},
+            parameters=dict(content["parameters"]),
+            objective=_numbers(content["objective"]),
+            metrics=_numbers(content["metrics"]),
+            member_ce=np.array(content["member_ce"], dtype=np.float64),
+            items=int(content["items"]),
+            data=dict(content.get("data") or {}),
+            explanation=_texts(content["explanation"]),
+            groups=None if groups is None else _texts(groups),
+            group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
+            temperature=float(content["temperature"]),
+            certificate=None if certificate is None else Certificate(**certificate),
+            trajectory=(
+                None
+                if trajectory is None
+                else Trajectory(**{name: np.array(column) for name, column in trajectory.items()})
+            ),
+        )
+        fitted._check()
+        return fitted
+
+    def _check(self) -> None:
+        """Refuse parts that do not fit together."""
+        members = len(self.members)
+        weights, groups, held = self.weights, self.groups, self.group_weights
+        units = members if groups is None else len(set(groups))
+        if weights.shape != (members,) or not on_simplex(weights):
+            raise ValueError("weights must be one per member, not negative and sum to 1")
+        if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
+            raise ValueError("there must be two classes or more, each of another name")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError("temperature must be above 0 and finite")
+        if groups is not None and len(groups) != members:
+            raise ValueError("groups must be one per member")
+        if held is not None and (held.shape != (units,) or not np.isfinite(held).all()):
+            raise ValueError("group weights must be one per group")
+        if self.member_ce.ndim != 1 or len(self.member_ce) not in (members, units):
+            raise ValueError("cross-entropies must be one per member")
+        if self.certificate is not None:
+            _text(self.certificate.reason)
+            if self.certificate.gap is not None:
+                float(self.certificate.gap)
+        if self.trajectory is not None:
+            columns = list(vars(self.trajectory).values())
+            if not all(column.ndim and column.dtype.kind in "fiO" for column in columns):
+                raise TypeError("the trajectory must hold numbers")
+            if len({len(column) for column in columns}) > 1:
+                raise ValueError("all of the trajectory must be equally long")
+
+
+def on_simplex(weights: Floats) -> bool:
+    """Whether weights are not negative and sum to 1."""
+    return bool((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name must be text, but got {value!r}")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(_text(value) for value in values)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    for name, value in values.items():
+        if value is not None and not isinstance(value, int | float):
+            raise TypeError(f"{name} must be a number")
+    return dict(values)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries only; what is not finite becomes None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

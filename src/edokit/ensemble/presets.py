@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from edokit._errors import EDOWarning, InputError, one_of
+from edokit._errors import InputError, one_of, warn
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings
+from edokit.solvers import GumbelSettings
 
 SOLVERS = ("exact", "gumbel")
+RECALIBRATE = ("temperature", "none")
 GUMBEL_ONLY = (
     "min_members",
     "epochs",
@@ -64,6 +65,10 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
     one_of("solver", chosen["solver"], SOLVERS)
+    if chosen["recalibrate"] is not None:
+        one_of("recalibrate", chosen["recalibrate"], RECALIBRATE)
+    if chosen["recalibrate"] == "none":
+        chosen["recalibrate"] = None
     _check(chosen, given)
     return chosen
 
@@ -71,6 +76,21 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def objective_of(chosen: Mapping[str, Any]) -> Settings:
     """The part of the choices that is the objective's."""
     return Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
+
+
+def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:
+    """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
+    thorough = GumbelSettings.thorough(
+        items,
+        batch_size=chosen["batch_size"],
+        min_members=chosen["min_members"],
+        max_members=chosen["max_members"],
+    )
+    names = GumbelSettings.__dataclass_fields__
+    for name in names:
+        if chosen[name] is None:
+            chosen[name] = getattr(thorough, name)
+    return GumbelSettings(**{name: chosen[name] for name in names})
 
 
 def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -90,12 +110,8 @@ def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         )
     idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
     if idle and chosen["solver"] == "exact":
-        _note(f"{', '.join(idle)} steer the gumbel solver and have no effect on the exact one")
+        warn(f"{', '.join(idle)} steer the gumbel solver and have no effect on the exact one")
     if given.get("diversity") is not None and chosen["lambda_div"] == 0:
-        _note("the diversity term has weight 0, so its direction has no effect; give lambda_div")
+        warn("the diversity term has weight 0, so its direction has no effect; give lambda_div")
     if chosen["ce"] == "random" and chosen["solver"] == "exact":
-        _note("the exact solver takes ce='random' in expectation, which is ce='all'")
-
-
-def _note(line: str) -> None:
-    warnings.warn(line, EDOWarning, stacklevel=6)
+        warn("the exact solver takes ce='random' in expectation, which is ce='all'")

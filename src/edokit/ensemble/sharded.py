@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOWarning
+from edokit._errors import warn
 from edokit._types import Floats
 from edokit.ensemble.auto import decide
 from edokit.ensemble.explain import explain
+from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.inputs import named_groups
-from edokit.ensemble.presets import objective_of
+from edokit.ensemble.presets import gumbel_settings, objective_of
 from edokit.ensemble.recalibrate import HIGHEST, LOWEST, fit_temperature, power_sums, sharpen
 from edokit.metrics import MetricSums
 from edokit.objective import CE, Settings, group_names, pool
@@ -23,21 +24,19 @@ from edokit.objective.sharded import LabelledShards
 from edokit.solvers import solve_exact_shards, solve_gumbel_shards
 from edokit.solvers.sharded import lean_problem
 
-if TYPE_CHECKING:
-    from edokit.ensemble.estimator import EDOEnsemble
-
-
 _STEPS = 30  # of Newton's method in one dimension
 
 
-def fit_shards(ensemble: EDOEnsemble, data: LabelledShards) -> None:
-    """Fit the ensemble on all items of the shards."""
-    chosen = ensemble._choices()
-    if ensemble.preset == "auto":
+def fit_shards(
+    choices: Mapping[str, Any], parameters: Mapping[str, Any], data: LabelledShards
+) -> Fitted:
+    """Fit on all items of the shards; ``choices`` and ``parameters`` as for `fit_arrays`."""
+    chosen = dict(choices)
+    seed, order = chosen["random_state"], chosen["order"]
+    if chosen["preset"] == "auto":
         known = data.groups is not None or chosen["groups"]
         names = named_groups(data.members, data.groups) if known else None
-        given, seed = ensemble.get_params(), ensemble.random_state
-        decide(chosen, given, *data.sample, names, seed=seed)
+        decide(chosen, parameters, *data.sample, names, seed=seed)
     groups = named_groups(data.members, data.groups) if chosen["groups"] else None
     settings = objective_of(chosen)
     sums = data.summaries(groups)
@@ -47,53 +46,49 @@ def fit_shards(ensemble: EDOEnsemble, data: LabelledShards) -> None:
     if chosen["solver"] == "gumbel":
         sampled = len(data.sample.y)
         if sampled < data.items:
-            warnings.warn(
+            warn(
                 f"the gumbel solver learned from a random sample of {sampled} of {data.items}"
-                " items; ranks, terms and metrics are of all (solver='exact' uses all)",
-                EDOWarning,
-                stacklevel=3,
+                " items; ranks, terms and metrics are of all (solver='exact' uses all)"
             )
-        options = ensemble._search_options(sampled, chosen)
         (solution,) = solve_gumbel_shards(
             data,
             [settings],
-            [options],
-            seeds=ensemble.random_state,
+            [gumbel_settings(chosen, sampled)],
+            seeds=seed,
             groups=groups,
-            order=ensemble.order,
+            order=order,
         )
     else:
-        solution = solve_exact_shards(
-            data, settings, groups=groups, order=ensemble.order, max_members=most
-        )
+        solution = solve_exact_shards(data, settings, groups=groups, order=order, max_members=most)
     told = data.told
-    ensemble._keep(
-        chosen,
-        solution,
-        data.members,
-        data.classes,
-        groups,
-        {
-            "annotators": 0 if told is None else len(told.annotators),
-            "annotations": 0 if told is None else told.annotations,
-            "hard_labels": {
-                name: int(count)
-                for name, count in zip(data.classes, sums.class_counts, strict=True)
-            },
-        },
-    )
-    ensemble.member_ce_ = np.asarray(data.summaries().member_ce())
     pooled = (solution.weights, str(settings.pool), groups)
-    if chosen["recalibrate"] is not None:
-        ensemble.temperature_ = _temperature(data, *pooled)
-    ensemble.metrics_, slope = _judge(data, settings, *pooled, ensemble.temperature_)
+    temperature = 1.0 if chosen["recalibrate"] is None else _temperature(data, *pooled)
+    metrics, slope = _judge(data, settings, *pooled, temperature)
     # With its slope known, the cross-entropy of the pool is as good as a linear term.
     problem = lean_problem(sums, settings)
     if settings.ce is CE.MEAN:
         problem = replace(problem, member_ce=slope)
     units = list(data.members) if groups is None else group_names(groups)
     linear = replace(settings, ce=CE.ALL)
-    ensemble._reasons = explain(units, solution, problem, sums.member_ce(), linear, most)
+    counts = [int(count) for count in sums.class_counts]
+    return Fitted.from_solution(
+        solution,
+        groups=groups,
+        members=data.members,
+        classes=data.classes,
+        settings=chosen,
+        parameters=dict(parameters),
+        temperature=temperature,
+        metrics=metrics,
+        member_ce=np.asarray(data.summaries().member_ce()),
+        items=sum(counts),
+        data={
+            "annotators": 0 if told is None else len(told.annotators),
+            "annotations": 0 if told is None else told.annotations,
+            "hard_labels": dict(zip(data.classes, counts, strict=True)),
+        },
+        explanation=explain(units, solution, problem, sums.member_ce(), linear, most),
+    )
 
 
 def _judge(
