@@ -16,7 +16,7 @@ from edokit.members.course import Course
 from edokit.members.plan import plan_units
 from edokit.members.pool import parse_pool
 from edokit.predictions import write_predictions
-from edokit.predictions.parquet import long_table
+from edokit.predictions.files import long_table
 from edokit.runs import Input, RunRecord
 
 POOL = """

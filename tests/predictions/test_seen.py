@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit._names import as_names
-from edokit.predictions import seen
-from edokit.predictions.seen import check_once, hashes, write
+from edokit.predictions import duplicate_items as seen
+from edokit.predictions.duplicate_items import check_once, hashes, write
 
 NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit.predictions.numbering import check_numbering
+from edokit.predictions.shards import check_numbering
 
 
 def check(*names: str) -> None:

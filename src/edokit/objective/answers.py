@@ -19,7 +19,7 @@ from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
 from edokit.datasets.table import table_files
 from edokit.objective.working_copy import Part, Told, matched, tied_items
 from edokit.predictions import Shards
-from edokit.predictions.seen import hashes
+from edokit.predictions.duplicate_items import hashes
 
 # What a row of a long table takes in memory, item, annotator and label with their names.
 _ROW_BYTES = 150

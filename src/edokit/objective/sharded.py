@@ -35,7 +35,7 @@ from edokit.objective.summaries import Summaries
 from edokit.objective.workers import LOCAL, Workers, how_many_jobs
 from edokit.objective.working_copy import Arrays, Part, Told, make_folder
 from edokit.predictions import Shards
-from edokit.predictions.seen import check_once
+from edokit.predictions.duplicate_items import check_once
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is done, how many shards are done, and of how many."""

@@ -22,7 +22,7 @@ from edokit.annotations.contradictions import contradicted
 from edokit.datasets.shards import Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
-from edokit.predictions.seen import hashes, write
+from edokit.predictions.duplicate_items import hashes, write
 
 # Numbers of P that are looked at in one go.
 _BLOCK = 2**21

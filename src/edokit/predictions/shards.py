@@ -1,20 +1,202 @@
-"""A folder of shards that are read one by one, as they are needed."""
+"""Predictions in a file or in a folder of shards, read whole or shard by shard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError
+from edokit._errors import InputError, examples
+from edokit._io import check_file, read_table, write_table
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.check import policy_for
-from edokit.predictions.core import Predictions
-from edokit.predictions.storage import check_alike, read_file, shard_files
+from edokit.predictions.core import Invalid, Predictions, checked, policy_for
+from edokit.predictions.duplicate_items import Hashes, check_once, hashes
+from edokit.predictions.files import from_long_table, long_table, read_npz, write_npz
+
+_DIGITS = re.compile(r"(\d+)")
+_OF = re.compile(r"(\d+)-of-(\d+)")
+
+
+def check_numbering(files: Sequence[Path]) -> None:
+    """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
+
+    Names that differ in anything but one number are taken as they are. ``part-1-of-4`` also tells
+    how many there must be.
+    """
+    names = [file.stem for file in files]
+    of = [_OF.search(name) for name in names]
+    if all(of):
+        totals = {int(match[2]) for match in of if match}
+        prefix = {name[: match.start()] for name, match in zip(names, of, strict=True) if match}
+        found = sorted(int(match[1]) for match in of if match)
+        if len(totals) == len(prefix) == 1 and found[0] <= 1:
+            total = totals.pop()
+            first = 0 if found[0] == 0 or found[-1] < total else 1
+            # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
+            wanted = range(first, first + total)
+            _refuse(files, sorted(set(wanted) - set(found)), f"{total} shards")
+        return
+    parts = [_DIGITS.split(name) for name in names]
+    if len(parts) < 2 or len({len(part) for part in parts}) > 1:
+        return
+    columns = list(zip(*parts, strict=True))
+    varied = [place for place, column in enumerate(columns) if len(set(column)) > 1]
+    if len(varied) != 1 or varied[0] % 2 == 0:
+        return
+    numbers = sorted(int(text) for text in columns[varied[0]])
+    by_one = any(after - before == 1 for before, after in pairwise(numbers))
+    dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
+    # Years start elsewhere, and where each shard's first item stands grows by more than one.
+    if numbers[0] > 1 or not (by_one or dense):
+        return
+    missing = sorted(set(range(numbers[0], numbers[-1] + 1)) - set(numbers))
+    _refuse(files, missing, f"shards {numbers[0]} to {numbers[-1]}")
+
+
+def _refuse(files: Sequence[Path], missing: Sequence[int], what: str) -> None:
+    if missing:
+        shown = examples(missing).replace("'", "")
+        one = len(missing) == 1
+        raise InputError(
+            f"{files[0].parent} must hold all {what}, but {'number' if one else 'numbers'}"
+            f" {shown} {'is' if one else 'are'} missing",
+            "restore what is missing, or number the files without a gap",
+        )
+
+
+SUFFIXES = (".npz", ".parquet")
+
+
+def read_predictions(path: str | Path, *, invalid: str = "error") -> Predictions:
+    """The predictions in an .npz or Parquet file or in a folder of such shards."""
+    shards = list(read_shards(path, invalid=invalid))
+    if len(shards) == 1:
+        return shards[0]
+    first = shards[0]
+    return Predictions(
+        np.concatenate([shard.probabilities for shard in shards]),
+        np.concatenate([shard.items for shard in shards]),
+        first.members,
+        first.classes,
+        first.groups,
+    ).named()
+
+
+def read_shards(path: str | Path, *, invalid: str = "error") -> Iterator[Predictions]:
+    """One shard after the other, so that no more than one needs to be in memory.
+
+    Eight bytes per item are kept, to refuse an item that stands in two shards; that is known at the
+    end.
+    """
+    files = shard_files(path)
+    return _shards(files, policy_for(invalid))
+
+
+Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
+"""Members, classes and groups."""
+
+
+def _shards(files: Sequence[Path], policy: Invalid) -> Iterator[Predictions]:
+    known: Names | None = None
+    seen: list[Hashes] = []
+    for file in files:
+        shard = read_file(file, policy)
+        if known is None:
+            known = (shard.members, shard.classes, shard.groups)
+        check_alike(shard, file, known, files[0])
+        if len(files) > 1:
+            seen.append(hashes(shard.items))
+        yield shard
+    names = [file.name for file in files]
+    check_once(seen, names, lambda number: read_file(files[number], policy).items)
+
+
+def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> None:
+    """Refuse a shard whose members, classes or groups are not those of the first."""
+    for what, wanted in zip(("members", "classes", "groups"), known, strict=True):
+        if getattr(shard, what) != wanted:
+            raise _disagree(what, wanted or (), first, getattr(shard, what) or (), file)
+
+
+def shard_files(path: str | Path) -> list[Path]:
+    """The files that hold the predictions: the file itself, or a folder's shards by name."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    # Hidden files are what an interrupted writer left behind.
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
+    )
+    if not files:
+        raise InputError(
+            f"a folder of predictions must hold .npz or .parquet shards, but {path} holds none",
+            "name a file, or a folder with shards",
+        )
+    check_numbering(files)
+    return files
+
+
+def write_predictions(predictions: Predictions, path: str | Path) -> None:
+    """Write .npz or Parquet, by the file's ending."""
+    path = Path(path)
+    if path.suffix.lower() == ".npz":
+        write_npz(predictions, path)
+    elif path.suffix.lower() == ".parquet":
+        write_table(long_table(predictions), path)
+    else:
+        raise InputError(
+            f"predictions are written to a file ending in .npz or .parquet, but got {path}",
+            "choose one of these endings",
+        )
+
+
+def read_file(path: Path, policy: Invalid) -> Predictions:
+    """The predictions in one .npz or Parquet file."""
+    check_file(path)
+    if path.suffix.lower() == ".npz":
+        predictions = read_npz(path)
+    elif path.suffix.lower() == ".parquet":
+        predictions = from_long_table(read_table(path), path)
+    else:
+        raise InputError(
+            f"predictions must be an .npz or .parquet file or a folder of them, but got {path}",
+            "make one with `edo predictions join`",
+        )
+    array = checked(
+        predictions.probabilities,
+        predictions.items,
+        predictions.members,
+        policy,
+        f" in {path}",
+        "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
+        " into probabilities",
+    )
+    return replace(predictions, probabilities=array)
+
+
+def _disagree(
+    what: str, wanted: tuple[str, ...], first: Path, given: tuple[str, ...], file: Path
+) -> InputError:
+    # Of long lists the part that differs says more than the start.
+    for start in range(max(len(wanted), len(given))):
+        if wanted[start : start + 1] != given[start : start + 1]:
+            wanted, given = wanted[start:], given[start:]
+            break
+    return InputError(
+        f"all shards must have the same {what} in one order, but where {first.name} has"
+        f" {examples(wanted) or 'none'} {file.name} has {examples(given) or 'none'}",
+        "write the shards with the same members and classes, in one order",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,3 +314,38 @@ def _count(file: Path, members: int) -> int | None:
     except Exception:  # a damaged header fails in as many ways as there are libraries
         return None
     return rows // members if rows and rows % members == 0 else None
+
+
+def describe_predictions(path: str | Path) -> dict[str, Any]:
+    """Items, classes, and for each member its mean answer, entropy and distance to the mean."""
+    items = shards = 0
+    sums: dict[str, Any] = {}
+    for shard in read_shards(path):
+        shards += 1
+        items += len(shard)
+        probabilities = shard.probabilities.astype(np.float64, copy=False)
+        logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+        for name, value in (
+            ("mean", probabilities.sum(axis=0)),
+            ("entropy", -(probabilities * logs).sum(axis=(0, 2))),
+            ("distance", np.abs(probabilities - shard.uniform[:, None]).sum(axis=(0, 2))),
+        ):
+            sums[name] = sums.get(name, 0) + value
+        last = shard
+    groups = last.groups or (None,) * len(last.members)
+    return {
+        "items": items,
+        "shards": shards,
+        "classes": list(last.classes),
+        "type": str(last.probabilities.dtype),
+        "members": [
+            {
+                "name": name,
+                "group": groups[k],
+                "mean": dict(zip(last.classes, (sums["mean"][k] / items).tolist(), strict=True)),
+                "entropy": float(sums["entropy"][k] / items),
+                "distance": float(sums["distance"][k] / items),
+            }
+            for k, name in enumerate(last.members)
+        ],
+    }
