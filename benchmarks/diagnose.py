@@ -25,7 +25,7 @@ import numpy as np
 from edokit import read_annotations, simulate
 from edokit.annotations import Annotations
 from edokit.datasets.simulate import REGIMES, Regime, Simulation
-from edokit.datasets.simulate.variance import Variance
+from edokit.datasets.simulate.simulation import Variance
 from edokit.diagnose import diagnose
 from edokit.diagnose.answers import Answers
 from edokit.diagnose.halves import Grouping, cross_fitted

@@ -24,7 +24,7 @@ from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
 from edokit.baselines import registry as baselines
 from edokit.cli import main
-from edokit.datasets import registry as datasets
+from edokit.datasets import read as datasets
 from edokit.datasets import sources
 from edokit.members import find_recipe, recipe_names, recipes
 

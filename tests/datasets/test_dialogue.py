@@ -8,7 +8,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit.datasets import Dialogue
-from edokit.datasets.dialogue import parse_dialogue
+from edokit.datasets.lewidi import parse_dialogue
 
 TALK = Dialogue("How are you?", "Fine.", "And now?", "Let us talk.")
 

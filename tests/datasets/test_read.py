@@ -12,7 +12,7 @@ import pytest
 from edokit._errors import InputError
 from edokit._io import write_table
 from edokit.datasets import read_annotations
-from edokit.datasets.registry import recognise
+from edokit.datasets.read import recognise
 
 LEWIDI = {
     "1": {

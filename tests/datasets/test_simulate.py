@@ -19,7 +19,7 @@ from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
 from edokit.datasets.simulate.posts import TARGETS, TOPICS
-from edokit.datasets.simulate.variance import decompose
+from edokit.datasets.simulate.simulation import decompose
 
 Floats = npt.NDArray[np.float64]
 

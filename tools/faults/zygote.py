@@ -22,10 +22,10 @@ from typing import Any
 
 HEAVY = (
     "edokit.cli.app",
-    "edokit.datasets.sources.argilla",
-    "edokit.datasets.sources.label_studio",
-    "edokit.datasets.sources.lewidi",
-    "edokit.datasets.sources.table",
+    "edokit.datasets.argilla",
+    "edokit.datasets.label_studio",
+    "edokit.datasets.lewidi",
+    "edokit.datasets.table",
     "edokit.members.linear",
     "edokit.members.manifest",
     "edokit.search.journal",

@@ -20,7 +20,7 @@ def get(
     json: options.Json = False,
 ) -> None:
     """Download a dataset from its official repository, or copy it, with checksums verified."""
-    from edokit.datasets.registry import obtainable
+    from edokit.datasets.read import obtainable
 
     known = obtainable()
     one_of("the dataset", name, known)

@@ -1,13 +1,31 @@
 """Where annotations come from: files of all kinds, the LeWiDi datasets, the simulator."""
 
-from edokit.datasets.dialogue import Dialogue
-from edokit.datasets.get import get_lewidi2023
-from edokit.datasets.info import describe
-from edokit.datasets.lewidi import read_lewidi, read_lewidi_dialogues
-from edokit.datasets.near_duplicates import near_duplicate_groups, near_duplicates_of
-from edokit.datasets.read import read_annotations
-from edokit.datasets.split import split_items
-from edokit.datasets.table import read_annotation_table
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edokit.datasets.get import get_lewidi2023
+    from edokit.datasets.info import describe
+    from edokit.datasets.lewidi import Dialogue, read_lewidi, read_lewidi_dialogues
+    from edokit.datasets.near_duplicates import near_duplicate_groups, near_duplicates_of
+    from edokit.datasets.read import read_annotations, write_annotations
+    from edokit.datasets.split import split_items
+
+# Loaded when first used, so that reading one kind of file does not load the readers of others.
+_HOME = {
+    "Dialogue": "lewidi",
+    "describe": "info",
+    "get_lewidi2023": "get",
+    "near_duplicate_groups": "near_duplicates",
+    "near_duplicates_of": "near_duplicates",
+    "read_annotations": "read",
+    "read_lewidi": "lewidi",
+    "read_lewidi_dialogues": "lewidi",
+    "split_items": "split",
+    "write_annotations": "read",
+}
 
 __all__ = [
     "Dialogue",
@@ -15,9 +33,15 @@ __all__ = [
     "get_lewidi2023",
     "near_duplicate_groups",
     "near_duplicates_of",
-    "read_annotation_table",
     "read_annotations",
     "read_lewidi",
     "read_lewidi_dialogues",
     "split_items",
+    "write_annotations",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"edokit.datasets.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'edokit.datasets' has no attribute {name!r}")

@@ -11,12 +11,19 @@ from typing import Any
 from edokit._errors import InputError, examples, one_of
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
+    OPTIONS,
     Anonymous,
     Gathered,
     MultiChoice,
     Unlabelled,
+    list_at,
+    load,
+    object_at,
+    plain,
+    shown,
+    with_fields,
 )
-from edokit.datasets.foreign import list_at, load, object_at, plain, shown
+from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
 """How a flat export calls the answers to a question: ``<question>.responses``."""
@@ -339,3 +346,12 @@ def _labels_of(value: Any, where: str) -> list[str]:
         return []
     parts = value if isinstance(value, list | tuple) else [value]
     return [plain(part, "a label", where) for part in parts]
+
+
+SOURCE = Source(
+    "argilla",
+    "an Argilla export",
+    with_fields(read_argilla),
+    lambda candidate: is_argilla(candidate.content),
+    options=("question", *OPTIONS),
+)

@@ -1,20 +1,111 @@
-"""What people answered in another tool, gathered record by record, as annotations."""
+"""Exports of annotation tools: records read with clear errors, labels collected as annotations."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 
 from edokit._errors import EDOWarning, InputError, examples, word
-from edokit._names import as_names, class_order
+from edokit._io import check_depth, check_file, not_utf8, read_json, read_table
+from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations
-from edokit.datasets.foreign import plain, shown
+from edokit.datasets.read import errors_in
+
+
+def load(source: Any) -> Any:
+    """The records of a JSON, JSONL or Parquet file; anything but a path is returned as it is."""
+    if not isinstance(source, str | Path):
+        return source
+    path = check_file(source)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        table = read_table(path)
+        # Times are of no use here, and some have no Python equivalent.
+        kept = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
+        return table.select(kept).to_pylist()
+    if suffix not in (".jsonl", ".ndjson"):
+        return read_json(path)
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
+    lines = enumerate(content.split("\n"), 1)
+    records = [_line(path, k, text) for k, text in lines if text.strip()]
+    check_depth(content.encode(), path)
+    return records
+
+
+def _line(path: Path, number: int, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"every line of {path} must be valid JSON, but line {number} is not: {error}",
+            "the file may be cut off; export it again",
+        ) from error
+
+
+def shown(value: object) -> str:
+    """A value from an export, short enough for a message."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    try:
+        return word(value) if isinstance(value, str) else repr(value)[:40]
+    except ValueError:  # Python refuses to write out integers of thousands of digits.
+        return "a huge number"
+
+
+def plain(value: object, what: str, where: str) -> str:
+    """The name that text or a number stands for; anything else is refused."""
+    name = ""
+    try:
+        if isinstance(value, str):
+            name = value
+        elif isinstance(value, float):
+            name = as_name(value) if math.isfinite(value) else ""
+        elif isinstance(value, int | np.integer | UUID) and not isinstance(value, bool):
+            name = str(value)
+        name.encode()
+    except ValueError:  # half a surrogate pair, or thousands of digits
+        name = ""
+    if name:
+        return name
+    raise InputError(
+        f"{what} must be text or a number, but {where} has {shown(value)}",
+        "correct the export",
+    )
+
+
+def object_at(value: object, what: str, where: str) -> Mapping[str, Any]:
+    """The value, if it is a JSON object."""
+    if isinstance(value, Mapping):
+        return value
+    raise InputError(f"{what} must be an object, but {where} has {shown(value)}", "export it again")
+
+
+def list_at(value: object, what: str, where: str) -> Sequence[Any]:
+    """The value, if it is a JSON list; null is an empty one."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise InputError(f"{what} must be a list, but {where} has {shown(value)}", "export it again")
+
 
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How the fields begin that hold no text, but where an image or a recording lies."""
@@ -275,3 +366,25 @@ class Gathered:
                         f" {', '.join(map(repr, names))}, but {self.where(item)} has {label!r}",
                         "declare it among the classes, or correct the label",
                     )
+
+
+OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
+"""What can be said about every export."""
+
+
+def with_fields(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
+    """The reader of an export, which names its fields item and text, as one that takes columns."""
+
+    def renamed(
+        path: Path, *, columns: Mapping[str, str] | None = None, **options: Any
+    ) -> Annotations:
+        wrong = [role for role in columns or {} if role not in ("item", "text")]
+        if wrong:
+            raise InputError(
+                f"in an export the columns item and text can be named, but got {wrong[0]!r}",
+                "leave it out",
+            )
+        with errors_in(path):
+            return read(path, **options, **(columns or {}))
+
+    return renamed

@@ -12,12 +12,19 @@ from edokit._errors import InputError, examples, one_of
 from edokit._names import class_order
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
+    OPTIONS,
     Anonymous,
     Gathered,
     MultiChoice,
     Unlabelled,
+    list_at,
+    load,
+    object_at,
+    plain,
+    shown,
+    with_fields,
 )
-from edokit.datasets.foreign import list_at, load, object_at, plain, shown
+from edokit.datasets.read import Source
 
 CLOSED = ("choices", "taxonomy", "rating", "selected")
 """Answers out of a closed list: such a control is found by itself."""
@@ -313,3 +320,12 @@ class _People:
             f"{len(self.hidden)} annotators are known by email alone and are called"
             f" {examples(self.hidden.values())}; choose annotator='email' to keep the addresses"
         ]
+
+
+SOURCE = Source(
+    "label-studio",
+    "a Label Studio JSON export",
+    with_fields(read_label_studio),
+    lambda candidate: is_label_studio(candidate.content),
+    options=("control", "annotator", "ground_truth", *OPTIONS),
+)

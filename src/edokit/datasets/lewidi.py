@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +14,67 @@ from edokit._io import read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations
 from edokit.datasets.clean import clean_text
-from edokit.datasets.dialogue import Dialogue, DialogueText, parse_dialogue
-from edokit.datasets.where import naming
+from edokit.datasets.get import get_lewidi2023
+from edokit.datasets.read import Source, errors_in
+
+
+class DialogueText(str, Enum):
+    """Which turns make the text of an item, and in which order."""
+
+    USER_LAST = "user-last"
+    """The whole conversation as it ran; the judged utterance ends it."""
+    USER_FIRST = "user-first"
+    """The judged utterance, then what led to it."""
+    USER_ONLY = "user-only"
+    """The judged utterance alone."""
+
+
+class Dialogue(NamedTuple):
+    """What the agent and the user said, in order; the last turn is the one that was judged."""
+
+    prev_agent: str
+    prev_user: str
+    agent: str
+    user: str
+
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """(speaker, text) of each turn, in order; speakers are "agent" and "user"."""
+        return tuple(zip(("agent", "user") * 2, self, strict=True))
+
+    @property
+    def context(self) -> str:
+        """What led to the judged utterance, a line per turn."""
+        return _lines(self.prev_agent, self.prev_user, self.agent)
+
+    def text(self, dialogue: str = "user-last") -> str:
+        """The conversation as one text, a line per turn."""
+        one_of("dialogue", dialogue, [mode.value for mode in DialogueText])
+        if dialogue == DialogueText.USER_ONLY.value:
+            return self.user
+        if dialogue == DialogueText.USER_FIRST.value:
+            return _lines(self.user, self.context)
+        return _lines(self.context, self.user)
+
+
+def parse_dialogue(text: str) -> Dialogue | None:
+    """The conversation that a text holds as JSON; none where it is no conversation."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        turns = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    if not isinstance(turns, dict) or not all(
+        isinstance(turns.get(name), str) for name in Dialogue._fields
+    ):
+        return None
+    return Dialogue(*(turns[name] for name in Dialogue._fields))
+
+
+def _lines(*turns: str) -> str:
+    return "\n".join(turn for turn in turns if turn.strip())
+
 
 CLASSES = ("0", "1")
 SPLITS = ("train", "dev", "test")
@@ -76,7 +137,7 @@ def read_lewidi(
             rows[name] += [value] * n
     if groups:
         rows["group"] = [groups.get(annotator, "") for annotator in rows["annotator"]]
-    with naming(path):
+    with errors_in(path):
         return Annotations.from_table(
             rows,
             classes=CLASSES if classes is None else classes,
@@ -280,3 +341,15 @@ def _is_unicode(*texts: str) -> bool:
 
 def _wrong(*parts: str) -> InputError:
     return InputError(" ".join(parts), "correct the file, or download it again")
+
+
+SOURCE = Source(
+    "lewidi",
+    "a LeWiDi 2023 JSON file or a folder of its splits",
+    read_lewidi,
+    # A folder that holds no tables is taken for one of LeWiDi's, whose reader says what it needs.
+    lambda candidate: candidate.path.is_dir() or is_lewidi(candidate.content),
+    options=("dialogue",),
+    cleans=True,
+    obtain={"lewidi2023": get_lewidi2023},
+)

@@ -1,17 +1,128 @@
-"""One door for every source of annotations."""
+"""Reading and writing annotations: each kind of source is recognised by what is in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from edokit._errors import InputError
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from edokit._errors import InputError, one_of
+from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit.annotations import Annotations
-from edokit.datasets.clean import clean_text
-from edokit.datasets.registry import Source, find_source, recognise, sources
+
+FOLDER = ""
+"""Stands for a folder among the endings of files."""
+SOURCES: dict[str, tuple[str, ...]] = {
+    "lewidi": (".json", FOLDER),
+    "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", FOLDER),
+    "label_studio": (".json", ".parquet", ".jsonl", ".ndjson"),
+    "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
+}
+"""Modules of this package that hold a `SOURCE`, and the endings of its files.
+
+A module is imported for such files alone. The last one that recognises a file reads it, so special
+kinds come after general ones.
+"""
+
+Obtain = Callable[..., list[Path]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file or folder whose kind is not known yet."""
+
+    path: Path
+
+    @property
+    def suffix(self) -> str:
+        """The ending of a file's name in lower case, `FOLDER` for a folder."""
+        return FOLDER if self.path.is_dir() else self.path.suffix.lower()
+
+    @cached_property
+    def content(self) -> Any:
+        """The document in a JSON file, a list with the first row of a JSONL or Parquet file (of
+        Parquet its columns alone), else an empty list."""
+        if self.suffix == ".json":
+            return read_json(self.path)
+        # A file that can't be read is left to its reader, which says why.
+        try:
+            if self.suffix == ".parquet":
+                return [dict.fromkeys(pa_parquet.read_schema(self.path).names)]
+            if self.suffix in (".jsonl", ".ndjson"):
+                with self.path.open(encoding="utf-8-sig") as lines:
+                    return [json.loads(next(line for line in lines if line.strip()))]
+        except (ValueError, OSError, StopIteration, RecursionError, pa.ArrowException):
+            pass
+        return []
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kind of source, and how it is read."""
+
+    name: str
+    """What it is called: ``format="lewidi"``."""
+    about: str
+    """What it is, in a few words, with its article."""
+    read: Callable[..., Annotations]
+    """``read(path, split=…, classes=…, duplicates=…, **options)``."""
+    recognises: Callable[[Candidate], bool] = lambda candidate: True
+    """Whether a file or folder with one of its endings is one of these."""
+    options: tuple[str, ...] = ()
+    """Further arguments of ``read``."""
+    cleans: bool = False
+    """Whether ``read`` takes ``clean``; else texts are cleaned afterwards."""
+    obtain: Mapping[str, Obtain] = field(default_factory=dict)
+    """Public datasets of this kind: ``obtain["lewidi2023"](out, source=…, progress=…)`` downloads
+    and verifies all files."""
+
+
+def sources(suffix: str | None = None) -> list[Source]:
+    """All sources in the order of `SOURCES`, or those whose files have this ending."""
+    return [
+        import_module(f"edokit.datasets.{module}").SOURCE
+        for module, endings in SOURCES.items()
+        if suffix is None or suffix in endings
+    ]
+
+
+def find_source(name: str) -> Source:
+    """The source of this name."""
+    known = {source.name: source for source in sources()}
+    one_of("format", name, known)
+    return known[name]
+
+
+def recognise(path: Path) -> Source:
+    """The source that a file or folder is one of."""
+    if not path.is_dir():
+        check_file(path)
+    candidate = Candidate(path)
+    for source in reversed(sources(candidate.suffix)):
+        if source.recognises(candidate):
+            return source
+    known = sources()
+    raise InputError(
+        f"{path} is not a known source of annotations: neither"
+        f" {', nor '.join(source.about for source in known)}",
+        "convert it to a table with the columns item, annotator, label, or give its format:"
+        f" {', '.join(source.name for source in known)}",
+        parameters=("format",),
+    )
+
+
+def obtainable() -> dict[str, Obtain]:
+    """The public datasets that can be obtained, by name."""
+    return {name: get for source in sources() for name, get in source.obtain.items()}
 
 
 def read_annotations(
@@ -20,24 +131,68 @@ def read_annotations(
     format: str | None = None,
     split: str | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: str | None = None,
+    duplicates: Literal["error", "first", "all"] | None = None,
     clean: bool = False,
     columns: Mapping[str, str] | None = None,
-    dialogue: str | None = None,
+    dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
     control: str | None = None,
     question: str | None = None,
-    multi_choice: str | None = None,
+    multi_choice: Literal["error", "first", "split", "join"] | None = None,
     **options: Any,
 ) -> Annotations:
-    """The annotations in a file or folder, recognised by what is in it unless ``format`` says.
+    """Read annotations from a file or folder; its kind is recognised by what is in it.
 
-    - ``split`` keeps one split; ``classes`` declares them and their order; ``duplicates`` is
-      ``error | first | all`` ("all" for LeWiDi, else "error"); ``clean`` applies the paper's
-      cleaning to the texts.
-    - ``columns`` maps our names to the source's, as in ``{"item": "id"}``; in an export it names
-      the fields with the ``item`` and the ``text``.
-    - ``dialogue`` is for LeWiDi's conversations, ``control`` for Label Studio, ``question`` for
-      Argilla, ``multi_choice`` for both; ``options`` are further ones of the format's reader.
+    Parameters
+    ----------
+    source : str or Path
+        A table with one row per annotation (CSV, TSV, Parquet, JSONL; columns ``item``,
+        ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
+        Studio or Argilla.
+    format : {"table", "lewidi", "label-studio", "argilla"}, default=None
+        What the source is; recognised if None.
+    split : str, default=None
+        Read only this split.
+    classes : sequence, default=None
+        All classes in order; if None those that occur, in numeric or alphabetical order.
+    duplicates : {"error", "first", "all"}, default=None
+        What to do when an annotator labels an item twice: refuse, keep the first, or keep all.
+        None means "all" for LeWiDi, else "error".
+    clean : bool, default=False
+        Clean texts as the paper does: no markup, URLs, mentions, punctuation or digits.
+    columns : mapping of str to str, default=None
+        Other column names, as in ``{"item": "id"}``. In an export: the fields that hold the
+        ``item`` and the ``text``.
+    dialogue : {"user-last", "user-first", "user-only"}, default=None
+        LeWiDi: how ConvAbuse's conversations become texts.
+    control : str, default=None
+        Label Studio: the labelling control to read; needed if there are several.
+    question : str, default=None
+        Argilla: the question to read; needed if there are several.
+    multi_choice : {"error", "first", "split", "join"}, default=None
+        Label Studio and Argilla: what to do with several labels in one annotation.
+    **options
+        Further arguments of the reader of that kind of source.
+
+    Returns
+    -------
+    Annotations
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, of an unknown kind, or holds something that is no annotation.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import edokit
+    >>> rows = ["item,annotator,label", "a,ann-1,no", "a,ann-2,yes", "b,ann-1,no"]
+    >>> _ = Path("labels.csv").write_text("\\n".join(rows))
+    >>> annotations = edokit.read_annotations("labels.csv")
+    >>> annotations.classes
+    ('no', 'yes')
+    >>> annotations.soft_labels.tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
     """
     path = Path(source)
     kind = find_source(format) if format is not None else recognise(path)
@@ -51,24 +206,66 @@ def read_annotations(
     }
     wanted = {name: value for name, value in given.items() if value is not None}
     _check_options(kind, wanted)
-    common: dict[str, Any] = {"split": split, "classes": classes}
+    wanted |= {"split": split, "classes": classes}
     if duplicates is not None:
-        common["duplicates"] = duplicates
+        wanted["duplicates"] = duplicates
     if kind.cleans:
-        return kind.read(path, clean=clean, **common, **wanted)
-    read = kind.read(path, **common, **wanted)
-    if clean and read.texts is not None:
-        read = replace(read, texts=as_names(clean_text(text) for text in read.texts))
-    return read
+        return kind.read(path, clean=clean, **wanted)
+    annotations = kind.read(path, **wanted)
+    if clean and annotations.texts is not None:
+        from edokit.datasets.clean import clean_text
+
+        texts = as_names(clean_text(text) for text in annotations.texts)
+        annotations = replace(annotations, texts=texts)
+    return annotations
+
+
+def write_annotations(annotations: Annotations, path: str | Path) -> None:
+    """Write annotations as a table with one row per annotation.
+
+    Parameters
+    ----------
+    annotations : Annotations
+    path : str or Path
+        A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file has another ending or can't be written.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> annotations = edokit.simulate("two-camps", items=(10, 5, 5)).annotations
+    >>> edokit.write_annotations(annotations, "labels.parquet")
+    >>> edokit.read_annotations("labels.parquet", split="dev")
+    Annotations(5 items, 6 annotators, 30 annotations, classes 0, 1)
+    """
+    from edokit._io.write_tables import write_table
+
+    write_table(annotations.to_table(), path)
+
+
+@contextmanager
+def errors_in(path: str | Path) -> Iterator[None]:
+    """Errors raised inside name this file."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in error.message:
+            raise
+        raise InputError(f"{path}: {error.message}", error.hint, error.parameters) from error
 
 
 def _check_options(kind: Source, given: Mapping[str, Any]) -> None:
-    """An option that the source has no use for is refused."""
+    """Refuse an option that the source has no use for."""
     for name in given:
         if name not in kind.options:
             fitting = [other.name for other in sources() if name in other.options]
             raise InputError(
-                f"the option {name!r} must fit the source, but this is {kind.name!r}, which takes"
-                f" {', '.join(map(repr, kind.options))}",
-                f"leave it out, or say format={fitting[0]!r}" if fitting else "leave it out",
+                f"{name!r} is not an option of the format {kind.name!r}, which takes"
+                f" {', '.join(map(repr, kind.options)) or 'none'}",
+                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
+                parameters=(name, "format"),
             )

@@ -20,9 +20,8 @@ from edokit._io.read_tables import unreadable
 from edokit._names import encode
 from edokit._types import Strings
 from edokit.annotations import Annotations
-from edokit.datasets.read import read_annotations
+from edokit.datasets.read import errors_in, read_annotations
 from edokit.datasets.table import table_files, with_annotator
-from edokit.datasets.where import naming
 
 # Rows of a long table that are looked at in one go.
 _BATCH = 2**18
@@ -47,7 +46,7 @@ class Reading:
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         """The annotations in one file."""
-        with naming(path), _quietly():
+        with errors_in(path), _quietly():
             return self._chosen(read_annotations(path, classes=classes, **self.options))
 
     def build(self, table: pa.Table, classes: Sequence[str]) -> Annotations:
@@ -142,7 +141,7 @@ class SortedAnnotations:
                 "sort them like the shards, split them into files named like the shards, or check"
                 " that no shard is missing",
             )
-        with naming(self.path):
+        with errors_in(self.path):
             return self._reading.build(pa.concat_tables(parts), classes)
 
     def finish(self) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from edokit._errors import InputError
 from edokit._io import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations
-from edokit.datasets.where import naming
+from edokit.datasets.read import Candidate, Source, errors_in
 
 
 def read_annotation_table(
@@ -31,7 +31,7 @@ def read_annotation_table(
     folder of such files is read as one table.
     """
     parts = [read_table(file, numbers=_is_share) for file in table_files(path)]
-    with naming(path):
+    with errors_in(path):
         return Annotations.from_table(
             with_annotator(_joined(parts), columns or {}),
             columns=columns,
@@ -78,3 +78,18 @@ def _joined(parts: Sequence[pa.Table]) -> pa.Table:
             f"tables in a folder must have the same columns, but: {error}",
             "write them with the same names and types of columns",
         ) from error
+
+
+def _is_table(candidate: Candidate) -> bool:
+    """Whether it is a file, or a folder with tables and no JSON in it."""
+    folder = candidate.path
+    return not folder.is_dir() or (not any(folder.glob("*.json")) and bool(table_files(folder)))
+
+
+SOURCE = Source(
+    "table",
+    f"a table ({', '.join(TABLE_SUFFIXES)})",
+    read_annotation_table,
+    _is_table,
+    options=("columns", "attributes"),
+)

@@ -1,9 +1,9 @@
-"""What a simulation gives: annotations, and the truth behind them."""
+"""Simulating a regime: posts, annotators and their labels, with the truth behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,103 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
+from edokit._names import as_names
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations
-from edokit.datasets.simulate.people import People, class_probabilities
-from edokit.datasets.simulate.posts import Features
-from edokit.datasets.simulate.regimes import Regime
-from edokit.datasets.simulate.variance import Variance, decompose
+from edokit.datasets.simulate.annotators import (
+    Chosen,
+    People,
+    choose_annotators,
+    class_probabilities,
+    draw_people,
+    give_everyone_work,
+    solve_thresholds,
+)
+from edokit.datasets.simulate.posts import Features, draw_features, write_posts
+from edokit.datasets.simulate.regimes import REGIMES, Regime
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of a label when a random item is shown to a random annotator, by source.
+
+    Half the sum over classes of the variance of "the label is this class"; with two classes that
+    is the variance of the label. The five sources add up to `total`.
+    """
+
+    total: float
+    item: float
+    """Items differ, whoever is asked."""
+    annotator: float
+    """People differ, whatever they are shown: thresholds."""
+    group_item: float
+    """Groups see different things in an item."""
+    annotator_item: float
+    """People see different things in an item than their group does."""
+    noise: float
+    """The same person, asked about the same item again, answers otherwise."""
+
+    @property
+    def disagreement(self) -> float:
+        """What is left within items: everything but `item`."""
+        return self.annotator + self.group_item + self.annotator_item + self.noise
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Each source as a share of the total."""
+        names = ("item", "annotator", "group_item", "annotator_item", "noise")
+        return {name: getattr(self, name) / self.total for name in names}
+
+    @property
+    def structured_share(self) -> float:
+        """Share of the disagreement within items that is lasting, not noise (NaN if none)."""
+        within = self.disagreement
+        return (within - self.noise) / within if within > 0 else float("nan")
+
+
+def decompose(blocks: Callable[[], Iterator[Floats]], group: npt.NDArray[np.int64]) -> Variance:
+    """The variance by source, from the answer probabilities of all annotators on all items.
+
+    `blocks()` yields them as [n, A, C] tables, the same each time; group [A] is each one's group.
+    """
+    sizes = np.bincount(group)
+    belongs = (group[:, None] == np.arange(len(sizes))) / sizes
+    item_means, group_means = [], []
+    people_sum: Floats | float = 0.0
+    noise = 0.0
+    for p in blocks():
+        item_means.append(p.mean(axis=1))
+        group_means.append(belongs.T @ p)
+        people_sum = people_sum + p.sum(axis=0)
+        noise += float(np.sum(p * (1.0 - p)))
+    by_item = np.concatenate(item_means)  # [N, C]
+    by_group = np.concatenate(group_means)  # [N, G, C]
+    by_person = np.asarray(people_sum) / len(by_item)  # [A, C]
+    mean = by_item.mean(axis=0)
+
+    # What remains of a group's view of an item once item and group averages are taken out.
+    seen = by_group - by_item[:, None] - by_group.mean(axis=0) + mean
+    own, start = 0.0, 0
+    for p in blocks():
+        rows = slice(start, start + len(p))
+        rest = p - by_group[rows][:, group]
+        rest -= by_person - by_group.mean(axis=0)[group]
+        own += float(np.sum(rest**2))
+        start += len(p)
+
+    cells = len(by_item) * len(group)
+    return Variance(
+        total=0.5 * float(np.sum(mean * (1.0 - mean))),
+        item=0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
+        annotator=0.5 * float(np.mean(np.sum((by_person - mean) ** 2, axis=1))),
+        group_item=0.5 * float(np.sum((seen**2).sum(axis=2) @ (sizes / cells))),
+        annotator_item=0.5 * own / cells,
+        noise=0.5 * noise / cells,
+    )
+
 
 Rows = npt.NDArray[np.intp]
 
@@ -114,3 +202,133 @@ def draw_answers(draws: Floats, probabilities: Floats) -> Codes:
     limits = np.cumsum(probabilities, axis=-1)[..., :-1]
     codes: Codes = np.sum(draws[..., None] >= limits, axis=-1, dtype=np.int32)
     return codes
+
+
+def simulate(
+    regime: str | Regime = "crowd",
+    *,
+    seed: int = 0,
+    items: tuple[int, int, int] | float | None = None,
+    n_classes: int | None = None,
+    structured: float | None = None,
+) -> Simulation:
+    """Simulate a regime, by its name or your own. The same seed gives the same data.
+
+    items: counts (train, dev, test), or a fraction of the regime's. n_classes: how many classes,
+    mildest first. structured: the lasting part of the disagreement, from 0 (pure noise) to 1
+    (pure structure).
+    """
+    settings = _settings(regime)
+    settings = settings if items is None else settings.sized(items)
+    settings = settings if n_classes is None else settings.with_classes(n_classes)
+    settings = settings if structured is None else replace(settings, structured=structured)
+
+    streams = _streams(seed)
+    people = draw_people(next(streams), settings)
+    parts = [
+        _ask(streams, settings, people, n, split == "train")
+        for split, n in zip(SPLITS, settings.items, strict=True)
+    ]
+    # The balance is that of train, as published figures are; dev and test follow it by chance.
+    train = parts[0]
+    thresholds = solve_thresholds(
+        people.scores(train.features), people.noise, train.chosen, settings.balance
+    )
+    annotators = as_names(f"ann-{number + 1}" for number in range(len(people)))
+    groups = as_names(settings.groups[code].name for code in people.group)
+    return Simulation(
+        regime=settings,
+        seed=seed,
+        annotations=_annotations(parts, people, thresholds, annotators, groups),
+        annotators=annotators,
+        groups=groups,
+        features=Features.join([part.features for part in parts]),
+        people=people,
+        thresholds=thresholds,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One split before anyone has answered; the draws decide the answers and the ties."""
+
+    features: Features
+    texts: list[str]
+    chosen: Chosen
+    answer_draws: Floats
+    tie_draws: Floats
+
+
+def _ask(
+    streams: Iterator[np.random.Generator], regime: Regime, people: People, n: int, first: bool
+) -> _Part:
+    about, wording, coverage, answers, ties = (next(streams) for _ in range(5))
+    features = draw_features(about, n, 1.0 - regime.balance[0])
+    chosen = choose_annotators(coverage, n, regime.per_item, people.activity)
+    if first:
+        give_everyone_work(coverage, chosen, len(people))
+    return _Part(
+        features=features,
+        texts=write_posts(wording, features),
+        chosen=chosen,
+        answer_draws=answers.random(chosen.shape),
+        tie_draws=ties.random((n, len(regime.balance))),
+    )
+
+
+def _annotations(
+    parts: list[_Part], people: People, thresholds: Floats, annotators: Strings, groups: Strings
+) -> Annotations:
+    labels, published = zip(*(_answers(part, people, thresholds) for part in parts), strict=True)
+    chosen = np.concatenate([part.chosen for part in parts])
+    items, places = np.nonzero(chosen >= 0)
+    persons = chosen[items, places]
+    # Those who answered, in order of their first answer, as a table would be read.
+    present, first = np.unique(persons, return_index=True)
+    present = present[np.argsort(first)]
+    codes = np.empty(len(annotators), dtype=np.int32)
+    codes[present] = np.arange(len(present), dtype=np.int32)
+    sizes = [(name, len(part.texts)) for name, part in zip(SPLITS, parts, strict=True)]
+    return Annotations(
+        items=as_names(f"sim-{name}-{number + 1}" for name, n in sizes for number in range(n)),
+        annotators=annotators[present],
+        classes=tuple(str(c) for c in range(len(thresholds) + 1)),
+        item_codes=items.astype(np.int32),
+        annotator_codes=codes[persons],
+        label_codes=np.concatenate(labels)[items, places],
+        published=np.concatenate(published),
+        texts=as_names(text for part in parts for text in part.texts),
+        splits=as_names(name for name, n in sizes for _ in range(n)),
+        attributes={"group": groups[present]},
+    )
+
+
+def _answers(part: _Part, people: People, thresholds: Floats) -> tuple[Codes, Codes]:
+    """Labels [n, most per item] and hard labels [n], ties drawn at random."""
+    answers = part.chosen >= 0
+    scores = np.take_along_axis(
+        people.scores(part.features), np.where(answers, part.chosen, 0), axis=1
+    )
+    p = class_probabilities(scores, people.noise[part.chosen], thresholds)
+    labels = draw_answers(part.answer_draws, p)
+    counts = np.stack(
+        [np.sum((labels == c) & answers, axis=1) for c in range(len(thresholds) + 1)], axis=1
+    )
+    # Counts are whole numbers, so a draw below one only decides between equal ones.
+    return labels, np.argmax(counts + part.tie_draws, axis=1).astype(np.int32)
+
+
+def _settings(regime: str | Regime) -> Regime:
+    if isinstance(regime, Regime):
+        return regime
+    one_of("regime", regime, REGIMES)
+    return REGIMES[regime]
+
+
+def _streams(seed: int) -> Iterator[np.random.Generator]:
+    """Independent streams, always in the same order: more test items change nothing else."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number >= 0, but got {seed!r}", "use seed=0")
+    # Only uniform draws are taken from them: those stay the same in every version of numpy.
+    sequences = np.random.SeedSequence(int(seed)).spawn(1 + 5 * len(SPLITS))
+    return (np.random.default_rng(sequence) for sequence in sequences)

@@ -1,1 +1,0 @@
-"""One file a source of annotations; `edokit.datasets.registry` finds them."""
