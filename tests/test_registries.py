@@ -19,13 +19,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from edokit import Annotations, Predictions, read_annotations
+from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
 from edokit.baselines import registry as baselines
 from edokit.cli import main
-from edokit.datasets import read as datasets
-from edokit.datasets import sources
+from edokit.datasets import read as sources
 from edokit.members import find_recipe, recipe_names, recipes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,21 +147,26 @@ def test_a_new_baseline_is_one_file_and_is_compared(shelve: Shelve) -> None:
 # --- Datasets -------------------------------------------------------------------------------------
 
 
-def test_a_new_dataset_is_one_file_and_is_read(shelve: Shelve, tmp_path: Path) -> None:
-    shelve(sources, "tally", shown("Adding a dataset"))
+def test_a_new_dataset_is_one_file_and_is_read(
+    shelve: Shelve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelve(datasets, "tally", shown("Adding a dataset"))
+    monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
     path = tmp_path / "posts.tally"
     path.write_text("post-1 no no yes\npost-2 yes yes\n", encoding="utf-8")
     people = read_annotations(path)
     assert people.items.tolist() == ["post-1", "post-2"]
     np.testing.assert_allclose(people.soft_labels, [[2 / 3, 1 / 3], [0, 1]])
     assert read_annotations(path, format="tally").classes == ("no", "yes")
-    with pytest.raises(InputError, match="'dialogue' must fit the source, but this is 'tally'"):
+    with pytest.raises(InputError, match=r"'dialogue' is not an option of the format 'tally'"):
         read_annotations(path, dialogue="user-last")
     described = edo("data", "info", path)
     assert sum(part["items"] for part in described["splits"].values()) == 2
 
 
-def test_a_dataset_that_can_be_obtained_says_so_in_its_file(shelve: Shelve, tmp_path: Path) -> None:
+def test_a_dataset_that_can_be_obtained_says_so_in_its_file(
+    shelve: Shelve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     more = """
 
 def fetch(out, source=None, *, progress=None):
@@ -174,8 +178,9 @@ def fetch(out, source=None, *, progress=None):
 from dataclasses import replace
 SOURCE = replace(SOURCE, obtain={"tally2030": fetch})
 """
-    shelve(sources, "tally", shown("Adding a dataset") + more)
-    assert set(datasets.obtainable()) == {"lewidi2023", "tally2030"}
+    shelve(datasets, "tally", shown("Adding a dataset") + more)
+    monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
+    assert set(sources.obtainable()) == {"lewidi2023", "tally2030"}
     assert edo("data", "get", "tally2030", tmp_path / "got")["files"]
 
 
@@ -187,8 +192,8 @@ def test_help_names_everything_that_the_registries_hold() -> None:
     for page, names in (
         ("train.md", recipe_names()),
         ("compare.md", method_names()),
-        ("data-info.md", [source.name for source in datasets.sources()]),
-        ("data-get.md", datasets.obtainable()),
+        ("data-info.md", [source.name for source in sources.sources()]),
+        ("data-get.md", sources.obtainable()),
     ):
         text = (pages / page).read_text(encoding="utf-8")
         assert [name for name in names if name not in text] == [], page

@@ -12,7 +12,7 @@ from edokit._version import __version__
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
-    from edokit.datasets import read_annotations
+    from edokit.datasets import read_annotations, write_annotations
     from edokit.datasets.simulate import simulate
     from edokit.ensemble import EDOClassifier, EDOEnsemble
     from edokit.predictions import Predictions, read_predictions, write_predictions
@@ -25,6 +25,7 @@ _HOME = {
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
     "simulate": "edokit.datasets.simulate",
+    "write_annotations": "edokit.datasets",
     "write_predictions": "edokit.predictions",
 }
 
@@ -37,6 +38,7 @@ __all__ = [
     "read_annotations",
     "read_predictions",
     "simulate",
+    "write_annotations",
     "write_predictions",
 ]
 

@@ -11,7 +11,7 @@ import pytest
 from edokit._errors import InputError
 from edokit._io import write_table
 from edokit.annotations import Annotations
-from edokit.datasets import read_annotation_table
+from edokit.datasets.table import read_annotation_table
 
 ROWS = {
     "item": ["a", "a", "b", "b"],

@@ -19,7 +19,7 @@ from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit.annotations import Annotations
 
-FOLDER = ""
+FOLDER = "/"
 """Stands for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,51 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._errors import EDOError, InputError, counted, examples, headings
-from edokit._io import number_column, whole_file
+from edokit._io import check_file, number_column, read_table, whole_file, write_table
 from edokit._io.npz import array_names, read_arrays, write_arrays
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
+from edokit.predictions.arrays import PREFIX, Invalid, as_floats, checked
 from edokit.predictions.core import Predictions
-from edokit.predictions.join import PREFIX
-from edokit.predictions.layout import as_floats
+
+
+def write_predictions(predictions: Predictions, path: str | Path) -> None:
+    """Write .npz or Parquet, by the file's ending."""
+    path = Path(path)
+    if path.suffix.lower() == ".npz":
+        write_npz(predictions, path)
+    elif path.suffix.lower() == ".parquet":
+        write_table(long_table(predictions), path)
+    else:
+        raise InputError(
+            f"predictions are written to a file ending in .npz or .parquet, but got {path}",
+            "choose one of these endings",
+        )
+
+
+def read_file(path: Path, policy: Invalid) -> Predictions:
+    """The predictions in one .npz or Parquet file."""
+    check_file(path)
+    if path.suffix.lower() == ".npz":
+        predictions = read_npz(path)
+    elif path.suffix.lower() == ".parquet":
+        predictions = from_long_table(read_table(path), path)
+    else:
+        raise InputError(
+            f"predictions must be an .npz or .parquet file or a folder of them, but got {path}",
+            "make one with `edo predictions join`",
+        )
+    array = checked(
+        predictions.probabilities,
+        predictions.items,
+        predictions.members,
+        policy,
+        f" in {path}",
+        "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
+        " into probabilities",
+    )
+    return replace(predictions, probabilities=array)
+
 
 _NEEDED = ("probabilities", "items", "members", "classes")
 

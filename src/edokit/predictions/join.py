@@ -15,11 +15,9 @@ from edokit._errors import InputError, counted, examples, headings
 from edokit._io import number_column, parquet_columns, read_table
 from edokit._names import as_names, check_unique, class_order, encode, match, row_number
 from edokit._types import Strings
-from edokit.predictions.core import Predictions, checked, policy_for
-from edokit.predictions.layout import canonical
+from edokit.predictions.arrays import PREFIX, canonical, checked, policy_for
+from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
-
-PREFIX = "p_"
 
 
 @dataclass(frozen=True, eq=False)

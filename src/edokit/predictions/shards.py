@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, examples
-from edokit._io import check_file, read_table, write_table
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.core import Invalid, Predictions, checked, policy_for
+from edokit.predictions.arrays import Invalid, policy_for
+from edokit.predictions.core import Predictions
 from edokit.predictions.duplicate_items import Hashes, check_once, hashes
-from edokit.predictions.files import from_long_table, long_table, read_npz, write_npz
+from edokit.predictions.files import read_file
 
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")
@@ -144,44 +144,6 @@ def shard_files(path: str | Path) -> list[Path]:
         )
     check_numbering(files)
     return files
-
-
-def write_predictions(predictions: Predictions, path: str | Path) -> None:
-    """Write .npz or Parquet, by the file's ending."""
-    path = Path(path)
-    if path.suffix.lower() == ".npz":
-        write_npz(predictions, path)
-    elif path.suffix.lower() == ".parquet":
-        write_table(long_table(predictions), path)
-    else:
-        raise InputError(
-            f"predictions are written to a file ending in .npz or .parquet, but got {path}",
-            "choose one of these endings",
-        )
-
-
-def read_file(path: Path, policy: Invalid) -> Predictions:
-    """The predictions in one .npz or Parquet file."""
-    check_file(path)
-    if path.suffix.lower() == ".npz":
-        predictions = read_npz(path)
-    elif path.suffix.lower() == ".parquet":
-        predictions = from_long_table(read_table(path), path)
-    else:
-        raise InputError(
-            f"predictions must be an .npz or .parquet file or a folder of them, but got {path}",
-            "make one with `edo predictions join`",
-        )
-    array = checked(
-        predictions.probabilities,
-        predictions.items,
-        predictions.members,
-        policy,
-        f" in {path}",
-        "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
-        " into probabilities",
-    )
-    return replace(predictions, probabilities=array)
 
 
 def _disagree(
