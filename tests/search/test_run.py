@@ -13,12 +13,9 @@ from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
 from edokit.search.data import ArrayData
-from edokit.search.plan import Plan
 from edokit.search.run import run
-from edokit.search.sampler import PLACE
 from edokit.search.storage import open_storage
-from edokit.search.study import ask, finished, open_study, tell
-from edokit.search.trials import read_trials
+from edokit.search.study import PLACE, Plan, ask, finished, open_study, read_trials, tell
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 

@@ -18,9 +18,9 @@ from edokit.cli import searched
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import RunRecord
 from edokit.search import ParetoFront, search
-from edokit.search.evaluate import Evaluator
-from edokit.search.plan import Plan
 from edokit.search.result import SearchResult
+from edokit.search.run import Evaluator
+from edokit.search.study import Plan
 
 __all__ = ["files"]
 

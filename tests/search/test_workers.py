@@ -15,13 +15,10 @@ from postgres import Server
 
 from edokit._errors import EDOWarning, InputError
 from edokit.search import search
-from edokit.search.api import fit_data
-from edokit.search.plan import Plan
-from edokit.search.process import own_mark
-from edokit.search.run import run
+from edokit.search.run import fit_data, run
 from edokit.search.storage import Opened, open_storage
-from edokit.search.study import open_study
-from edokit.search.workers import run_worker
+from edokit.search.study import Plan, open_study
+from edokit.search.workers import own_mark, run_worker
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 ELSEWHERE = "far/another-machine/1/1"

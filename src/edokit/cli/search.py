@@ -111,8 +111,8 @@ def search(
     from edokit.predictions import read_predictions
     from edokit.runs import as_typed, begin, check_place
     from edokit.search import search as run_search
-    from edokit.search.api import planned
-    from edokit.search.place import check_search, earlier_test
+    from edokit.search.result import check_search, earlier_test
+    from edokit.search.run import planned
     from edokit.search.storage import open_storage
 
     if out is None and not worker:

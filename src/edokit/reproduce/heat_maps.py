@@ -156,9 +156,9 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
-        from edokit.search.correlations import METRICS as SHOWN
-        from edokit.search.correlations import Correlation
         from edokit.search.figures import correlation_figure
+        from edokit.search.trials import METRICS as SHOWN
+        from edokit.search.trials import Correlation
 
         own = [
             Correlation(sign, setting, metric, rho, p_value, trials)

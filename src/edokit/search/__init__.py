@@ -1,12 +1,11 @@
 """Search: NSGA-II over the objective's settings, the Pareto front, and a choice from it."""
 
-from edokit.search.api import search
-from edokit.search.correlations import Correlation, correlations
 from edokit.search.figures import correlation_figure
 from edokit.search.front import RULES, ParetoFront
 from edokit.search.result import SearchResult
+from edokit.search.run import search
 from edokit.search.space import Choice, Range, SearchSpace
-from edokit.search.trials import SearchTrial
+from edokit.search.trials import Correlation, SearchTrial, correlations
 
 __all__ = [
     "RULES",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, MissingExtraError
-from edokit.search.correlations import METRICS, SIGNS, Correlation
+from edokit.search.trials import METRICS, SIGNS, Correlation
 
 NAMES = {
     "lambda_f1": "λ F1",

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
-from edokit.search.trials import SearchTrial
+from edokit.search.trials import METRICS, SearchTrial
 
-METRICS = ("f1", "ce", "md")
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
 

@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit.search.address import Database
+from edokit.search.storage import Database
 
 T = TypeVar("T")
 

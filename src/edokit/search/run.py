@@ -1,20 +1,188 @@
-"""The search itself: a generation is asked, fitted in one batch, and told."""
+"""The verb `search`: a generation of trials is proposed, fitted in one batch, and stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from edokit.search.data import FitData
-from edokit.search.evaluate import Evaluator
-from edokit.search.front import ParetoFront
-from edokit.search.plan import Plan, check_trials
-from edokit.search.study import Claims, ask, finished, tell
-from edokit.search.trials import read_trials
+import numpy as np
+
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
+from edokit.annotations import Annotations
+from edokit.ensemble.inputs import as_predictions, named_groups, together
+from edokit.objective import average_groups, group_names
+from edokit.objective.sharded import LabelledShards
+from edokit.predictions import Predictions, Shards
+from edokit.search.data import ArrayData, FitData
+from edokit.search.front import ParetoFront, check_rule
+from edokit.search.result import SearchResult, result_of
+from edokit.search.sharded import ShardData
+from edokit.search.space import Configuration, SearchSpace
+from edokit.search.storage import Opened, open_storage
+from edokit.search.study import (
+    Claims,
+    Plan,
+    ask,
+    check_trials,
+    finished,
+    folds_and_judge,
+    open_study,
+    read_trials,
+    tell,
+)
+from edokit.search.workers import run_worker
+from edokit.solvers import Solution
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
+
+
+def search(
+    predictions: Any,
+    annotations: Any,
+    *,
+    trials: int = 50,
+    space: SearchSpace | None = None,
+    solver: str = "gumbel",
+    population: int = 10,
+    folds: int | None = None,
+    judge: str | None = None,
+    choose: str = "lowest-ce",
+    preference: Mapping[str, float] | None = None,
+    seed: int = 0,
+    groups: bool = False,
+    order: str = "ce",
+    ties: str = "first",
+    storage: str | Path | Opened | None = None,
+    study: str = "edo",
+    worker: bool = False,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Search the ``space`` with NSGA-II: F1 up, cross-entropy and Manhattan distance down.
+
+    ``predictions`` and ``annotations`` are those of `EDOEnsemble.fit`, shards included. Each trial
+    has two estimates: on the data it was fitted on (``optimistic``), and on ``folds`` held-out
+    parts of them (``cross-fitted``; 0 for none). ``judge`` says by which of them trials compete:
+    unless told, by the held-out one if ``folds`` are given, else by what proved better for the
+    solver. ``choose`` names how a trial is picked from the front (`ParetoFront.choose`).
+    ``storage`` keeps the trials: a file or a PostgreSQL URL; a search with the same storage and
+    ``study`` name goes on where it stopped. Without it they are kept in memory. A ``worker`` shares
+    the search on PostgreSQL with others.
+    """
+    plan = planned(
+        trials=trials,
+        space=space,
+        solver=solver,
+        population=population,
+        folds=folds,
+        judge=judge,
+        choose=choose,
+        preference=preference,
+        seed=seed,
+        groups=groups,
+        order=order,
+        study=study,
+    )
+    with ExitStack() as stack:
+        if isinstance(predictions, Shards):
+            labelled = LabelledShards.open(predictions, annotations, ties=ties, seed=seed)
+            predictions = stack.enter_context(labelled)
+        data: FitData
+        fit: tuple[Any, ...]
+        if isinstance(predictions, LabelledShards):
+            data, fit = ShardData.of(predictions, groups=groups), (predictions,)
+        else:
+            fit = together(as_predictions(predictions), annotations)
+            data = fit_data(*fit, groups=groups, ties=ties, seed=seed)
+            if folds is None and judge is None and not _foldable(data, plan):
+                plan = replace(plan, folds=0, judge="optimistic")
+        if isinstance(storage, Opened):
+            opened = storage
+        else:
+            opened = stack.enter_context(open_storage(storage))
+        if worker:
+            run_worker(opened, plan, data, trials, progress)
+        begun = opened.alone(lambda: open_study(opened.storage, plan, data))
+        run(begun, plan, data, trials, claims=opened.claims(), progress=progress)
+        found = result_of(
+            begun,
+            plan,
+            data.members,
+            fit,
+            choose=choose,
+            preference=preference,
+            ties=ties,
+        )
+        if isinstance(predictions, LabelledShards):
+            # Shards are open now, and may not be when someone asks for it.
+            _ = found.ensemble
+        return found
+
+
+def planned(
+    *,
+    trials: int = 50,
+    space: SearchSpace | None = None,
+    solver: str = "gumbel",
+    population: int = 10,
+    folds: int | None = None,
+    judge: str | None = None,
+    choose: str = "lowest-ce",
+    preference: Mapping[str, float] | None = None,
+    seed: int = 0,
+    groups: bool = False,
+    order: str = "ce",
+    study: str = "edo",
+) -> Plan:
+    """The plan of a search; what makes no sense is refused before any data are read."""
+    check_rule(choose, preference)
+    check_trials(trials)
+    parts, estimate = folds_and_judge(folds, judge, solver)
+    return Plan(
+        space=space or SearchSpace(),
+        solver=solver,
+        population=population,
+        folds=parts,
+        judge=estimate,
+        seed=seed,
+        groups=groups,
+        order=order,
+        name=study,
+    )
+
+
+def fit_data(
+    predictions: Predictions, people: Annotations, *, groups: bool, ties: str, seed: int
+) -> ArrayData:
+    """What a search learns from, of predictions and annotations of the same items in memory."""
+    P, members = np.asarray(predictions.probabilities, dtype=np.float64), predictions.members
+    if groups:
+        names = named_groups(predictions.members, predictions.groups)
+        P, members = average_groups(P, names), tuple(group_names(names))
+    y = people.hard_labels(ties=ties, seed=seed)
+    return ArrayData(P, people.soft_labels, y, members, predictions.classes)
+
+
+def _foldable(data: ArrayData, plan: Plan) -> bool:
+    """Whether the usual folds leave something to learn from; a note if not."""
+    counts = np.bincount(data.y, minlength=len(data.classes))[data.q.sum(axis=0) > 0]
+    rare = plan.space.class_weights is not False and (counts == 1).any()
+    if data.items >= 2 * plan.folds and not rare:
+        return True
+    reason = "a class has a single item" if rare else f"there are {data.items} items"
+    warnings.warn(
+        f"trials have no estimate on held-out folds, since {reason}; folds says otherwise",
+        EDOWarning,
+        stacklevel=3,
+    )
+    return False
+
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 """Called with the finished trials, all trials, and the front's best F1, CE and MD so far."""
@@ -63,3 +231,84 @@ def _report(study: Study, plan: Plan, trials: int, progress: Progress | None) ->
     done = finished(study)
     able = [trial for trial in read_trials(done, plan.space, plan.judge) if trial.estimates]
     progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
+
+
+# The last digits of a fit depend on how many configurations it is batched with; without them, a
+# search that was interrupted within a generation goes on as if it had not been.
+_DIGITS = 12
+
+Result = dict[str, Any]
+"""``optimistic`` and ``cross-fitted`` estimates (None without folds), ``size``, ``weights``."""
+
+
+class Evaluator:
+    """Judges configurations on the fit data."""
+
+    def __init__(self, data: FitData, plan: Plan) -> None:
+        self.data, self.plan = data, plan
+        self._folds = data.folds(plan.folds, plan.seed) if plan.folds else []
+
+    def __call__(self, chosen: Sequence[Configuration]) -> list[Result | str]:
+        """A result per configuration, or in words why there is none."""
+        whole = self._solve(self.data, chosen)
+        weights = _weights(whole, len(self.data.members))
+        pools = [one.settings.pool for one in chosen]
+        optimistic = self.data.scores(weights, pools).estimates()
+        parts = [self._without_a_fold(learn, chosen) for learn, _ in self._folds]
+        held_out: Sequence[dict[str, float] | None] = [None] * len(chosen)
+        if parts:
+            scores = [
+                judge.scores(_weights(part, len(self.data.members)), pools)
+                for part, (_, judge) in zip(parts, self._folds, strict=True)
+            ]
+            held_out = sum(scores[1:], scores[0]).estimates()
+        return [
+            _failure(t, whole, parts)
+            or {
+                "optimistic": _rounded(optimistic[t]),
+                "cross-fitted": _rounded(held_out[t]),
+                "size": _size(whole[t]),
+                "weights": weights[t].round(_DIGITS).tolist(),
+            }
+            for t in range(len(chosen))
+        ]
+
+    def _solve(self, data: FitData, chosen: Sequence[Configuration]) -> list[Solution | str]:
+        plan = self.plan
+        return data.solve(chosen, solver=plan.solver, seed=plan.seed, order=plan.order)
+
+    def _without_a_fold(
+        self, learn: FitData, chosen: Sequence[Configuration]
+    ) -> list[Solution | str]:
+        try:
+            return self._solve(learn, chosen)
+        except InputError as error:
+            raise InputError(
+                f"without one of the {self.plan.folds} folds, {error.message}",
+                "judge without folds (--folds 0), or turn class weights off"
+                " (--space class_weights=false)",
+            ) from error
+
+
+def _weights(fitted: Sequence[Solution | str], members: int) -> Floats:
+    """[T, K] weights; where there are none, any will do, for their scores are not used."""
+    filler = np.full(members, 1.0 / members)
+    return np.stack([filler if isinstance(one, str) else one.weights for one in fitted])
+
+
+def _failure(
+    t: int, whole: Sequence[Solution | str], parts: Sequence[Sequence[Solution | str]]
+) -> str | None:
+    """Why configuration t could not be fitted, on all data or without one of the folds."""
+    said = [one for one in (whole[t], *(part[t] for part in parts)) if isinstance(one, str)]
+    return said[0] if said else None
+
+
+def _rounded(estimate: dict[str, float] | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {name: round(value, _DIGITS) for name, value in estimate.items()}
+
+
+def _size(fitted: Solution | str) -> int:
+    return 0 if isinstance(fitted, str) else fitted.size

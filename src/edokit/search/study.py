@@ -1,26 +1,36 @@
-"""The search's memory: an Optuna study in which every trial has its place."""
+"""The Optuna study of a search: its plan, its sampler, and the state of every trial."""
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
 import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.samplers import NSGAIISampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError
+from edokit._errors import InputError, one_of
 from edokit.search.data import FitData
-from edokit.search.plan import Plan
-from edokit.search.sampler import PLACE, PlaceSampler
+from edokit.search.space import SOLVERS, SearchSpace
+from edokit.search.trials import METRICS, SearchTrial
 
 T = TypeVar("T")
 
-METRICS = ("f1", "ce", "md")
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
 SHAPE = "edo"
 """The attribute of a study that says which search it is."""
@@ -132,6 +142,35 @@ def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [by_place[place] for place in sorted(by_place)]
 
 
+def read_trials(
+    finished: Sequence[FrozenTrial], space: SearchSpace, judge: str
+) -> list[SearchTrial]:
+    """The finished trials of a study."""
+    trials = []
+    for trial in finished:
+        generation, slot = trial.user_attrs[PLACE]
+        result = trial.user_attrs.get(RESULT) or {}
+        failure = trial.user_attrs.get(FAILURE)
+        trials.append(
+            SearchTrial(
+                number=trial.number,
+                generation=generation,
+                slot=slot,
+                state="complete" if failure is None else "failed",
+                searched=trial.params,
+                configuration=space.configuration(trial.params),
+                judged=judge,
+                estimates={name: result[name] for name in ("optimistic", "cross-fitted")}
+                if failure is None
+                else {},
+                size=result.get("size", 0),
+                weights=tuple(result.get("weights", ())),
+                failure=failure,
+            )
+        )
+    return trials
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Optuna says neither that a study begins nor that a method is young."""
@@ -203,3 +242,164 @@ _IN_WORDS = {"space": "another search space", "data": "other data"}
 def _unlike(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """Where two dictionaries differ."""
     return [name for name in {**begun, **asked} if begun.get(name) != asked.get(name)]
+
+
+JUDGES = ("cross-fitted", "optimistic")
+FOLDS = 5
+"""Held-out parts, unless told."""
+BETTER = {"gumbel": "optimistic", "exact": "cross-fitted"}
+"""By which estimate trials compete, unless told: what ``benchmarks/selection.py`` found better."""
+FORMAT = 1
+"""Raised when a search begun by an older version could no longer be continued."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search but for its data and its number of trials, which may grow."""
+
+    space: SearchSpace = field(default_factory=SearchSpace)
+    solver: str = "gumbel"
+    population: int = 10
+    """Trials per generation."""
+    folds: int = FOLDS
+    """Parts of the fit data that are held out in turn; 0 for none."""
+    judge: str = "cross-fitted"
+    """By which estimate trials compete: on held-out folds, or on the data they were fitted on."""
+    seed: int = 0
+    groups: bool = False
+    """Whether the members of a group are averaged first."""
+    order: str = "ce"
+    """How members are ranked: ``ce`` or ``given``."""
+    name: str = "edo"
+    """Of the study in its storage."""
+
+    def __post_init__(self) -> None:
+        one_of("solver", self.solver, SOLVERS)
+        one_of("judge", self.judge, JUDGES)
+        one_of("order", self.order, ("ce", "given"))
+        _whole("population", self.population, 2, "NSGA-II needs two parents; the usual is 10")
+        _whole("seed", self.seed, 0, "use seed=0")
+        _whole("folds", self.folds, 0, "choose 5, or 0 for none")
+        if self.folds == 1:
+            raise InputError(
+                "folds must be 0 (none) or at least 2, but got 1", "choose 5, the usual number"
+            )
+        if self.judge == "cross-fitted" and not self.folds:
+            raise InputError(
+                "judge='cross-fitted' needs folds, but folds is 0", "choose judge='optimistic'"
+            )
+        object.__setattr__(self, "space", self.space.for_solver(self.solver))
+        if not self.space.searched:
+            raise InputError(
+                "a search needs something to vary, but every parameter of the space is fixed",
+                "give one of them a range or a list of choices, or use `edo fit`",
+            )
+
+    def shape(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What must be the same for a search to be continued, in plain values."""
+        shape: dict[str, Any] = {
+            "format": FORMAT,
+            "space": self.space.to_dict(),
+            "solver": self.solver,
+            "population": self.population,
+            "folds": self.folds,
+            "judge": self.judge,
+            "seed": self.seed,
+            "groups": self.groups,
+            "order": self.order,
+            "data": data,
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(shape))
+        return plain
+
+
+def check_trials(trials: Any) -> int:
+    """The number of trials, if it is one."""
+    _whole("trials", trials, 1, "the paper runs 50")
+    return int(trials)
+
+
+def _whole(name: str, value: Any, least: int, hint: str) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise InputError(
+            f"{name} must be a whole number of at least {least}, but got {value!r}", hint
+        )
+
+
+def folds_and_judge(folds: int | None, judge: str | None, solver: str) -> tuple[int, str]:
+    """What is not told: five folds, and the estimate that is better for this solver; folds that
+    are asked for are there to judge by."""
+    if folds is None:
+        return FOLDS, judge or BETTER.get(solver, JUDGES[0])
+    return folds, judge or ("cross-fitted" if folds else "optimistic")
+
+
+PLACE = "place"
+"""The attribute of a trial that holds its generation and its slot in it."""
+
+
+class PlaceSampler(NSGAIISampler):
+    """Proposes the trials of a generation, slot by slot.
+
+    Its numbers come from the seed and the place, its parents from the generations before, so
+    that a search that was interrupted proposes what it would have proposed anyway.
+    """
+
+    def __init__(self, population: int, seed: int, generation: int) -> None:
+        # The first generation has no parents to cross, and needs no generator for it.
+        super().__init__(population_size=population, seed=seed % 2**32 if generation else None)
+        self._place = (seed, generation)
+        self._draws = np.random.default_rng(0)
+
+    def propose(
+        self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution], slot: int
+    ) -> dict[str, Any]:
+        """A value for every parameter of the space."""
+        # Two streams: crossover and mutation must not draw the same numbers.
+        crossing, drawing = np.random.SeedSequence([*self._place, slot]).generate_state(2)
+        self._draws = np.random.default_rng(drawing)
+        inherited: dict[str, Any] = {}
+        if self._place[1] > 0:
+            self._rng.rng.seed(crossing)
+            several = {name: one for name, one in space.items() if not one.single()}
+            inherited = self.sample_relative(study, trial, several)
+        return {
+            name: inherited[name] if name in inherited else _drawn(distribution, self._draws)
+            for name, distribution in space.items()
+        }
+
+    def get_trial_generation(self, study: Study, trial: FrozenTrial) -> int:
+        """The generation that is being filled."""
+        return self._place[1]
+
+    def get_population(self, study: Study, generation: int) -> list[FrozenTrial]:
+        """The completed trials of a generation, by slot."""
+        done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return _by_place([t for t in done if t.user_attrs.get(PLACE, (None,))[0] == generation])
+
+    def get_parent_population(self, study: Study, generation: int) -> list[FrozenTrial]:
+        """The best of the generations before, always in the same order."""
+        return _by_place(super().get_parent_population(study, generation))
+
+
+def _by_place(trials: list[FrozenTrial]) -> list[FrozenTrial]:
+    return sorted(trials, key=lambda trial: tuple(trial.user_attrs[PLACE]))
+
+
+def _drawn(distribution: BaseDistribution, draws: np.random.Generator) -> Any:
+    """A value of the first generation, or a mutated one."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[draws.integers(len(distribution.choices))]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    low, high = float(distribution.low), float(distribution.high)
+    whole = isinstance(distribution, IntDistribution)
+    if whole:
+        # Each whole number has the unit interval around it.
+        low, high = low - 0.5, high + 0.5
+    if distribution.log:
+        value = math.exp(draws.uniform(math.log(low), math.log(high)))
+    else:
+        value = draws.uniform(low, high)
+    within = min(max(round(value) if whole else value, distribution.low), distribution.high)
+    return int(within) if whole else float(within)

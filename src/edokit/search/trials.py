@@ -1,4 +1,4 @@
-"""The trials of a search: settings, estimates, size and weights."""
+"""The trials of a search as a table, and how settings and metrics correlate over them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edokit.search.space import Configuration, SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from optuna.trial import FrozenTrial
 
-ESTIMATES = ("f1", "ce", "md", "ce_se")
+METRICS = ("f1", "ce", "md")
+ESTIMATES = (*METRICS, "ce_se")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,38 +80,6 @@ class SearchTrial:
         }
 
 
-def read_trials(
-    finished: Sequence[FrozenTrial], space: SearchSpace, judge: str
-) -> list[SearchTrial]:
-    """The finished trials of a study."""
-    from edokit.search.sampler import PLACE
-    from edokit.search.study import FAILURE, RESULT
-
-    trials = []
-    for trial in finished:
-        generation, slot = trial.user_attrs[PLACE]
-        result = trial.user_attrs.get(RESULT) or {}
-        failure = trial.user_attrs.get(FAILURE)
-        trials.append(
-            SearchTrial(
-                number=trial.number,
-                generation=generation,
-                slot=slot,
-                state="complete" if failure is None else "failed",
-                searched=trial.params,
-                configuration=space.configuration(trial.params),
-                judged=judge,
-                estimates={name: result[name] for name in ("optimistic", "cross-fitted")}
-                if failure is None
-                else {},
-                size=result.get("size", 0),
-                weights=tuple(result.get("weights", ())),
-                failure=failure,
-            )
-        )
-    return trials
-
-
 def trials_table(
     trials: Sequence[SearchTrial],
     *,
@@ -163,3 +133,73 @@ def _settings(trial: SearchTrial, solver: str) -> dict[str, Any]:
     """Every setting by name; the kind of cross-entropy is not to be taken for its value."""
     found = trial.configuration.parameters(solver)
     return {"ce_variant" if name == "ce" else name: value for name, value in found.items()}
+
+
+SIGNS = ("preserve", "suppress")
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's ρ of a parameter (or the size) and a metric over the trials of one sign."""
+
+    diversity: str
+    parameter: str
+    metric: str
+    rho: float
+    p_value: float
+    trials: int
+
+    @property
+    def significant(self) -> bool:
+        """p < 0.05, as the paper marks it; nothing corrects for the number of pairs."""
+        return self.p_value < SIGNIFICANT
+
+
+def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Correlation]:
+    """Each numeric parameter of the space, and the size, against each metric, for each sign.
+
+    Pairs in which something does not vary, and signs with fewer than three trials, are left out.
+    """
+    from scipy.stats import spearmanr
+
+    numeric = [name for name in space.searched if name in _NUMERIC]
+    found = []
+    for sign in SIGNS:
+        here = [
+            t for t in trials if t.estimates and str(t.configuration.settings.diversity) == sign
+        ]
+        if len(here) < 3:
+            continue
+        columns = {name: _column(here, name) for name in (*numeric, "size")}
+        for name, values in columns.items():
+            for metric in METRICS:
+                scores = np.array([getattr(trial, metric) for trial in here])
+                if np.ptp(values) == 0 or np.ptp(scores) == 0:
+                    continue
+                rho, p_value = spearmanr(values, scores)
+                pair = (sign, name, metric, float(rho), float(p_value), len(here))
+                found.append(Correlation(*pair))
+    return found
+
+
+_NUMERIC = (
+    "lambda_f1",
+    "lambda_ce",
+    "lambda_div",
+    "lambda_reg",
+    "learning_rate",
+    "temperature",
+    "temperature_decay",
+    "min_temperature",
+    "epochs",
+    "batch_size",
+    "min_members",
+    "max_members",
+)
+
+
+def _column(trials: Sequence[SearchTrial], name: str) -> Any:
+    if name == "size":
+        return np.array([trial.size for trial in trials], dtype=np.float64)
+    return np.array([trial.searched[name] for trial in trials], dtype=np.float64)
