@@ -24,7 +24,7 @@ from shard_files import write_shards
 from summaries import best_times, problem
 from watch import GIB, watched
 
-from edokit.objective.one_pass import block_sums
+from edokit.objective.kernels import block_sums
 
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 MEMBERS, CLASSES = 10, 2

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from edokit.objective import CE, Regularize, Settings
 from edokit.solvers import GumbelSettings
-from edokit.solvers.draws import Draws
+from edokit.solvers.batches import Draws
 
 EPSILON = 1e-12
 

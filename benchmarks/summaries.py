@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from edokit.objective import Summaries
-from edokit.objective.one_pass import available_cores, block_sums
+from edokit.objective.kernels import available_cores, block_sums
 
 
 def problem(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.contradictions import contradiction
-from edokit.datasets.shards import _quietly
+from edokit.fitdata.annotations import _quietly
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 

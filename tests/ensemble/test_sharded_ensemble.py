@@ -82,7 +82,7 @@ def test_the_temperature_is_the_one_of_all_items(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wanted = EDOEnsemble(recalibrate="temperature", pool="log").fit(made.pool, made.people)
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 90)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
         found = EDOEnsemble(recalibrate="temperature", pool="log").fit_shards(data)
     assert found.temperature_ != pytest.approx(1.0, abs=1e-3)
@@ -113,7 +113,7 @@ def test_fit_takes_shards_like_predictions(made: Cut) -> None:
 def test_gumbel_says_that_it_learned_from_a_sample(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 90)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with (
         LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data,
         pytest.warns(EDOWarning, match="a random sample of 90 of 500 items"),

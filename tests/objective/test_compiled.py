@@ -7,7 +7,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from edokit.objective import Summaries, one_pass
+from edokit.objective import Summaries
+from edokit.objective import kernels as one_pass
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -13,12 +13,12 @@ from edokit.objective import (
     Summaries,
     ce_mean,
     ce_mean_sums,
-    curvature,
     joint_hessian,
     joint_loss,
     log_pool_sums,
     log_probabilities,
 )
+from edokit.objective import cross_entropy as curvature
 
 
 def literal_hessian(case: Case, alpha: np.ndarray) -> np.ndarray:

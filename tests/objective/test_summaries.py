@@ -11,8 +11,9 @@ from hypothesis import given
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective import Summaries, one_pass, pool, rank_members
-from edokit.objective.tensor_pass import tensor_block
+from edokit.objective import Summaries, pool, rank_members
+from edokit.objective import kernels as one_pass
+from edokit.objective.kernels import tensor_block
 
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 

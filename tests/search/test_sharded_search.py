@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
+from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import Pool, Settings
-from edokit.objective.sharded import LabelledShards
 from edokit.search.data import ArrayData
 from edokit.search.sharded import ShardData
 from edokit.search.space import Configuration
@@ -107,7 +107,7 @@ def test_the_description_tells_data_apart(
 def test_gumbel_trials_on_a_sample_are_told_once(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 90)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as shards:
         data = ShardData.of(shards)
         with pytest.warns(EDOWarning, match="a random sample of 90 of 300 items"):

@@ -21,7 +21,7 @@ from edokit.objective import (
     softmax_vjp,
 )
 from edokit.solvers import GumbelSettings
-from edokit.solvers.draws import Draws
+from edokit.solvers.batches import Draws
 
 
 class Data(NamedTuple):

@@ -9,7 +9,8 @@ import pytest
 from gumbel_cases import random_pool, step_by_step
 
 from edokit.objective import Settings, Summaries, rank_members
-from edokit.solvers import GumbelSettings, GumbelSolver, batches, cross_entropies, solve_gumbel
+from edokit.solvers import GumbelSettings, GumbelSolver, batches, solve_gumbel
+from edokit.solvers import descent as cross_entropies
 
 SETTINGS = Settings(0.5, 1.0, 0.3, 0.1)
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)

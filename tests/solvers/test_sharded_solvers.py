@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
+from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import Problem, Settings, Summaries, average_groups, joint_loss, rank_members
-from edokit.objective.sharded import LabelledShards
 from edokit.solvers import (
     GumbelSettings,
     Solution,
@@ -100,7 +100,7 @@ def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: LabelledShard
 def test_a_sample_is_a_start_and_no_more(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 60)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 60)
     with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
         for objective in (Settings(), Settings(lambda_div=0.3, diversity="suppress")):
             assert len(data.sample.y) == 60
@@ -153,7 +153,7 @@ def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: Labell
 def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 100)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     objectives = [
         Settings(),
         Settings(pool="log"),

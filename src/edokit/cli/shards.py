@@ -16,7 +16,7 @@ from edokit.cli import console, options
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from edokit.objective.sharded import LabelledShards
+    from edokit.fitdata.sharded import LabelledShards
     from edokit.predictions import Shards
 
 Stream = Annotated[
@@ -89,7 +89,7 @@ def labelled(
 
     The bar stands among ``bars``, where there are some already.
     """
-    from edokit.objective.sharded import LabelledShards
+    from edokit.fitdata.sharded import LabelledShards
 
     columns = options.pairs(column, "--column", "ROLE=NAME")
     given = {"columns": columns or None, **said}

@@ -7,7 +7,7 @@ from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.presets import PRESETS
 from edokit.ensemble.review import Review, review, write_review
-from edokit.objective.sharded import LabelledShards
+from edokit.fitdata.sharded import LabelledShards
 
 __all__ = [
     "PRESETS",

@@ -19,8 +19,8 @@ from edokit.ensemble.inputs import as_predictions, together, with_weight
 from edokit.ensemble.pooled import Pooled, spread_items
 from edokit.ensemble.presets import choices, objective_of
 from edokit.ensemble.recalibrate import sharpen
+from edokit.fitdata.sharded import LabelledShards
 from edokit.metrics import ce
-from edokit.objective.sharded import LabelledShards
 from edokit.predictions import Predictions, Shards
 
 

@@ -17,10 +17,10 @@ from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.inputs import named_groups
 from edokit.ensemble.presets import gumbel_settings, objective_of
 from edokit.ensemble.recalibrate import HIGHEST, LOWEST, fit_temperature, power_sums, sharpen
+from edokit.fitdata.passes import Groups, ce_sums, units_of
+from edokit.fitdata.sharded import LabelledShards
 from edokit.metrics import MetricSums
 from edokit.objective import CE, Settings, group_names, pool
-from edokit.objective.passes import Groups, ce_sums, units_of
-from edokit.objective.sharded import LabelledShards
 from edokit.solvers import solve_exact_shards, solve_gumbel_shards
 from edokit.solvers.sharded import lean_problem
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from edokit._errors import InputError, MissingExtraError
+from edokit._errors import InputError
+from edokit._parallel import dask_client
 from edokit.members.plan import Unit
 from edokit.members.recipe import Progress
 from edokit.members.storing import whole_folder
@@ -119,30 +118,6 @@ def _bring_home(outcome: Outcome, members: Path) -> Outcome:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
     return Outcome(outcome.unit, notes=outcome.notes)
-
-
-@contextmanager
-def dask_client(engine: str) -> Iterator[Any]:
-    """A client of the scheduler at ``dask://host:port``."""
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the engine {engine} needs Dask, but it can't be imported: {error}",
-            'install it with: pip install "edokit[dask]"',
-        ) from error
-    address = engine.removeprefix(_DASK)
-    try:
-        client = Client(f"tcp://{address}", timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"a Dask scheduler must answer at {address}, but: {error or type(error).__name__}",
-            "start one with `dask scheduler`, and workers with `dask worker`",
-        ) from error
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def how_many_jobs(jobs: int | None, on_device: bool, devices: Sequence[str | None]) -> int:

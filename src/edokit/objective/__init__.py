@@ -1,8 +1,15 @@
 """The joint loss, what it needs to know of the data, and the weights it is a function of."""
 
 from edokit.objective.arrays import EPSILON
-from edokit.objective.cross_entropy import ce_all, ce_mean, ce_random
-from edokit.objective.curvature import Curvature, ce_mean_sums, joint_hessian, log_pool_sums
+from edokit.objective.cross_entropy import (
+    Curvature,
+    ce_all,
+    ce_mean,
+    ce_mean_sums,
+    ce_random,
+    joint_hessian,
+    log_pool_sums,
+)
 from edokit.objective.loss import Configurations, Loss, joint_loss
 from edokit.objective.pools import (
     average_groups,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import array_api_compat
+from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor; the shape is in the docstring of whoever takes it."""
@@ -49,3 +52,22 @@ def slices(length: int, step: int) -> Iterator[slice]:
     """Consecutive slices of at most ``step`` that cover ``range(length)``."""
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """While it is open, a matrix product stays on the thread that asks for it.
+
+    For many small products, whose threads would only wait for each other, and for threads of our
+    own, each with products of its own.
+    """
+    opened: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return opened
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> Any:
+    """The linear algebra libraries that are loaded; looking for them takes longer than a fit."""
+    # numpy has brought its own; scipy has another one.
+    import scipy.linalg.blas  # noqa: F401
+
+    return ThreadpoolController()

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
 from edokit.objective.arrays import Array, device_of, double, namespace
-from edokit.objective.one_pass import block_sums
-from edokit.objective.tensor_pass import tensor_sums
+from edokit.objective.kernels import block_sums, tensor_sums
 
 
 @dataclass(frozen=True, eq=False)

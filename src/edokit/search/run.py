@@ -15,8 +15,8 @@ from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.ensemble.inputs import as_predictions, named_groups, together
+from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import average_groups, group_names
-from edokit.objective.sharded import LabelledShards
 from edokit.predictions import Predictions, Shards
 from edokit.search.data import ArrayData, FitData
 from edokit.search.front import ParetoFront, check_rule

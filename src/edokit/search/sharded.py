@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
 from edokit.ensemble.inputs import named_groups
+from edokit.fitdata.passes import units_of
+from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import Pool, group_names
-from edokit.objective.passes import units_of
-from edokit.objective.sharded import LabelledShards
 from edokit.search.data import ArrayData, FitData, Scores
 from edokit.search.space import Configuration
 from edokit.solvers import Solution, solve_exact_shards, solve_gumbel_shards

@@ -2,10 +2,9 @@
 
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import GumbelSolver, solve_gumbel
-from edokit.solvers.gumbel_settings import GumbelSettings
+from edokit.solvers.options import GumbelSettings
 from edokit.solvers.sharded import solve_exact_shards, solve_gumbel_shards
-from edokit.solvers.solution import Certificate, Solution
-from edokit.solvers.trajectory import Trajectory
+from edokit.solvers.solution import Certificate, Solution, Trajectory
 
 __all__ = [
     "Certificate",

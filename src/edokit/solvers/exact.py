@@ -12,7 +12,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings
-from edokit.objective.threads import one_thread
+from edokit.objective.arrays import one_thread
 from edokit.solvers.in_memory import InMemory
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution

@@ -26,10 +26,8 @@ from edokit.objective import (
 )
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Path, descend
-from edokit.solvers.gumbel_settings import GumbelSettings
-from edokit.solvers.runs import Run, as_runs, batches_of, columns_of
-from edokit.solvers.solution import Solution
-from edokit.solvers.trajectory import Trajectory
+from edokit.solvers.options import GumbelSettings, Run, as_runs, batches_of, columns_of
+from edokit.solvers.solution import Solution, Trajectory
 
 TERMS = ("f1", "ce", "div", "reg", "total")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding

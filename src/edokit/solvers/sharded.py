@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._types import Floats
+from edokit.fitdata.passes import Groups, units_of
+from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import (
     CE,
     Curvature,
@@ -23,12 +25,10 @@ from edokit.objective import (
     joint_loss,
     rank_members,
 )
-from edokit.objective.passes import Groups, units_of
-from edokit.objective.sharded import LabelledShards
 from edokit.solvers.exact import BEST_ENDS, SMALLEST, ends_of, optimum, solve_exact
 from edokit.solvers.gumbel import solve_gumbel
-from edokit.solvers.gumbel_settings import GumbelSettings
 from edokit.solvers.in_memory import InMemory
+from edokit.solvers.options import GumbelSettings
 from edokit.solvers.solution import Solution
 
 Ints: TypeAlias = NDArray[np.intp]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edokit._types import Floats, Ints
-from edokit.solvers.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
@@ -38,3 +37,35 @@ class Solution:
     """How the fit went, epoch by epoch; None where there are no epochs."""
     certificate: Certificate | None = None
     """A bound on what is left to gain; None where the solver has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """E epochs of one configuration; entry e is the state after epoch e + 1.
+
+    The losses are those of ``weights``, without sampling noise, over all items of the fit data.
+    """
+
+    total: Floats
+    """[E] the joint loss."""
+    f1: Floats
+    """[E] 1 − soft micro-F1."""
+    ce: Floats
+    """[E] cross-entropy, in the chosen variant (``random``: its expectation)."""
+    div: Floats
+    """[E] mean pairwise disagreement, without sign."""
+    reg: Floats
+    """[E] squared norm of the weights."""
+    temperature: Floats
+    """[E] of the Gumbel-Softmax during the epoch."""
+    sizes: Floats
+    """[E, M] learned distribution over the candidate sizes."""
+    weights: Floats
+    """[E, K] effective weights averaged over that distribution, members as they were given."""
+    theta: Floats
+    """[E, R] logits of the weights of the R members that can be kept, best first."""
+    pi: Floats
+    """[E, M] logits of the sizes."""
+
+    def __len__(self) -> int:
+        return len(self.total)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from edokit._errors import EDOError, EDOWarning, InputError
-from edokit.objective.one_pass import available_cores
+from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -117,8 +116,6 @@ class Workers:
 
     def _dask(self) -> Any:
         if self._client is None:
-            from edokit.members.engine import dask_client
-
             self._client = self._open.enter_context(dask_client(self.engine))
         return self._client
 
@@ -128,6 +125,37 @@ def _at(folder: str | None, work: Callable[[Task], Result], task: Task) -> Resul
     if folder is not None and folder != os.getcwd():
         os.chdir(folder)
     return work(task)
+
+
+@contextmanager
+def dask_client(engine: str) -> Iterator[Any]:
+    """A client of the scheduler at ``dask://host:port``."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the engine {engine} needs Dask, but it can't be imported: {error}",
+            'install it with: pip install "edokit[dask]"',
+        ) from error
+    address = engine.removeprefix(_DASK)
+    try:
+        client = Client(f"tcp://{address}", timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"a Dask scheduler must answer at {address}, but: {error or type(error).__name__}",
+            "start one with `dask scheduler`, and workers with `dask worker`",
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:

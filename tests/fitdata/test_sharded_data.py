@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations, write_predictions
+from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
 from edokit._io import write_table
-from edokit.datasets.shards import AnnotationFiles, SortedAnnotations
+from edokit._parallel import Workers, how_many_jobs
+from edokit.fitdata import cache as copy_module
+from edokit.fitdata import sharded as sharded_module
+from edokit.fitdata.annotations import AnnotationFiles, SortedAnnotations
+from edokit.fitdata.passes import Sums, first_look
+from edokit.fitdata.sharded import LabelledShards
 from edokit.metrics import evaluate
 from edokit.objective import Pool, Summaries, average_groups, ce_mean_sums, log_pool_sums, pool
 from edokit.objective import log_probabilities as logarithms
-from edokit.objective import sharded as sharded_module
-from edokit.objective import workers as workers_module
-from edokit.objective import working_copy as copy_module
-from edokit.objective.passes import Sums, first_look
-from edokit.objective.sharded import LabelledShards
-from edokit.objective.workers import Workers, how_many_jobs
 from edokit.predictions import Predictions, Shards
 from shard_cases import Cut, cut
 
@@ -174,7 +174,7 @@ def test_the_sample_is_of_all_shards_and_belongs_together(
     with opened(made, tmp_path) as data:
         np.testing.assert_array_equal(data.sample.P, P)
         np.testing.assert_array_equal(data.sample.y, y)
-    monkeypatch.setattr("edokit.objective.sharded.SAMPLE", 80)
+    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 80)
     with opened(made, tmp_path) as data, opened(made, tmp_path) as again:
         drawn = data.sample
         np.testing.assert_array_equal(drawn.P, again.sample.P)

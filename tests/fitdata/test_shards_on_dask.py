@@ -12,7 +12,7 @@ from shard_cases import cut
 
 pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
 
-from edokit.objective.sharded import LabelledShards
+from edokit.fitdata.sharded import LabelledShards
 
 
 @pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")

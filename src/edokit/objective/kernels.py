@@ -1,18 +1,28 @@
-"""The sums behind ``Summaries`` for numpy arrays: one pass over the items, block by block."""
+"""The sums behind ``Summaries``, one kernel per backend: numpy, numba, torch."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from array_api_compat import is_torch_array
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from edokit.objective.arrays import EPSILON, slices
-from edokit.objective.compiled import overlap_kernel
-from edokit.objective.threads import one_thread
+from edokit._parallel import available_cores
+from edokit.objective.arrays import (
+    EPSILON,
+    Array,
+    device_of,
+    double,
+    like,
+    namespace,
+    one_thread,
+    slices,
+)
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -80,13 +90,6 @@ def block_sums(
     distances = np.zeros((members, members))
     distances[left, right] = distances[right, left] = gaps
     return counts, hits, distances, soft_counts, log_losses
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _pairs(members: int) -> tuple[list[int], list[int]]:
@@ -187,3 +190,152 @@ def _class_sums(values: Floats, labels: Floats) -> Floats:
     # (np.dot, since the operator would keep other threads waiting meanwhile.)
     products = np.dot(labels.T, values.reshape(items, members * classes))
     return np.diagonal(products.reshape(classes, members, classes), axis1=0, axis2=2)
+
+
+# Items whose probabilities, as they come and member by member, stay in a core's first-level cache.
+# It is a constant, so that what goes over a whole block is unrolled.
+_COMPILED_BLOCK = 64
+# Rows a power of two apart would push each other out of the cache.
+_COMPILED_ROW = _COMPILED_BLOCK + 16
+
+Kernel = Callable[[Any, Any, Any, Any, Any], None]
+
+
+@lru_cache(maxsize=1)
+def overlap_kernel() -> Kernel | None:
+    """Adds class counts [C], hits [K] and distances [K, K] (above the diagonal) of P [N, K, C] and
+    y [N] to its last three arguments; None without numba."""
+    try:
+        import numba
+    except ImportError:
+        return None
+
+    # Sums may be taken in any order, so that one instruction adds several items.
+    @numba.njit(nogil=True, fastmath={"reassoc", "nsz", "contract"})
+    def add(P: Any, y: Any, counts: Any, hits: Any, gaps: Any) -> None:
+        items, members, classes = P.shape
+        # Of two classes one column tells both: ‖p − p'‖₁ = 2·|p_1 − p'_1|, as rows sum to one.
+        columns = 1 if classes == 2 else classes
+        scale = 2.0 if classes == 2 else 1.0
+        zero = P.dtype.type(0)
+        one = P.dtype.type(1)
+        rows = np.zeros((members, _COMPILED_ROW), P.dtype)
+        labels = np.zeros(_COMPILED_ROW, P.dtype)
+        for start in range(0, items, _COMPILED_BLOCK):
+            length = min(_COMPILED_BLOCK, items - start)
+            if length < _COMPILED_BLOCK:
+                # What a last, short block leaves over adds nothing.
+                rows[:] = zero
+                labels[:] = zero
+            for c in range(classes):
+                found = 0
+                for i in range(length):
+                    found += y[start + i] == c
+                counts[c] += found
+                if c == 0 and classes == 2:
+                    hits += found
+            for c in range(classes - columns, classes):
+                # Label 1 of two adds p_1, label 0 adds p_0 = 1 − p_1.
+                other = -one if classes == 2 else zero
+                for i in range(length):
+                    labels[i] = one if y[start + i] == c else other
+                # Five members at a time: what is read for one of them is there for the others.
+                for k in range(0, members - 4, 5):
+                    for i in range(length):
+                        rows[k, i] = P[start + i, k, c]
+                        rows[k + 1, i] = P[start + i, k + 1, c]
+                        rows[k + 2, i] = P[start + i, k + 2, c]
+                        rows[k + 3, i] = P[start + i, k + 3, c]
+                        rows[k + 4, i] = P[start + i, k + 4, c]
+                for k in range(members - members % 5, members):
+                    for i in range(length):
+                        rows[k, i] = P[start + i, k, c]
+                for k in range(members):
+                    row, part = rows[k], zero
+                    for i in range(_COMPILED_BLOCK):
+                        part += row[i] * labels[i]
+                    hits[k] += part
+                # Four others at a time: each number of ours is looked up once for all of them.
+                for k in range(members - 1):
+                    ours = rows[k]
+                    for other in range(k + 1, members - 3, 4):
+                        a, b, e, d = rows[other], rows[other + 1], rows[other + 2], rows[other + 3]
+                        to_a, to_b, to_c, to_d = zero, zero, zero, zero
+                        for i in range(_COMPILED_BLOCK):
+                            mine = ours[i]
+                            to_a += abs(mine - a[i])
+                            to_b += abs(mine - b[i])
+                            to_c += abs(mine - e[i])
+                            to_d += abs(mine - d[i])
+                        gaps[k, other] += scale * to_a
+                        gaps[k, other + 1] += scale * to_b
+                        gaps[k, other + 2] += scale * to_c
+                        gaps[k, other + 3] += scale * to_d
+                    for other in range(members - (members - 1 - k) % 4, members):
+                        theirs, part = rows[other], zero
+                        for i in range(_COMPILED_BLOCK):
+                            part += abs(ours[i] - theirs[i])
+                        gaps[k, other] += scale * part
+
+    kernel: Kernel = add
+    return kernel
+
+
+# Numbers of P that go through at a time.
+_TENSOR_BLOCK = 2**26
+# Items whose distances one call of cdist adds up: long rows keep a GPU busy, and float32 exact.
+_TENSOR_ROW = 16384
+
+
+def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
+    """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C]."""
+    members, classes = P.shape[1], P.shape[2]
+    zeros = [like(np.zeros(n), P) for n in ((classes,), (classes,), (members,))]
+    total = [*zeros, like(np.zeros((members, members)), P), like(np.zeros((members, classes)), P)]
+    for s in slices(P.shape[0], max(1, _TENSOR_BLOCK // (members * classes))):
+        total = [a + double(b) for a, b in zip(total, tensor_block(P[s], q[s], y[s]), strict=True)]
+    return total
+
+
+def tensor_block(P: Array, q: Array, y: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """The same of one block of items."""
+    xp = namespace(P)
+    members, classes = P.shape[1], P.shape[2]
+    codes = xp.arange(classes, dtype=y.dtype, device=device_of(y))
+    q = xp.astype(q, P.dtype, copy=False)
+    # A code that is no class is counted as none, and refused by whoever counts.
+    counts = xp.sum(xp.astype(y[:, None] == codes, P.dtype), axis=0)
+    places = xp.broadcast_to(xp.clip(y, 0, classes - 1)[:, None, None], (P.shape[0], members, 1))
+    return (
+        counts,
+        xp.sum(q, axis=0),
+        xp.sum(xp.take_along_axis(P, places, axis=2), axis=(0, 2)),
+        _cdist(P) if is_torch_array(P) else _differences(P),
+        -xp.sum(xp.log(P + EPSILON) * q[:, None, :], axis=0),
+    )
+
+
+def _differences(P: Array) -> Array:
+    """[K, K] summed L1 distances between members, as they are defined."""
+    xp = namespace(P)
+    rows = xp.reshape(xp.permute_dims(P, (1, 2, 0)), (P.shape[1], -1))
+    return xp.stack([xp.sum(xp.abs(rows - rows[k, :]), axis=1) for k in range(P.shape[1])])
+
+
+def _cdist(P: Array) -> Array:
+    """The same by torch's own kernel, which keeps no differences in memory."""
+    import torch
+
+    items, members, classes = P.shape
+    scale = 1.0
+    if classes == 2 and not P.requires_grad:
+        # Rows sum to one: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
+        P, scale = P[:, :, 1:], 2.0
+    whole = items - items % _TENSOR_ROW
+    total = torch.zeros((members, members), dtype=torch.float64, device=P.device)
+    for part, row in ((P[:whole], _TENSOR_ROW), (P[whole:], items - whole)):
+        if len(part):
+            rows = part.reshape(-1, row, members, part.shape[2]).transpose(1, 2)
+            rows = rows.reshape(-1, members, row * part.shape[2]).contiguous()
+            total = total + torch.cdist(rows, rows, p=1).sum(0, dtype=torch.float64)
+    return scale * total

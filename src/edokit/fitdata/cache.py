@@ -6,20 +6,21 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotations.contradictions import contradicted
-from edokit.datasets.shards import Reading
+from edokit.fitdata.annotations import People, Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
 from edokit.predictions.duplicate_items import hashes, write
@@ -170,6 +171,50 @@ def tied_items(people: Annotations) -> int:
     if people.published is not None:
         tied &= people.published < 0
     return int(tied.sum())
+
+
+def labels_of(people: People, parts: Sequence[Part], shards: Shards) -> list[Told]:
+    """Lay down the labels of every shard, from annotations that are not in a file per shard."""
+    if people.stream is not None:
+        told = []
+        for number, part in enumerate(parts):
+            items = shards.read_items(number)
+            found = people.stream.of(items, shards.files[number], people.classes)
+            told.append(part.lay_labels(matched(found, items, part.name)))
+        people.stream.finish()
+        return told
+    assert people.whole is not None
+    return [_labels_in_memory(people.whole, parts, shards)]
+
+
+def _labels_in_memory(people: Annotations, parts: Sequence[Part], shards: Shards) -> Told:
+    with warnings.catch_warnings():
+        # Ties are told once, with those of other shards.
+        warnings.simplefilter("ignore", EDOWarning)
+        y = people.hard_labels(ties=parts[0].ties, seed=parts[0].seed)
+    q = people.soft_labels
+    index = pd.Index(people.items, dtype=object)
+    taken = np.zeros(len(index), dtype=bool)
+    for number, part in enumerate(parts):
+        items = shards.read_items(number)
+        where = index.get_indexer(pd.Index(items, dtype=object))
+        missing = items[where < 0]
+        if len(missing):
+            raise InputError(
+                f"every item must have annotations, but in shard {part.name} {len(missing)} of"
+                f" {len(items)} have none: {examples(missing)}",
+                "check the ids, or choose one split",
+            )
+        taken[where] = True
+        part.lay_arrays(q[where], y[where])
+    if not taken.all():
+        extra = people.items[~taken]
+        raise InputError(
+            f"every annotated item must have predictions, but {len(extra)} of {len(taken)} have"
+            f" none: {examples(extra)}",
+            "check that no shard is missing, or choose one split",
+        )
+    return Told(len(people), hashes(people.annotators), tied_items(people))
 
 
 def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]:

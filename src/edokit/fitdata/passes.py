@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from edokit._types import Floats
+from edokit.fitdata.cache import Arrays, Part, Told
 from edokit.metrics import MetricSums
-from edokit.objective.curvature import Curvature, ce_mean_sums, log_pool_sums
+from edokit.objective.cross_entropy import Curvature, ce_mean_sums, log_pool_sums
 from edokit.objective.pools import average_groups, log_probabilities, pool
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.objective.working_copy import Arrays, Part, Told
 
 Groups: TypeAlias = Sequence[str] | None
 """The group of each member [K], where groups are averaged first."""

@@ -14,8 +14,8 @@ from edokit._io import write_table
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
-from edokit.datasets import shards as module
-from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
+from edokit.fitdata import annotations as module
+from edokit.fitdata.annotations import AnnotationFiles, Reading, SortedAnnotations
 
 CLASSES = ("no", "yes")
 

@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning
 from edokit._io import drop_folder
+from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotations.contradictions import contradiction
-from edokit.datasets.shards import AnnotationFiles, Reading, SortedAnnotations
-from edokit.objective.answers import People, find_people, labels_of
-from edokit.objective.curvature import Curvature
-from edokit.objective.passes import (
+from edokit.fitdata.annotations import (
+    AnnotationFiles,
+    People,
+    Reading,
+    SortedAnnotations,
+    find_people,
+)
+from edokit.fitdata.cache import Arrays, Part, Told, labels_of, make_folder
+from edokit.fitdata.passes import (
     Fold,
     Groups,
     Sums,
@@ -30,10 +36,9 @@ from edokit.objective.passes import (
     shard_total,
     summaries_of,
 )
+from edokit.objective.cross_entropy import Curvature
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.objective.workers import LOCAL, Workers, how_many_jobs
-from edokit.objective.working_copy import Arrays, Part, Told, make_folder
 from edokit.predictions import Shards
 from edokit.predictions.duplicate_items import check_once
 

@@ -1,4 +1,4 @@
-"""People's answers to items that come in shards: a file per shard, or one long sorted table."""
+"""Annotations of items in shards: in memory, a file per shard, or one long sorted table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import check_file
 from edokit._io.read_tables import unreadable
-from edokit._names import encode
+from edokit._names import class_order, encode
 from edokit._types import Strings
 from edokit.annotations import Annotations
 from edokit.datasets.read import errors_in, read_annotations
 from edokit.datasets.table import table_files, with_annotator
+from edokit.predictions import Shards
 
 # Rows of a long table that are looked at in one go.
 _BATCH = 2**18
@@ -185,3 +186,95 @@ class SortedAnnotations:
                         yield table
         except (pa.ArrowException, OSError) as error:
             raise unreadable(self.path, "Parquet", error) from error
+
+
+# What a row of a long table takes in memory, item, annotator and label with their names.
+_ROW_BYTES = 150
+# And a byte of a text file: a row is some thirty.
+_TEXT_FACTOR = 5
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The annotations of all shards, in one of three forms."""
+
+    classes: tuple[str, ...]
+    """[C] in order."""
+    whole: Annotations | None = None
+    """All in memory, or …"""
+    stream: SortedAnnotations | None = None
+    """… one long table in the order of the shards, or …"""
+    files: tuple[Path, ...] = ()
+    """… a file for each shard."""
+
+
+def find_people(
+    source: Annotations | AnnotationFiles | SortedAnnotations | str | Path,
+    shards: Shards,
+    classes: Sequence[str] | None,
+    reading: Reading,
+    memory: int,
+) -> People:
+    """Annotations in the form that suits their size: in memory if they take little of it."""
+    order = tuple(classes) if classes is not None else class_order(shards.classes)
+    if isinstance(source, AnnotationFiles):
+        return _ordered(People(order, files=source.files), shards)
+    if isinstance(source, SortedAnnotations):
+        return _ordered(People(order, stream=source), shards)
+    if isinstance(source, Annotations):
+        return _whole(source, shards)
+    if not isinstance(source, str | Path):
+        raise InputError(
+            "the answers to shards must name their items, but got"
+            f" {type(source).__name__} instead of annotations, a file or a folder",
+            "give Annotations, or the path to a table",
+        )
+    path = Path(source)
+    if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
+        named = AnnotationFiles.match(path, shards.files, reading)
+        if named is not None:
+            return _ordered(People(order, files=named.files), shards)
+    large = _needs(path) > memory / 2
+    if large and path.suffix.lower() != ".parquet":
+        raise InputError(
+            "annotations that take much memory must be in files named like the shards of"
+            f" predictions ({examples(file.stem for file in shards.files)}) or in one Parquet table"
+            f" in their order, but {path} is neither",
+            "rename or convert the files, or allow more with --memory",
+        )
+    if large:
+        return _ordered(People(order, stream=SortedAnnotations(path, reading)), shards)
+    several = len(reading.splits) > 1
+    split = reading.splits[0] if len(reading.splits) == 1 else None
+    people = read_annotations(path, classes=classes, split=split, **reading.options)
+    return _whole(people.of_splits(reading.splits) if several else people, shards)
+
+
+def _whole(people: Annotations, shards: Shards) -> People:
+    if len(shards.classes) > len(people.classes):
+        people = people.with_classes(shards.classes)
+    return _ordered(People(people.classes, whole=people), shards)
+
+
+def _ordered(people: People, shards: Shards) -> People:
+    """Itself, if the predictions are about its classes."""
+    if sorted(people.classes) != sorted(shards.classes):
+        raise InputError(
+            f"predictions must be about the classes {examples(people.classes, 20)}, but are about"
+            f" {examples(shards.classes, 20)}",
+            "rename the classes, or declare them with --classes",
+        )
+    return people
+
+
+def _needs(path: Path) -> int:
+    """About the bytes that annotations take in memory."""
+    try:
+        return sum(
+            int(pa_parquet.read_metadata(file).num_rows) * _ROW_BYTES
+            if file.suffix.lower() == ".parquet"
+            else file.stat().st_size * _TEXT_FACTOR
+            for file in table_files(path)
+        )
+    except Exception:  # whatever is wrong with a file, its reader names it
+        return 0

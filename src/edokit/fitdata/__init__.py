@@ -1,0 +1,1 @@
+"""What a fit needs of predictions and labels, in memory or in shards."""
