@@ -26,12 +26,11 @@ from edokit import read_annotations, simulate
 from edokit.annotations import Annotations
 from edokit.datasets.simulate import REGIMES, Regime, Simulation
 from edokit.datasets.simulate.simulation import Variance
-from edokit.diagnose import diagnose
-from edokit.diagnose.answers import Answers
-from edokit.diagnose.halves import Grouping, cross_fitted
-from edokit.diagnose.permutation import LEVEL, permutation_test
-from edokit.diagnose.structure import Design, look
-from edokit.diagnose.variance import Shares, decompose
+from edokit.diagnosis import diagnose
+from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, look
+from edokit.diagnosis.permutation import LEVEL, permutation_test
+from edokit.diagnosis.variance import Shares, decompose
+from edokit.diagnosis.vectors import Answers
 
 DESIGNS: dict[str, Regime] = {
     "6 people, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),

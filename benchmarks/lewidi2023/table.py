@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from edokit import read_annotations, read_predictions
-from edokit.metrics import evaluate
+from edokit.metrics import compute_metrics
 
 HERE = Path(__file__).resolve().parent
 
@@ -28,7 +28,7 @@ def main() -> None:
         for split in ("dev", "test"):
             part = people.split(split)
             answers = read_predictions(folder / f"{split}.npz").align(part.items)
-            found[split] = evaluate(answers.uniform, part.soft_labels, part.hard_labels())
+            found[split] = compute_metrics(answers.uniform, part.soft_labels, part.hard_labels())
         shown = [found["dev"]["ce"], *(found["test"][name] for name in ("f1", "ce", "md", "bs"))]
         figures = " | ".join(f"{value:.4f}" for value in shown)
         print(f"| {dataset} | {pool} | {len(answers.members)} | {figures} |")

@@ -11,7 +11,7 @@ from edokit import EDOEnsemble, read_annotations, simulate
 from edokit.datasets import split_items
 from edokit.demo import train_members
 from edokit.ensemble import review, write_review
-from edokit.metrics import evaluate
+from edokit.metrics import compute_metrics
 
 
 def main(folder: Path) -> None:
@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     pooled = ensemble.describe(predictions["test"])
     answers = {"plain mean": predictions["test"].uniform, "EDO": pooled.probabilities}
     for name, p in answers.items():
-        found = evaluate(
+        found = compute_metrics(
             p, test.soft_labels, test.hard_labels(ties="random"), metrics=("f1", "ce", "md")
         )
         print(f"{name:>10}  F1 {found['f1']:.3f}  CE {found['ce']:.3f}  MD {found['md']:.3f}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.datasets import read_annotations, write_annotations
     from edokit.datasets.simulate import simulate
+    from edokit.diagnosis import diagnose
     from edokit.ensemble import EDOClassifier, EDOEnsemble
     from edokit.predictions import Predictions, read_predictions, write_predictions
 
@@ -22,6 +23,7 @@ _HOME = {
     "EDOClassifier": "edokit.ensemble",
     "EDOEnsemble": "edokit.ensemble",
     "Predictions": "edokit.predictions",
+    "diagnose": "edokit.diagnosis",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
     "simulate": "edokit.datasets.simulate",
@@ -35,6 +37,7 @@ __all__ = [
     "EDOEnsemble",
     "Predictions",
     "__version__",
+    "diagnose",
     "read_annotations",
     "read_predictions",
     "simulate",

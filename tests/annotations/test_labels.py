@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations, Ties
-from edokit.annotations.contradictions import contradiction
+from edokit.annotations.core import contradiction
 from edokit.fitdata.annotations import _quietly
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
@@ -83,9 +83,9 @@ def test_ties_can_be_an_error() -> None:
 def test_random_ties_follow_the_seed_and_reach_every_tied_class() -> None:
     n = 400
     even = Annotations.from_matrix([["a", "b", "c"]] * n)
-    drawn = even.hard_labels(Ties.RANDOM, seed=1)
-    np.testing.assert_array_equal(drawn, even.hard_labels("random", seed=1))
-    assert not np.array_equal(drawn, even.hard_labels("random", seed=2))
+    drawn = even.hard_labels(Ties.RANDOM, random_state=1)
+    np.testing.assert_array_equal(drawn, even.hard_labels("random", random_state=1))
+    assert not np.array_equal(drawn, even.hard_labels("random", random_state=2))
     assert np.bincount(drawn).min() > n / 3 - 60
 
 

@@ -16,7 +16,7 @@ from edokit._errors import InputError
 from edokit.baselines import Comparison, compare, make_method
 from edokit.baselines.keep import keep
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import ce, evaluate
+from edokit.metrics import ce, compute_metrics
 from edokit.runs import RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
@@ -45,7 +45,7 @@ def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, sample
     q, y = test[1].soft_labels, test[1].hard_labels()
     for name in ("uniform", "greedy", "edo"):
         p = make_method(name).fit(*dev).predict_proba(test[0])
-        expected = evaluate(p, q, y, metrics=("f1", "ce", "md", "bs"))
+        expected = compute_metrics(p, q, y, metrics=("f1", "ce", "md", "bs"))
         for metric, value in expected.items():
             assert getattr(found[name], metric) == pytest.approx(value, abs=1e-12)
 

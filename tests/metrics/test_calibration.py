@@ -111,4 +111,4 @@ def test_bad_bins_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         metrics.ece(p, q, **options)
     with pytest.raises(InputError, match=message):
-        metrics.evaluate(p, q, y, **options)
+        metrics.compute_metrics(p, q, y, **options)

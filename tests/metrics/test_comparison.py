@@ -35,7 +35,7 @@ def test_without_a_difference_it_rejects_as_rarely_as_it_says() -> None:
     tries = 300
     p_values = np.array(
         [
-            metrics.paired_test(*two_methods(40, seed), samples=199, seed=seed).p_value
+            metrics.paired_test(*two_methods(40, seed), samples=199, random_state=seed).p_value
             for seed in range(tries)
         ]
     )
@@ -51,7 +51,7 @@ def test_its_interval_covers_the_true_difference() -> None:
     covered = 0
     for seed in range(tries):
         a, b = two_methods(80, seed, gain=0.3)
-        found = metrics.paired_test(a, b, samples=199, level=0.9, seed=seed)
+        found = metrics.paired_test(a, b, samples=199, level=0.9, random_state=seed)
         covered += found.low <= -0.3 <= found.high
     assert 0.82 <= covered / tries <= 0.97
 
@@ -101,19 +101,19 @@ def test_equal_sums_count_as_equally_extreme_despite_rounding() -> None:
 
 def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = two_methods(16, seed=2, gain=0.4)
-    whole = metrics.paired_test(a, b, samples=5000, seed=7)
-    assert whole == metrics.paired_test(a, b, samples=5000, seed=7)
-    assert whole != metrics.paired_test(a, b, samples=5000, seed=8)
+    whole = metrics.paired_test(a, b, samples=5000, random_state=7)
+    assert whole == metrics.paired_test(a, b, samples=5000, random_state=7)
+    assert whole != metrics.paired_test(a, b, samples=5000, random_state=8)
     monkeypatch.setattr(intervals, "BLOCK", 1000)
-    parts = metrics.paired_test(a, b, samples=5000, seed=7)
+    parts = metrics.paired_test(a, b, samples=5000, random_state=7)
     assert parts.p_value == pytest.approx(whole.p_value, abs=0.03)
     assert parts.low == pytest.approx(whole.low, abs=0.1)
 
 
 def test_pairs_tested_together_come_out_as_each_alone() -> None:
     pairs = [two_methods(50, seed=seed, gain=0.2 * seed) for seed in range(3)]
-    for pair, together in zip(pairs, paired_tests(pairs, samples=400, seed=3), strict=True):
-        alone = metrics.paired_test(*pair, samples=400, seed=3)
+    for pair, together in zip(pairs, paired_tests(pairs, samples=400, random_state=3), strict=True):
+        alone = metrics.paired_test(*pair, samples=400, random_state=3)
         assert together.p_value == alone.p_value
         assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
     assert paired_tests([]) == []

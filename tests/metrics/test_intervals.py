@@ -14,7 +14,7 @@ from edokit.metrics import intervals
 from edokit.metrics.calibration import gap_parts
 
 POPULATION = simulated(200_000, 3, seed=99)
-TRUTH = metrics.evaluate(*POPULATION)
+TRUTH = metrics.compute_metrics(*POPULATION)
 
 
 def drawn_from(population: Problem, items: int, seed: int) -> Problem:
@@ -26,7 +26,7 @@ def test_the_estimate_is_that_of_evaluate() -> None:
     case = simulated(80, 3)
     found = metrics.bootstrap(*case, samples=20)
     assert {name: value.estimate for name, value in found.items()} == pytest.approx(
-        metrics.evaluate(*case)
+        metrics.compute_metrics(*case)
     )
 
 
@@ -36,8 +36,8 @@ def test_a_resample_is_worth_its_repeated_items(name: str, classes: int) -> None
     case = simulated(40, classes)
     counts = next(intervals.resamples(40, 1, np.random.default_rng(5)))[0].astype(int)
     repeated = (np.repeat(part, counts, axis=0) for part in case)
-    found = metrics.bootstrap(*case, metrics=[name], samples=1, seed=5)[name]
-    assert found.low == found.high == pytest.approx(metrics.evaluate(*repeated)[name])
+    found = metrics.bootstrap(*case, metrics=[name], samples=1, random_state=5)[name]
+    assert found.low == found.high == pytest.approx(metrics.compute_metrics(*repeated)[name])
 
 
 def test_a_resampled_ece_is_that_of_its_repeated_items() -> None:
@@ -63,7 +63,7 @@ def test_the_intervals_are_those_of_drawing_items_one_resample_at_a_time() -> No
     drawn = []
     for _ in range(1500):
         chosen = rng.integers(100, size=100)
-        drawn.append(metrics.evaluate(*(part[chosen] for part in case), metrics=names))
+        drawn.append(metrics.compute_metrics(*(part[chosen] for part in case), metrics=names))
     found = metrics.bootstrap(*case, metrics=names, samples=1500)
     for name in names:
         low, high = np.quantile([values[name] for values in drawn], [0.025, 0.975])
@@ -76,7 +76,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     covered = dict.fromkeys(metrics.METRICS, 0)
     for seed in range(tries):
         case = drawn_from(POPULATION, 200, seed)
-        for name, found in metrics.bootstrap(*case, samples=200, level=0.9, seed=seed).items():
+        for name, found in metrics.bootstrap(
+            *case, samples=200, level=0.9, random_state=seed
+        ).items():
             covered[name] += found.low <= TRUTH[name] <= found.high
     shares = {name: count / tries for name, count in covered.items()}
     assert all(0.80 <= share <= 0.98 for share in shares.values()), shares
@@ -89,7 +91,9 @@ def test_a_calibrated_prediction_is_rarely_called_uncalibrated() -> None:
         rng = np.random.default_rng(seed)
         p = rng.dirichlet(np.ones(2), 200)
         q = rng.multinomial(5, p) / 5
-        found = metrics.bootstrap(p, q, p.argmax(axis=1), metrics=["ece"], samples=200, seed=seed)
+        found = metrics.bootstrap(
+            p, q, p.argmax(axis=1), metrics=["ece"], samples=200, random_state=seed
+        )
         starts_at_zero += found["ece"].low == 0
     assert starts_at_zero >= 0.85 * tries
 
@@ -98,7 +102,7 @@ def test_the_interval_of_the_ece_is_mirrored_at_its_estimate() -> None:
     p, q, y = simulated(150, 2)
     counts = np.concatenate(list(intervals.resamples(150, 300, np.random.default_rng(5))))
     drawn = np.abs(counts @ gap_parts(p, q, 10, "width")).sum(axis=1) / 150
-    found = metrics.bootstrap(p, q, y, metrics=["ece"], samples=300, seed=5)["ece"]
+    found = metrics.bootstrap(p, q, y, metrics=["ece"], samples=300, random_state=5)["ece"]
     high, low = 2 * found.estimate - np.quantile(drawn, [0.025, 0.975])
     assert np.mean(drawn) > found.estimate  # why: a resample adds its own noise to every bin
     assert (found.low, found.high) == pytest.approx((low, max(high, found.estimate)))
@@ -158,11 +162,11 @@ def test_more_confidence_takes_more_room() -> None:
 
 def test_the_same_seed_gives_the_same_interval() -> None:
     case = simulated(60, 2)
-    first = metrics.bootstrap(*case, samples=50, seed=3)
-    assert first == metrics.bootstrap(*case, samples=50, seed=3)
-    assert first == metrics.bootstrap(*case, samples=50, seed=np.random.default_rng(3))
-    assert first != metrics.bootstrap(*case, samples=50, seed=4)
-    assert first["ce"] == metrics.bootstrap(*case, metrics=["ce"], samples=50, seed=3)["ce"]
+    first = metrics.bootstrap(*case, samples=50, random_state=3)
+    assert first == metrics.bootstrap(*case, samples=50, random_state=3)
+    assert first == metrics.bootstrap(*case, samples=50, random_state=np.random.default_rng(3))
+    assert first != metrics.bootstrap(*case, samples=50, random_state=4)
+    assert first["ce"] == metrics.bootstrap(*case, metrics=["ce"], samples=50, random_state=3)["ce"]
 
 
 def test_memory_does_not_grow_with_the_samples() -> None:
@@ -185,8 +189,8 @@ def test_memory_does_not_grow_with_the_samples() -> None:
         ({"samples": 10.5}, "got 10.5"),
         ({"level": 95}, "level must lie between 0 and 1, but got 95"),
         ({"level": "high"}, "got 'high'"),
-        ({"seed": -1}, "seed must be a whole number of at least 0, but got -1"),
-        ({"seed": None}, "got None"),
+        ({"random_state": -1}, "random_state must be a whole number of at least 0, but got -1"),
+        ({"random_state": None}, "got None"),
         ({"metrics": ["r2"]}, "metrics must be one of"),
         ({"bins": 0}, "bins must be"),
     ],

@@ -163,8 +163,8 @@ def test_ce_and_bs_reward_the_true_distribution_on_average() -> None:
 def test_the_order_of_the_items_does_not_matter(problem: Problem, random: Random) -> None:
     order = list(range(len(problem.y)))
     random.shuffle(order)
-    assert metrics.evaluate(*(part[order] for part in problem)) == pytest.approx(
-        metrics.evaluate(*problem), abs=1e-9
+    assert metrics.compute_metrics(*(part[order] for part in problem)) == pytest.approx(
+        metrics.compute_metrics(*problem), abs=1e-9
     )
 
 
@@ -177,8 +177,8 @@ def test_the_order_of_the_classes_does_not_matter(problem: Problem, random: Rand
     random.shuffle(order)
     names = [name for name in metrics.METRICS if name != "ece" or p.shape[1] > 2]
     moved = np.argsort(order)[y]
-    assert metrics.evaluate(p[:, order], q[:, order], moved, metrics=names) == pytest.approx(
-        metrics.evaluate(p, q, y, metrics=names), abs=1e-9
+    assert metrics.compute_metrics(p[:, order], q[:, order], moved, metrics=names) == pytest.approx(
+        metrics.compute_metrics(p, q, y, metrics=names), abs=1e-9
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edokit.annotations import Annotations
-from edokit.metrics import evaluate
+from edokit.metrics import compute_metrics
 from edokit.reproduce.effects import METRICS, Answers, Outcome, effect, item_scores, outcome
 from edokit.reproduce.study import Labels
 
@@ -31,7 +31,7 @@ def made(levels: list[float], items: int = 200, noise: float = 0.01, seed: int =
 
 def test_item_scores_average_to_the_metrics() -> None:
     known, said = labels(), answers(60, 1)
-    expected = evaluate(said.probabilities, known.soft, known.hard)
+    expected = compute_metrics(said.probabilities, known.soft, known.hard)
     means = item_scores(said, known).mean(axis=1)
     assert list(means) == pytest.approx([expected[m] for m in METRICS])
 

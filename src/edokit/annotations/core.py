@@ -17,7 +17,6 @@ import pyarrow as pa
 from edokit._errors import EDOWarning, InputError, examples, one_of
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Codes, Floats, Strings
-from edokit.annotations.pairs import cells, repeated
 
 
 class Ties(str, Enum):
@@ -195,7 +194,7 @@ class Annotations:
         nats: Floats = 0.0 - terms.sum(axis=1)
         return nats
 
-    def hard_labels(self, ties: str = "first", seed: int = 0) -> Codes:
+    def hard_labels(self, ties: str = "first", random_state: int = 0) -> Codes:
         """Class of each item [N]: the published one, else the majority, ties by the policy."""
         one_of("ties", ties, [policy.value for policy in Ties])
         counts = self.counts
@@ -205,7 +204,7 @@ class Annotations:
         open_ = self.published < 0 if self.published is not None else np.ones(len(labels), bool)
         tied = (best.sum(axis=1) > 1) & open_
         if tied.any():
-            self._settle(labels, best, tied, Ties(ties), seed)
+            self._settle(labels, best, tied, Ties(ties), random_state)
         if self.published is not None:
             labels = np.where(open_, labels, self.published)
         return labels
@@ -216,7 +215,7 @@ class Annotations:
         best: npt.NDArray[np.bool_],
         tied: npt.NDArray[np.bool_],
         ties: Ties,
-        seed: int,
+        random_state: int,
     ) -> None:
         listed = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
         if ties is Ties.ERROR:
@@ -225,7 +224,7 @@ class Annotations:
                 "choose ties='first' or ties='random', or give a hard_label column",
             )
         if ties is Ties.RANDOM:
-            draw = np.random.default_rng(seed).random(best.shape)
+            draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
             return
         warnings.warn(
@@ -326,6 +325,73 @@ class Annotations:
 
     def to_table(self) -> pa.Table:
         """The long table that ``from_table`` reads."""
-        from edokit.annotations.as_table import to_long_table
+        from edokit.annotations.long_table import to_long_table
 
         return to_long_table(self)
+
+
+_BLOCK = 1 << 20
+
+
+def cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
+    """The cell of each pair [M] in a table with so many columns, counted row by row."""
+    result: npt.NDArray[np.int64] = rows.astype(np.int64)
+    result *= width
+    result += columns
+    return result
+
+
+def repeated(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.bool_]:
+    """Whether the same pair stands earlier in the list [M]."""
+    again = np.zeros(len(rows), dtype=bool)
+    # Sorting in place says whether any pair comes again; only then it is asked which.
+    pairs = cells(rows, columns, width)
+    pairs.sort()
+    twice = np.unique(pairs[1:][pairs[1:] == pairs[:-1]])
+    if not len(twice):
+        return again
+    del pairs
+    found = []
+    for start in range(0, len(rows), _BLOCK):
+        stop = start + _BLOCK
+        block = cells(rows[start:stop], columns[start:stop], width)
+        place = np.searchsorted(twice, block)
+        place[place == len(twice)] = 0
+        found.append(start + np.flatnonzero(twice[place] == block))
+    suspects = np.concatenate(found)
+    pairs = cells(rows[suspects], columns[suspects], width)
+    order = np.argsort(pairs, kind="stable")
+    again[suspects[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
+    return again
+
+
+# Shares may be written with two digits only.
+_ROUNDED = 0.0101
+
+
+def contradicted(annotations: Annotations) -> npt.NDArray[np.bool_]:
+    """Whether the published label of each item [N] is none of the classes chosen most often."""
+    if annotations.published is None:
+        return np.zeros(len(annotations.items), dtype=bool)
+    shares = annotations.soft_labels
+    near = 1e-12 if annotations.label_probabilities is None else _ROUNDED
+    chosen = shares[np.arange(len(shares)), annotations.published]
+    behind = chosen < shares.max(axis=1) - near
+    found: npt.NDArray[np.bool_] = behind & (annotations.published >= 0)
+    return found
+
+
+def tell_of_contradictions(annotations: Annotations) -> None:
+    """Say which published labels are used although the annotators said otherwise."""
+    found = contradicted(annotations)
+    if found.any():
+        count, which = int(found.sum()), examples(annotations.items[found])
+        warnings.warn(f"{contradiction(count, len(found))}: {which}", EDOWarning, stacklevel=4)
+
+
+def contradiction(count: int, items: int) -> str:
+    """The note about so many of the items."""
+    return (
+        f"hard_label of {count} of {items} items is used as given, though it is not the class that"
+        f" {'its' if count == 1 else 'their'} annotators chose most often"
+    )

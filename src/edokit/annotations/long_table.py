@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, headings, word
 from edokit._io import number_column
-from edokit._names import Encoded, as_name, encode, recode, row_number
+from edokit._names import (
+    Encoded,
+    as_name,
+    as_names,
+    check_unique,
+    column_of,
+    encode,
+    recode,
+    row_number,
+    text_array,
+)
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations.arrays import on_simplex, ordered_classes
-from edokit.annotations.columns import PROBABILITY, ROLES, arrow_table, roles
-from edokit.annotations.contradictions import tell_of_contradictions
-from edokit.annotations.core import Annotations, Duplicates
-from edokit.annotations.duplicates import settle_duplicates
+from edokit.annotations.core import Annotations, Duplicates, tell_of_contradictions
+
+if TYPE_CHECKING:
+    from edokit.annotations.core import Annotations
 
 Where = Callable[[int], str]
 _MOST_COUNTS = 1 << 30
@@ -251,3 +263,135 @@ def _check_attribute(name: str, present: Sequence[str], taken: set[str]) -> None
             f"an attribute must describe the annotator, but {name!r} says something else already",
             "leave it out of the attributes, or rename the column",
         )
+
+
+ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
+"""What a column of a long table can be."""
+ALIASES = {"item": "task", "annotator": "worker"}
+"""crowd-kit's names, understood where ours are absent."""
+PROBABILITY = "p_"
+"""How the columns start that hold an annotation's probabilities, one per class."""
+
+
+def arrow_table(table: Any) -> pa.Table:
+    """An Arrow table from one, from a DataFrame or from a mapping of columns."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif isinstance(table, pd.DataFrame):
+        # By position, since a name can stand twice.
+        names = [str(name) for name in table.columns]
+        table = _columns(names, [table.iloc[:, place] for place in range(len(names))])
+    elif isinstance(table, Mapping):
+        table = _columns([str(name) for name in table], list(table.values()))
+    elif not isinstance(table, pa.Table) and hasattr(table, "__arrow_c_stream__"):
+        table = pa.table(table)
+    if not isinstance(table, pa.Table):
+        raise InputError(
+            "annotations come as an Arrow table, a DataFrame or a mapping of columns, but got"
+            f" {type(table).__name__}",
+            "read a file with edokit._io.read_table, for example",
+        )
+    check_unique(as_names(table.column_names), "column names", "rename one of them")
+    return table
+
+
+def roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """The table's column for each role that it has."""
+    for role, name in columns.items():
+        if role not in ROLES:
+            raise InputError(
+                f"a column is mapped to one of {', '.join(ROLES)}, but got {role!r}",
+                f"write for example item={name}",
+            )
+        if name not in present:
+            raise InputError(
+                f"the column mapped to {role!r} must be in the table, but {name!r} is not;"
+                f" its columns are {headings(present)}",
+                "check the spelling",
+            )
+    names = {role: columns.get(role, role) for role in ROLES}
+    for role, alias in ALIASES.items():
+        if names[role] not in present and alias in present:
+            names[role] = alias
+    names = {role: name for role, name in names.items() if name in present}
+    needed = ["item", "annotator"]
+    if not any(name.startswith(PROBABILITY) for name in present):
+        needed.append("label")
+    missing = [role for role in needed if role not in names]
+    if missing:
+        raise InputError(
+            f"a table of annotations must have the columns {', '.join(needed)}, but"
+            f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing; its columns are"
+            f" {headings(present)}",
+            f"map one with --column {missing[0]}=NAME",
+        )
+    return names
+
+
+def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
+    columns = [column_of(column, name) for name, column in zip(names, values, strict=True)]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        longest = {name: len(column) for name, column in zip(names, columns, strict=True)}
+        raise InputError(
+            f"all columns must have one length, but got {longest}", "give each row every column"
+        )
+    return pa.table(columns, names=names)
+
+
+def settle_duplicates(
+    annotations: Annotations, policy: Duplicates, where: Callable[[int], str]
+) -> Annotations:
+    """The annotations with each annotator once on an item, or all of them, by the policy."""
+    if policy is Duplicates.ALL or not (again := annotations.repeated).any():
+        return annotations
+    if policy is Duplicates.ERROR:
+        row = int(np.flatnonzero(again)[0])
+        raise InputError(
+            "an annotator labels an item once, but annotator"
+            f" {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
+            f" {annotations.items[annotations.item_codes[row]]!r} again in {where(row)}"
+            f" ({counted(int(again.sum()), 'such row')})",
+            "choose duplicates='first' to keep the first, 'all' to count each",
+        )
+
+    def kept(values: npt.NDArray[Any] | None) -> Any:
+        return None if values is None else values[~again]
+
+    return replace(
+        annotations,
+        item_codes=kept(annotations.item_codes),
+        annotator_codes=kept(annotations.annotator_codes),
+        label_codes=kept(annotations.label_codes),
+        label_probabilities=kept(annotations.label_probabilities),
+    )
+
+
+def to_long_table(annotations: Annotations) -> pa.Table:
+    """See ``Annotations.to_table``."""
+    items, people = annotations.item_codes, annotations.annotator_codes
+    data: dict[str, Any] = {
+        "item": _column(items, annotations.items),
+        "annotator": _column(people, annotations.annotators),
+    }
+    if annotations.label_codes is not None:
+        data["label"] = _column(annotations.label_codes, annotations.classes)
+    else:
+        assert annotations.label_probabilities is not None
+        for k, name in enumerate(annotations.classes):
+            data[f"p_{name}"] = annotations.label_probabilities[:, k]
+    if annotations.published is not None:
+        data["hard_label"] = _column(annotations.published[items], annotations.classes)
+    for name, values in (("split", annotations.splits), ("text", annotations.texts)):
+        if values is not None:
+            data[name] = _column(items, values)
+    for name, values in annotations.attributes.items():
+        data[name] = _column(people, values)
+    return pa.table(data)
+
+
+def _column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:
+    # Texts and attributes may repeat; the entries of a dictionary may not.
+    unique = text_array(names, "text in a table").dictionary_encode()
+    indices = unique.indices.take(pa.array(codes, mask=codes < 0))
+    return pa.DictionaryArray.from_arrays(indices, unique.dictionary)

@@ -107,8 +107,8 @@ def compare(
     for name, pair in pools.items():
         jobs += _jobs(name, pair, names)
     y = {
-        "dev": known[1].hard_labels(ties=ties, seed=seed),
-        "test": unseen[1].hard_labels(ties=ties, seed=seed),
+        "dev": known[1].hard_labels(ties=ties, random_state=seed),
+        "test": unseen[1].hard_labels(ties=ties, random_state=seed),
     }
     fitted: dict[str, Method] = {}
     scores, answers, losses, skipped = [], {}, {}, {}

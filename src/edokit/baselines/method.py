@@ -58,7 +58,7 @@ class WeightedPool(ABC):
         named = in_order(named)
         people = people.align(named.items)
         P = np.asarray(named.probabilities, dtype=np.float64)
-        y = people.hard_labels(ties=self.ties, seed=self.seed)
+        y = people.hard_labels(ties=self.ties, random_state=self.seed)
         self.weights_ = self.learn(P, people.soft_labels, y)
         self.members_ = named.members
         self.classes_ = np.array(named.classes, dtype=object)

@@ -101,7 +101,7 @@ def judged(
         [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
         samples=2 * samples,
         level=level,
-        seed=seed,
+        random_state=seed,
     )
     known = dict(zip(asked, tests, strict=True))
     return [

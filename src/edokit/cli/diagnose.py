@@ -30,7 +30,7 @@ def diagnose(
     json: options.Json = False,
 ) -> None:
     """Coverage, agreement, groups of people; is the disagreement structured or noise? Advice."""
-    from edokit.diagnose import diagnose as look_at
+    from edokit.diagnosis import diagnose as look_at
 
     people = options.read_people(
         annotations,
@@ -49,8 +49,10 @@ def diagnose(
         def step(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total)
 
-        found = look_at(people, groups=group_by, permutations=permutations, seed=seed, step=step)
+        found = look_at(
+            people, groups=group_by, permutations=permutations, random_state=seed, step=step
+        )
     if json:
-        console.print_json(found.to_json())
+        console.print_json(found.to_dict())
         return
     console.print_lines(found.lines())

@@ -63,7 +63,7 @@ def _shares(shares: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.floa
 def _strata(annotations: Annotations, seed: int) -> Ints:
     """A number per item [N] for its hard label and how divided its annotators are."""
     # Which side a tied item is counted on matters little here, so nobody is warned.
-    labels = annotations.hard_labels(ties="random", seed=seed)
+    labels = annotations.hard_labels(ties="random", random_state=seed)
     most = np.log(max(2, len(annotations.classes)))
     level = np.ceil(annotations.entropy / most * _LEVELS - 1e-9)
     strata: Ints = labels.astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)

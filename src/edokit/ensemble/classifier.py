@@ -188,7 +188,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """The class that member learns for each item [N]."""
         seed = [self.random_state, member]
         if self.supervision == "majority":
-            return people.hard_labels(ties="random", seed=self.random_state)
+            return people.hard_labels(ties="random", random_state=self.random_state)
         draws = np.random.default_rng(seed).random(len(people.items))
         shares = people.soft_labels.cumsum(axis=1)
         targets: npt.NDArray[np.int32] = np.sum(

@@ -18,7 +18,7 @@ from edokit.ensemble.fitted import Fitted, on_simplex
 from edokit.ensemble.inputs import named_groups
 from edokit.ensemble.presets import gumbel_settings, objective_of
 from edokit.ensemble.recalibrate import fit_temperature, sharpen
-from edokit.metrics import ce, evaluate
+from edokit.metrics import ce, compute_metrics
 from edokit.objective import (
     CE,
     Problem,
@@ -90,7 +90,7 @@ def fit_arrays(
         settings=chosen,
         parameters=dict(parameters),
         temperature=temperature,
-        metrics=evaluate(pooled, q, y),
+        metrics=compute_metrics(pooled, q, y),
         member_ce=np.array([ce(P[:, k], q) for k in range(P.shape[1])]),
         items=len(q),
         data=_described(annotations, y),
@@ -145,7 +145,7 @@ def with_weights(
         classes=predictions.classes,
         settings=chosen,
         parameters=dict(parameters),
-        metrics=evaluate(np.asarray(pool(P, v, str(settings.pool))), q, y),
+        metrics=compute_metrics(np.asarray(pool(P, v, str(settings.pool))), q, y),
         member_ce=member_ce,
         items=len(q),
         data=_described(annotations, y),
@@ -157,7 +157,7 @@ def _arrays(
     predictions: Predictions, annotations: Annotations, chosen: Mapping[str, Any]
 ) -> tuple[Floats, Floats, npt.NDArray[Any]]:
     """Predictions P [N, K, C], soft labels q [N, C] and hard labels y [N]."""
-    y = annotations.hard_labels(ties=chosen["ties"], seed=chosen["random_state"])
+    y = annotations.hard_labels(ties=chosen["ties"], random_state=chosen["random_state"])
     return np.asarray(predictions.probabilities, dtype=np.float64), annotations.soft_labels, y
 
 

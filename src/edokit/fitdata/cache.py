@@ -19,7 +19,7 @@ from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotations.contradictions import contradicted
+from edokit.annotations.core import contradicted
 from edokit.fitdata.annotations import People, Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
@@ -111,7 +111,7 @@ class Part:
             warnings.simplefilter("ignore", EDOWarning)
             # Shards must not share their draws.
             seed = self.seed * 1_000_003 + self.number
-            y = people.hard_labels(ties=self.ties, seed=seed)
+            y = people.hard_labels(ties=self.ties, random_state=seed)
         self.lay_arrays(people.soft_labels, y)
         against = int(contradicted(people).sum())
         return Told(len(people), hashes(people.annotators), tied_items(people), against)
@@ -191,7 +191,7 @@ def _labels_in_memory(people: Annotations, parts: Sequence[Part], shards: Shards
     with warnings.catch_warnings():
         # Ties are told once, with those of other shards.
         warnings.simplefilter("ignore", EDOWarning)
-        y = people.hard_labels(ties=parts[0].ties, seed=parts[0].seed)
+        y = people.hard_labels(ties=parts[0].ties, random_state=parts[0].seed)
     q = people.soft_labels
     index = pd.Index(people.items, dtype=object)
     taken = np.zeros(len(index), dtype=bool)

@@ -16,7 +16,7 @@ from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotations.contradictions import contradiction
+from edokit.annotations.core import contradiction
 from edokit.fitdata.annotations import (
     AnnotationFiles,
     People,

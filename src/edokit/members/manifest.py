@@ -143,11 +143,13 @@ def member_scores(course: Course, table: Predictions) -> tuple[list[Scores], Sco
 
 def scores(course: Course, table: Predictions, probabilities: Any) -> Scores:
     """Metrics of probabilities [N, C] of the table's items."""
-    from edokit.metrics import evaluate
+    from edokit.metrics import compute_metrics
 
     place = {item: row for row, item in enumerate(course.items)}
     rows = [place[str(item)] for item in table.items]
-    return evaluate(probabilities, course.soft_labels[rows], course.hard[rows], metrics=METRICS)
+    return compute_metrics(
+        probabilities, course.soft_labels[rows], course.hard[rows], metrics=METRICS
+    )
 
 
 def _card(folder: Path) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 Bare arrays in: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N].
 """
 
-from edokit.metrics.annotators import AnnotatorErrors, annotator_errors
 from edokit.metrics.calibration import Reliability, ece, reliability_curve
 from edokit.metrics.comparison import PairedTest, paired_test
-from edokit.metrics.evaluation import METRICS, evaluate
+from edokit.metrics.compute import METRICS, MetricSums, compute_metrics
 from edokit.metrics.intervals import Interval, bootstrap
 from edokit.metrics.scores import (
+    AnnotatorErrors,
+    annotator_errors,
     bs,
     bs_items,
     ce,
@@ -24,11 +25,10 @@ from edokit.metrics.scores import (
     md,
     md_items,
 )
-from edokit.metrics.sums import MetricSums
 
 __all__ = [
     "METRICS",
-    "evaluate",
+    "compute_metrics",
     "MetricSums",
     "f1",
     "f1_items",

@@ -122,11 +122,11 @@ def share(name: str, value: float) -> float:
     return float(value)
 
 
-def generator(seed: int | np.random.Generator) -> np.random.Generator:
-    """The source of random numbers that a seed stands for."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    return np.random.default_rng(whole("seed", seed, least=0))
+def generator(random_state: int | np.random.Generator) -> np.random.Generator:
+    """The source of random numbers that a random_state stands for."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(whole("random_state", random_state, least=0))
 
 
 def _some_items(name: str, array: Floats) -> None:

@@ -36,14 +36,14 @@ def paired_test(
     *,
     samples: int = 10_000,
     level: float = 0.95,
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
 ) -> PairedTest:
     """Compare per-item losses a and b [N] of two methods on the same items in the same order.
 
     The interval is a percentile bootstrap over items. The p-value is that of a sign-flip
     permutation test, (1 + as extreme) / (1 + samples), so it is never 0.
     """
-    (found,) = paired_tests([(a, b)], samples=samples, level=level, seed=seed)
+    (found,) = paired_tests([(a, b)], samples=samples, level=level, random_state=random_state)
     return found
 
 
@@ -52,11 +52,11 @@ def paired_tests(
     *,
     samples: int = 10_000,
     level: float = 0.95,
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
 ) -> list[PairedTest]:
     """`paired_test` of each pair, all on the same items and from the same draws of them."""
     samples, level = _checks.whole("samples", samples), _checks.share("level", level)
-    rng = _checks.generator(seed)
+    rng = _checks.generator(random_state)
     if not pairs:
         return []
     gaps = np.column_stack([_gaps(a, b) for a, b in pairs])

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from edokit._types import Floats, Ints
 from edokit.metrics import _checks, calibration, scores
-from edokit.metrics.evaluation import ITEM_VALUES, METRICS, checked_names, values
-from edokit.metrics.ranks import RankCorrelation
+from edokit.metrics.compute import ITEM_VALUES, METRICS, checked_names, values
 
 BLOCK = 1 << 20  # item counts held at a time: memory stays flat, whatever N and the samples
 
@@ -33,7 +32,7 @@ def bootstrap(
     metrics: Iterable[str] = METRICS,
     samples: int = 1000,
     level: float = 0.95,
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
     bins: int = 10,
     binning: str = "width",
 ) -> dict[str, Interval]:
@@ -51,7 +50,7 @@ def bootstrap(
     samples, level = _checks.whole("samples", samples), _checks.share("level", level)
     measures = {name: _measure(name, predicted, soft, hard, bins, binning) for name in names}
     drawn: dict[str, list[Floats]] = {name: [] for name in names}
-    for counts in resamples(len(predicted), samples, _checks.generator(seed)):
+    for counts in resamples(len(predicted), samples, _checks.generator(random_state)):
         for name, measure in measures.items():
             drawn[name].append(measure(counts))
     found = {}
@@ -113,7 +112,7 @@ def _measure(
     """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
     items = len(p)
     if name == "entropy_correlation":
-        return RankCorrelation(scores.rounded_entropy(p), scores.rounded_entropy(q))
+        return scores.RankCorrelation(scores.rounded_entropy(p), scores.rounded_entropy(q))
     if name == "macro_f1":
         hits, members = scores.macro_parts(p, y)
         return lambda counts: scores.macro_from_parts(counts @ hits, counts @ members)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from edokit.annotations import Annotations
-from edokit.metrics.annotators import annotator_errors
-from edokit.metrics.evaluation import evaluate
+from edokit.metrics.compute import compute_metrics
 from edokit.metrics.intervals import bootstrap
-from edokit.metrics.scores import entropy
+from edokit.metrics.scores import annotator_errors, entropy
 from edokit.predictions import ModelFile, Predictions
 
 
@@ -26,15 +25,15 @@ def judge(
     named = Predictions(model.probabilities[:, None], model.items, ("model",), model.classes)
     named = named.align(annotations.items).order_classes(annotations.classes)
     p, q = named.probabilities[:, 0], annotations.soft_labels
-    y = annotations.hard_labels(ties=ties, seed=seed)
+    y = annotations.hard_labels(ties=ties, random_state=seed)
     result: dict[str, Any] = {
         "items": len(q),
-        **evaluate(p, q, y),
+        **compute_metrics(p, q, y),
         "ce_floor": entropy(q),
         "level": level,
     }
     if samples:
-        found = bootstrap(p, q, y, samples=samples, level=level, seed=seed)
+        found = bootstrap(p, q, y, samples=samples, level=level, random_state=seed)
         result["intervals"] = {name: [i.low, i.high] for name, i in found.items()}
     errors = annotator_errors(
         p,

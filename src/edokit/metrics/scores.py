@@ -6,12 +6,14 @@ Throughout, p are predicted probabilities [N, C], q soft labels [N, C] and y har
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.metrics import _checks
-from edokit.metrics.ranks import spearman
 
 CLIP = 1e-12  # the official LeWiDi scoring keeps p in [CLIP, 1 − CLIP] inside the logarithm
 
@@ -153,3 +155,108 @@ def macro_from_parts(hits: Floats, members: Floats) -> Floats:
 def _with_codes(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Ints]:
     predicted = _checks.probabilities("p", p)
     return predicted, _checks.codes("y", y, len(predicted), predicted.shape[1], "class")
+
+
+@dataclass(frozen=True)
+class AnnotatorErrors:
+    """One entry per annotator who gave at least one annotation; every array is [A]."""
+
+    annotator: Ints
+    """Codes of the annotators, ascending."""
+    n: Ints
+    """How many annotations each one gave."""
+    ce: Floats
+    """Cross-entropy of the predictions on the annotator's own labels."""
+    error: Floats
+    """Share of the annotator's labels that differ from the likeliest class."""
+
+
+def annotator_errors(
+    p: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike, labels: npt.ArrayLike
+) -> AnnotatorErrors:
+    """The error of predictions p [N, C] on each annotator's own labels.
+
+    Annotation m says: annotator ``annotators[m]`` gave item ``items[m]`` the class
+    ``labels[m]`` (codes [M]), or the probabilities ``labels[m]`` ([M, C]); then the error is
+    one less the probability that the annotator gave to the likeliest class.
+    """
+    predicted = _checks.probabilities("p", p)
+    count, classes = predicted.shape
+    item = _checks.codes("items", items, None, count, "item")
+    if not len(item):
+        raise InputError("items must hold at least one annotation, but it is empty", "give some")
+    annotator = _checks.codes("annotators", annotators, len(item), None, "annotator")
+
+    logs = np.log(np.clip(predicted, CLIP, 1 - CLIP))
+    likeliest = predicted.argmax(axis=1)[item]
+    answers = _checks.as_array("labels", labels)
+    if answers.ndim == 2:
+        given = _checks.probabilities("labels", answers)
+        if given.shape != (len(item), classes):
+            raise InputError(
+                f"labels must be codes [{len(item)}] or probabilities [{len(item)}, {classes}], "
+                f"but got [{given.shape[0]}, {given.shape[1]}]",
+                "give one row per annotation and one column per class of p",
+            )
+        losses = -np.einsum("mc,mc->m", given, logs[item])
+        wrong = 1 - given[np.arange(len(item)), likeliest]
+    else:
+        label = _checks.codes("labels", answers, len(item), classes, "class")
+        losses = -logs[item, label]
+        wrong = (likeliest != label).astype(np.float64)
+
+    who, place, n = np.unique(annotator, return_inverse=True, return_counts=True)
+    return AnnotatorErrors(
+        annotator=who,
+        n=n.astype(np.int64),
+        ce=np.bincount(place, weights=losses) / n,
+        error=np.bincount(place, weights=wrong) / n,
+    )
+
+
+def spearman(x: Floats, y: Floats) -> float | None:
+    """Spearman's ρ of x and y [N]; None where one of them is constant."""
+    rho = RankCorrelation(x, y)(np.ones((1, len(x))))[0]
+    return None if np.isnan(rho) else float(rho)
+
+
+class RankCorrelation:
+    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
+
+    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. It sorts
+    once, so that a resample costs no sorting.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self._order = np.argsort(x, kind="stable")  # with x in order, its ranks need no gather
+        self._x = _Levels(x[self._order])
+        self._y = _Levels(y[self._order])
+
+    def __call__(self, counts: Floats) -> Floats:
+        taken = counts[:, self._order]
+        a, b = self._x.centred_ranks(taken), self._y.centred_ranks(taken)
+        spread = np.einsum("bn,bn,bn->b", taken, a, a) * np.einsum("bn,bn,bn->b", taken, b, b)
+        together = np.einsum("bn,bn,bn->b", taken, a, b)
+        defined = spread > 0
+        rho = np.clip(together / np.sqrt(np.where(defined, spread, 1.0)), -1.0, 1.0)
+        return np.where(defined, rho, np.nan)
+
+
+class _Levels:
+    """The distinct values of an array [N], and which items have which."""
+
+    def __init__(self, values: Floats) -> None:
+        self._order = np.argsort(values, kind="stable")
+        ordered = values[self._order]
+        self._first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        sizes = np.diff(np.r_[self._first, len(values)])
+        self._level: npt.NDArray[np.intp] = np.empty(len(values), dtype=np.intp)
+        self._level[self._order] = np.repeat(np.arange(len(sizes)), sizes)
+
+    def centred_ranks(self, counts: Floats) -> Floats:
+        """Mid-ranks of the items in each multiset [B, N], less their mean."""
+        weight = np.add.reduceat(counts[:, self._order], self._first, axis=1)
+        total = weight.sum(axis=1, keepdims=True)
+        centred = np.cumsum(weight, axis=1) - weight / 2 - total / 2
+        ranks: Floats = centred[:, self._level]
+        return ranks

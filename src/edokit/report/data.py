@@ -141,11 +141,11 @@ def _methods(path: Path) -> dict[str, Any]:
 
 
 def _diagnosed(people: Annotations) -> dict[str, Any]:
-    from edokit.diagnose import diagnose
+    from edokit.diagnosis import diagnose
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        return diagnose(people).to_json()
+        return diagnose(people).to_dict()
 
 
 def _state(record: RunRecord, role: str, folder: Path) -> str:

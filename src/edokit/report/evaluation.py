@@ -21,8 +21,8 @@ from edokit.metrics import (
     PairedTest,
     Reliability,
     bootstrap,
+    compute_metrics,
     entropy_correlation,
-    evaluate,
     md_items,
     reliability_curve,
 )
@@ -148,8 +148,8 @@ def evaluate_items(
         seed=seed,
     )
     methods = [_row(score) for score in scores]
-    methods[0] |= evaluate(p, q, y, metrics=MORE)
-    more = bootstrap(p, q, y, metrics=MORE, samples=samples, level=level, seed=seed)
+    methods[0] |= compute_metrics(p, q, y, metrics=MORE)
+    more = bootstrap(p, q, y, metrics=MORE, samples=samples, level=level, random_state=seed)
     methods[0]["intervals"] |= {name: [one.low, one.high] for name, one in more.items()}
     return Evaluation(
         what=what,
@@ -184,7 +184,7 @@ def hard_labels(people: Annotations, ensemble: EDOEnsemble) -> npt.NDArray[Any]:
         warnings.simplefilter("ignore", EDOWarning)
         return people.hard_labels(
             ties="first" if policy == "error" else policy,
-            seed=int(ensemble.settings_.get("random_state") or 0),
+            random_state=int(ensemble.settings_.get("random_state") or 0),
         )
 
 

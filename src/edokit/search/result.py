@@ -14,7 +14,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io import read_json, write_json, write_table
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, together
-from edokit.metrics import evaluate
+from edokit.metrics import compute_metrics
 from edokit.search.front import ParetoFront
 from edokit.search.study import Plan, differences, finished, read_trials
 from edokit.search.trials import METRICS, Correlation, SearchTrial, correlations, trials_table
@@ -104,8 +104,8 @@ class SearchResult:
     def judge(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data."""
         named, people = together(as_predictions(predictions), annotations)
-        y = people.hard_labels(ties=self.ties, seed=self.plan.seed)
-        return evaluate(self.ensemble.predict_proba(named), people.soft_labels, y)
+        y = people.hard_labels(ties=self.ties, random_state=self.plan.seed)
+        return compute_metrics(self.ensemble.predict_proba(named), people.soft_labels, y)
 
     def save(self, folder: str | Path, *, test: Mapping[str, Any] | None = None) -> None:
         """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``.

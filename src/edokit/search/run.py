@@ -165,7 +165,7 @@ def fit_data(
     if groups:
         names = named_groups(predictions.members, predictions.groups)
         P, members = average_groups(P, names), tuple(group_names(names))
-    y = people.hard_labels(ties=ties, seed=seed)
+    y = people.hard_labels(ties=ties, random_state=seed)
     return ArrayData(P, people.soft_labels, y, members, predictions.classes)
 
 

@@ -1,5 +1,5 @@
 """What kind of disagreement is this?"""
 
-from edokit.diagnose.diagnosis import Diagnosis, diagnose
+from edokit.diagnosis.core import Diagnosis, diagnose
 
 __all__ = ["Diagnosis", "diagnose"]

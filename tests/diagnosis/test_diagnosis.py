@@ -13,7 +13,7 @@ from diagnose_cases import camps, noise
 from edokit import Annotations
 from edokit._errors import InputError
 from edokit.datasets import read_annotations
-from edokit.diagnose import Diagnosis, advice, diagnose
+from edokit.diagnosis import Diagnosis, advice, diagnose
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),
@@ -27,7 +27,7 @@ def choices(found: Diagnosis) -> dict[str, str | None]:
 
 def plain(found: Diagnosis) -> dict[str, object]:
     """What JSON makes of it: fails where something is not known and not None."""
-    return json.loads(json.dumps(found.to_json(), allow_nan=False))
+    return json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 
 def test_camps_are_named_counted_and_advised_on() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnose.agreement import agreement, matrix, people
+from edokit.diagnosis.overview import agreement, matrix, people
 
 
 @settings(max_examples=30)

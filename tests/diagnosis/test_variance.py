@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from edokit import Annotations, simulate
 from edokit.datasets.simulate import REGIMES, Simulation
-from edokit.diagnose.answers import Answers
-from edokit.diagnose.halves import Grouping, cross_fitted, stability
-from edokit.diagnose.structure import Design
-from edokit.diagnose.variance import Shares, decompose
+from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, stability
+from edokit.diagnosis.variance import Shares, decompose
+from edokit.diagnosis.vectors import Answers
 
 PANEL = replace(
     REGIMES["two-camps"], annotators=24, per_item={8: 1.0}, balance=(0.7, 0.3), items=(900, 1, 1)

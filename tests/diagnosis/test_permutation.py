@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnose.answers import Answers
-from edokit.diagnose.permutation import StructureTest, permutation_test
-from edokit.diagnose.strictness import strict_shuffles
-from edokit.diagnose.structure import Design, look
+from edokit.diagnosis.clusters import Design, look
+from edokit.diagnosis.permutation import StructureTest, permutation_test, strict_shuffles
+from edokit.diagnosis.vectors import Answers
 
 
 def judged(annotations: Annotations, permutations: int = 19, seed: int = 0) -> StructureTest:

@@ -1,4 +1,4 @@
-"""Who thinks alike: pairs of annotators who go together more than their items explain."""
+"""Groups of annotators who agree with each other more than the items explain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from edokit._types import Floats, Ints
-from edokit.diagnose.answers import Answers, squares
+from edokit.diagnosis.vectors import Answers, Leanings, Mask, leanings, squares, without_leanings
 
 MOST_GROUPS = 4
 """Groups that are looked for at most."""
@@ -230,3 +230,101 @@ def _off_diagonal(table: Any) -> Any:
         return dense
     table.setdiag(0.0)
     return table.tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Who answered what, and the declared groups: what stays when answers are shuffled."""
+
+    leanings: Leanings
+    meetings: Meetings
+    declared: Ints | None
+    """The declared group of each annotator [A], -1 for none; None where groups are looked for."""
+    count: int
+    """How many declared groups there are."""
+    within: float
+    """Mean variance of the answers to an item."""
+
+    @classmethod
+    def of(
+        cls,
+        answers: Answers,
+        declared: Ints | None = None,
+        count: int = 0,
+        fewest: int = FEWEST_CONTESTED,
+    ) -> Design:
+        """The design of these answers."""
+        several = answers.per_item >= 2
+        spread = answers.scatter[several] / (answers.per_item[several] - 1)
+        return cls(
+            Leanings.of(answers),
+            Meetings.of(answers, fewest),
+            declared,
+            count,
+            float(spread.mean()) if several.any() else float("nan"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What one look at the answers finds."""
+
+    leaning: float
+    """Variance of the annotators' leanings."""
+    groups: Found
+    """Who goes with whom, leanings taken out."""
+
+
+def look(answers: Answers, design: Design) -> Look:
+    """Leanings and groups of these answers."""
+    leaning = design.leanings.variance(answers)
+    own = leanings(answers, leaning, design.within)
+    excess = design.meetings.excess(answers, without_leanings(answers, own))
+    if design.declared is None:
+        return Look(leaning, find_groups(design.meetings, excess))
+    return Look(leaning, contrast(design.meetings, excess, design.declared, design.count))
+
+
+SPLITS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Groups of annotators, and the items on which they are judged."""
+
+    group: Ints
+    """The group of each annotator [A], -1 for none."""
+    count: int
+    items: Mask
+    """Where they are judged [N]."""
+    by_answers: bool
+    """Whether people count by their answers: those with few can't be put into a group well."""
+
+
+def cross_fitted(answers: Answers, seed: int, splits: int = SPLITS) -> list[Grouping]:
+    """Groups from one half of the items with the other half to judge them on, both ways."""
+    rng = np.random.default_rng([seed, 1])
+    groupings = []
+    for _ in range(splits):
+        first = np.zeros(answers.items, dtype=bool)
+        first[rng.permutation(answers.items)[: answers.items // 2]] = True
+        for here in (first, ~first):
+            half = answers.take(here)
+            design = Design.of(half, fewest=FEWEST_CONTESTED // 2)
+            found = look(half, design).groups
+            groupings.append(Grouping(found.group, found.count, ~here, True))
+    return groupings
+
+
+def stability(groupings: list[Grouping]) -> float:
+    """How far the groups of two halves are the same: 1 all, 0 as by chance (adjusted Rand)."""
+    from sklearn.metrics import adjusted_rand_score
+
+    values = []
+    for one, other in zip(groupings[::2], groupings[1::2], strict=True):
+        both = (one.group >= 0) & (other.group >= 0)
+        if one.count and other.count and both.sum() >= 2:
+            values.append(float(adjusted_rand_score(one.group[both], other.group[both])))
+        else:
+            values.append(0.0)
+    return float(np.mean(values)) if values else 0.0

@@ -9,9 +9,8 @@ from diagnose_cases import camps, noise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edokit.diagnose.alike import Meetings, contrast, find_groups
-from edokit.diagnose.answers import Answers
-from edokit.diagnose.structure import Design, look
+from edokit.diagnosis.clusters import Design, Meetings, contrast, find_groups, look
+from edokit.diagnosis.vectors import Answers
 
 
 def same(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
@@ -66,7 +65,7 @@ def test_the_excesses_of_an_item_sum_to_zero(seed: int) -> None:
 def test_large_crowds_are_handled_in_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = Answers.of(camps(items=600, sizes=(40, 40), per_item=6, apart=0.45))
     dense = look(answers, Design.of(answers)).groups
-    monkeypatch.setattr("edokit.diagnose.alike._DENSE", 10)
+    monkeypatch.setattr("edokit.diagnosis.clusters._DENSE", 10)
     sparse = look(answers, Design.of(answers)).groups
     assert same(dense.group, sparse.group)
     assert dense.score == pytest.approx(sparse.score)

@@ -1,8 +1,9 @@
-"""Every metric of one set of predictions, in one call."""
+"""All metrics of one set of predictions, at once or as sums over shards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from edokit._errors import InputError, one_of
 from edokit._types import Floats, Ints
 from edokit.metrics import _checks, calibration, scores
-from edokit.metrics.ranks import spearman
+from edokit.metrics.scores import spearman
 
 METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")
 """The names of the metrics, in the order of every table."""
@@ -25,7 +26,7 @@ ITEM_VALUES: dict[str, Callable[[Floats, Floats, Ints], Floats]] = {
 }
 
 
-def evaluate(
+def compute_metrics(
     p: npt.ArrayLike,
     q: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -47,7 +48,7 @@ def evaluate(
 def values(
     names: Iterable[str], p: Floats, q: Floats, y: Ints, bins: int, binning: str
 ) -> dict[str, float | None]:
-    """`evaluate` on checked arguments."""
+    """`compute_metrics` on checked arguments."""
     found: dict[str, float | None] = {}
     for name in names:
         if name == "macro_f1":
@@ -72,3 +73,56 @@ def checked_names(metrics: Iterable[str]) -> list[str]:
     for name in names:
         one_of("metrics", name, METRICS)
     return names
+
+
+_BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSums:
+    """Sums over items. ``a + b`` are the sums of both shards together."""
+
+    items: int
+    """N."""
+    totals: Floats
+    """[M] sum over items of each metric that is a plain mean: f1, ce, md, bs, jsd."""
+    hits: Floats
+    """[C] items rightly predicted, by class."""
+    members: Floats
+    """[C] items predicted plus items labelled, by class."""
+    gaps: Floats
+    """[B] predicted minus observed, summed over each bin of the calibration curve."""
+
+    @classmethod
+    def of(cls, p: Floats, q: Floats, y: Ints) -> MetricSums:
+        """Of probabilities p [N, C], soft labels q [N, C] and hard labels y [N], not checked."""
+        hits, members = scores.macro_parts(p, y)
+        totals = [each(p, q, y).sum() for each in ITEM_VALUES.values()]
+        gaps = calibration.gap_parts(p, q, _BINS, "width").sum(axis=0)
+        return cls(len(y), np.array(totals), hits.sum(axis=0), members.sum(axis=0), gaps)
+
+    def __add__(self, other: MetricSums) -> MetricSums:
+        if not isinstance(other, MetricSums):
+            return NotImplemented
+        return MetricSums(
+            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
+        )
+
+    def __radd__(self, other: object) -> MetricSums:
+        # sum(shards) starts at 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def values(self) -> dict[str, float | None]:
+        """The metrics by name, as `compute_metrics` gives them.
+
+        ``entropy_correlation`` is None: ranks among all items are no sum over shards.
+        """
+        if self.items == 0:
+            raise InputError("a mean needs items, but these sums have none", "add a shard")
+        found: dict[str, float | None] = {
+            name: float(total / self.items)
+            for name, total in zip(ITEM_VALUES, self.totals, strict=True)
+        }
+        found["macro_f1"] = float(scores.macro_from_parts(self.hits, self.members))
+        found["ece"] = float(np.abs(self.gaps).sum() / self.items)
+        return {name: found.get(name) for name in METRICS}

@@ -13,16 +13,22 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._types import Ints
 from edokit.annotations import Annotations
-from edokit.diagnose.advice import advise
-from edokit.diagnose.agreement import agreement, matrix, people
-from edokit.diagnose.answers import Answers
-from edokit.diagnose.groups import Declared, declared_groups, describe_groups
-from edokit.diagnose.halves import Grouping, cross_fitted, stability
-from edokit.diagnose.limits import limits
-from edokit.diagnose.overview import balance, coverage, entropy
-from edokit.diagnose.permutation import LEVEL, StructureTest, permutation_test
-from edokit.diagnose.structure import Design, Look, look
-from edokit.diagnose.variance import Part, Shares, decompose
+from edokit.diagnosis.advice import advise, limits
+from edokit.diagnosis.clusters import Design, Grouping, Look, cross_fitted, look, stability
+from edokit.diagnosis.overview import (
+    Declared,
+    agreement,
+    balance,
+    coverage,
+    declared_groups,
+    describe_groups,
+    entropy,
+    matrix,
+    people,
+)
+from edokit.diagnosis.permutation import LEVEL, StructureTest, permutation_test
+from edokit.diagnosis.variance import Part, Shares, decompose
+from edokit.diagnosis.vectors import Answers
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
@@ -38,13 +44,13 @@ class Diagnosis:
     """Everything as plain data: ``coverage``, ``balance``, ``agreement``, ``entropy``, ``people``,
     ``groups``, ``variance``, ``test``, ``advice``, ``limits``."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The content; what is not known is None."""
         return self.content
 
     def lines(self) -> list[str]:
         """The content in words."""
-        from edokit.diagnose.lines import lines
+        from edokit.diagnosis.render import lines
 
         return lines(self.content)
 
@@ -64,7 +70,7 @@ def diagnose(
     *,
     groups: Declared | None = None,
     permutations: int = PERMUTATIONS,
-    seed: int = 0,
+    random_state: int = 0,
     step: Step = lambda done, total: None,
 ) -> Diagnosis:
     """Coverage, agreement, and whether the disagreement is structured or noise, with advice.
@@ -74,7 +80,7 @@ def diagnose(
     shuffled for the test (39 or more); 0 for no test.
     """
     _check("permutations", permutations)
-    _check("seed", seed)
+    _check("random_state", random_state)
     if 0 < permutations < FEWEST_PERMUTATIONS:
         raise InputError(
             f"permutations must be 0 (no test) or {FEWEST_PERMUTATIONS} and more, since with fewer"
@@ -95,12 +101,12 @@ def diagnose(
         design = Design.of(answers, declared, len(names))
         seen = look(answers, design)
         if declared is None:
-            groupings = cross_fitted(answers, seed)
+            groupings = cross_fitted(answers, random_state)
         else:
             groupings, alone = _declared(answers, declared, names)
-        shares = decompose(answers, design, groupings, seed)
+        shares = decompose(answers, design, groupings, random_state)
         if permutations and (answers.scatter > 1e-12).any():
-            test = permutation_test(answers, design, seen, permutations, seed, step)
+            test = permutation_test(answers, design, seen, permutations, random_state, step)
     group, described = _groups(annotations, answers, declared, names, groups, seen, test, groupings)
     everyone = people(annotations)
     for person, code in zip(everyone, group, strict=True):

@@ -1,0 +1,337 @@
+"""What there is: coverage, class balance, entropy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples
+from edokit._names import class_order
+from edokit._types import Floats, Ints
+from edokit.annotations import Annotations
+from edokit.datasets.info import class_ratio
+from edokit.diagnosis.variance import pair_agreement
+from edokit.diagnosis.vectors import Answers, products, squares, totals
+
+_BINS = 20
+
+
+def coverage(annotations: Annotations) -> dict[str, Any]:
+    """Items, annotators, answers per item and per annotator, gaps, and who meets whom."""
+    per_item, per_person = annotations.annotations_per_item, annotations.annotations_per_annotator
+    counts, items = np.unique(per_item, return_counts=True)
+    busy = per_person[per_person > 0]
+    cells = len(annotations.items) * len(annotations.annotators)
+    return {
+        "per_item": {
+            "min": int(per_item.min()),
+            "median": float(np.median(per_item)),
+            "mean": float(per_item.mean()),
+            "max": int(per_item.max()),
+        },
+        "items_by_annotations": {
+            str(count): int(number) for count, number in zip(counts, items, strict=True)
+        },
+        "per_annotator": {
+            "min": int(busy.min()),
+            "median": float(np.median(busy)),
+            "max": int(busy.max()),
+        },
+        "filled": float((~annotations.repeated).sum() / cells),
+        "single": int((per_item == 1).sum()),
+        "silent": [str(name) for name in annotations.annotators[per_person == 0]],
+        "repeated": int(annotations.repeated.sum()),
+        "pairs": _pairs(annotations),
+    }
+
+
+def _pairs(annotations: Annotations) -> dict[str, Any]:
+    """How many pairs of annotators share an item, and how many items those share."""
+    people = len(annotations.annotators)
+    first = ~annotations.repeated
+    shape = (people, len(annotations.items))
+    where = (annotations.annotator_codes[first], annotations.item_codes[first])
+    asked = sparse.csr_matrix((np.ones(int(first.sum()), dtype=np.int32), where), shape)
+    met: Any = sparse.triu(asked @ asked.T, k=1, format="csr")
+    shared = met.data
+    return {
+        "possible": people * (people - 1) // 2,
+        "meeting": len(shared),
+        "median_shared": float(np.median(shared)) if len(shared) else None,
+    }
+
+
+def balance(annotations: Annotations) -> dict[str, Any]:
+    """Classes by share of answers (every item counted once) and by hard label."""
+    with warnings.catch_warnings():
+        # Ties are a figure of their own here.
+        warnings.simplefilter("ignore", EDOWarning)
+        hard = np.bincount(annotations.hard_labels(), minlength=len(annotations.classes))
+    counts = annotations.counts
+    tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+    return {
+        "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0).tolist()),
+        "hard": _by_class(annotations, hard.tolist()),
+        "ratio": class_ratio(hard),
+        "ties": int(tied.sum()),
+    }
+
+
+def entropy(annotations: Annotations) -> dict[str, Any]:
+    """The distribution of item entropy in nats: mean and histogram."""
+    nats = annotations.entropy
+    largest = float(np.log(max(len(annotations.classes), 2)))
+    counts, edges = np.histogram(np.minimum(nats, largest), bins=_BINS, range=(0.0, largest))
+    return {
+        "mean": float(nats.mean()),
+        "largest": largest,
+        "unanimous": float((nats < 1e-12).mean()),
+        "edges": edges.tolist(),
+        "counts": counts.tolist(),
+    }
+
+
+def _by_class(annotations: Annotations, values: list[Any]) -> dict[str, Any]:
+    return dict(zip(annotations.classes, values, strict=True))
+
+
+LARGEST_MATRIX = 40
+"""Annotators up to whom a table of all pairs is made."""
+
+
+def agreement(annotations: Annotations) -> dict[str, Any]:
+    """Alpha (nominal), the share of pairs of answers to an item that agree, and that by chance.
+
+    Probabilities agree by their expected agreement; alpha is for classes alone.
+    """
+    several = annotations.annotations_per_item >= 2
+    used = annotations.counts.sum(axis=0)
+    alpha: float | None = None
+    reason = None
+    if not several.any():
+        reason = "no item has two answers"
+    elif (used > 0).sum() < 2:
+        reason = f"all answers are {annotations.classes[int(used.argmax())]!r}"
+    elif annotations.label_codes is None:
+        reason = "annotators answered in probabilities; alpha is for classes"
+    else:
+        import krippendorff
+
+        alpha = float(
+            krippendorff.alpha(
+                value_counts=annotations.counts[several].astype(np.int64),
+                level_of_measurement="nominal",
+            )
+        )
+    shares = used / used.sum()
+    pairwise = None
+    if several.any():
+        agreeing, pairs = _pairs_by_item(annotations)
+        pairwise = float(agreeing[several].sum() / pairs[several].sum())
+    return {
+        "alpha": alpha,
+        "pairwise": pairwise,
+        "by_chance": float(np.sum(shares**2)),
+        "reason": reason,
+    }
+
+
+def people(annotations: Annotations) -> list[dict[str, Any]]:
+    """Each annotator's answers, base rates and agreement with the others, in the data's order.
+
+    ``expected`` is what two others agree on the same items on average: below it someone stands
+    apart.
+    """
+    count = len(annotations.annotators)
+    person, item = annotations.annotator_codes, annotations.item_codes
+    rows = _rows(annotations)
+    answered = np.bincount(person, minlength=count)
+    shares = (
+        np.stack([totals(person, column, count) for column in rows.T], axis=1)
+        / np.maximum(answered, 1)[:, None]
+    )
+    others = annotations.annotations_per_item[item] - 1
+    met = others > 0
+    with_rest = products(rows, annotations.counts[item] - rows)
+    with_rest = with_rest / np.maximum(others, 1)
+    agreeing, pairs = _pairs_by_item(annotations)
+    usual = (agreeing / np.maximum(pairs, 1))[item]
+    number = np.bincount(person[met], minlength=count)
+
+    def mean(values: Floats, a: int) -> float | None:
+        return float(values[a] / number[a]) if number[a] else None
+
+    rest = totals(person[met], with_rest[met], count)
+    base = totals(person[met], usual[met], count)
+    return [
+        {
+            "annotator": str(name),
+            "annotations": int(answered[a]),
+            "shares": dict(zip(annotations.classes, shares[a].tolist(), strict=True))
+            if answered[a]
+            else None,
+            "agreement": mean(rest, a),
+            "expected": mean(base, a),
+            "group": None,
+        }
+        for a, name in enumerate(annotations.annotators)
+    ]
+
+
+def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
+    """Agreement of all pairs, groups side by side; None where there are too many annotators."""
+    count = len(annotations.annotators)
+    if count > LARGEST_MATRIX:
+        return None
+    n = len(annotations.items)
+    asked = np.zeros((count, n))
+    answers = np.zeros((count, n, len(annotations.classes)))
+    first = ~annotations.repeated
+    where = (annotations.annotator_codes[first], annotations.item_codes[first])
+    asked[where] = 1.0
+    answers[where] = _rows(annotations)[first]
+    shared = asked @ asked.T
+    flat = answers.reshape(count, -1)
+    agreed = flat @ flat.T
+    order = np.argsort(np.where(group < 0, count, group), kind="stable")
+    return {
+        "annotators": [str(annotations.annotators[a]) for a in order],
+        "agreement": [
+            [float(agreed[a, b] / shared[a, b]) if a != b and shared[a, b] else None for b in order]
+            for a in order
+        ],
+        "shared": [[int(shared[a, b]) for b in order] for a in order],
+    }
+
+
+def _rows(annotations: Annotations) -> Floats:
+    """Each answer as probabilities [M, C]."""
+    if annotations.label_probabilities is not None:
+        return annotations.label_probabilities
+    rows: Floats = np.eye(len(annotations.classes))[annotations.answers]
+    return rows
+
+
+def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
+    """Ordered pairs of answers that agree, and all of them, for each item [N]."""
+    rows = _rows(annotations)
+    own = totals(annotations.item_codes, squares(rows), len(annotations.items))
+    n = annotations.annotations_per_item.astype(np.float64)
+    return squares(annotations.counts) - own, n * (n - 1)
+
+
+_SHOWN = 20
+Declared = str | Mapping[Any, Any] | Sequence[Any]
+
+
+def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, list[str]]:
+    """The group of each annotator [A], -1 for none, and the groups' names.
+
+    ``groups`` names an attribute of the annotators, maps annotators to groups, or lists a group
+    for each of them. Empty text and None are no group.
+    """
+    people = [str(name) for name in annotations.annotators]
+    if isinstance(groups, str):
+        if groups not in annotations.attributes:
+            known = ", ".join(map(repr, sorted(annotations.attributes))) or "none"
+            raise InputError(
+                f"groups must be declared by an attribute of the annotators ({known}), but got"
+                f" {groups!r}",
+                "give the table a column with one value per annotator, or leave groups out",
+            )
+        values: list[Any] = list(annotations.attributes[groups])
+    elif isinstance(groups, Mapping):
+        given = {str(name): value for name, value in groups.items()}
+        missing = [name for name in people if name not in given]
+        if missing:
+            raise InputError(
+                f"groups must name a group for every annotator, but"
+                f" {are(len(missing), len(people), HAVE)} none: {examples(missing)}",
+                "add them; None stands for no group",
+            )
+        values = [given[name] for name in people]
+    else:
+        values = list(groups)
+        if len(values) != len(people):
+            raise InputError(
+                f"groups must be one per annotator ({len(people)}), but got {len(values)}",
+                "give them in the order of annotations.annotators",
+            )
+    names = ["" if value is None else str(value) for value in values]
+    known_names = class_order({name for name in names if name})
+    if not known_names:
+        raise InputError(
+            "groups must put somebody into a group, but everybody is in none",
+            "give groups, or leave them out to have them looked for",
+        )
+    where = {name: code for code, name in enumerate(known_names)}
+    return np.array([where.get(name, -1) for name in names], dtype=np.int64), list(known_names)
+
+
+def describe_groups(
+    annotations: Annotations, answers: Answers, group: Ints, names: list[str]
+) -> list[dict[str, Any]]:
+    """Size, base rates, and agreement within and across, group by group.
+
+    ``within`` and ``between`` are shares of agreeing pairs beyond the mean pair of the same item.
+    """
+    rows = (
+        annotations.label_probabilities
+        if annotations.label_probabilities is not None
+        else np.eye(len(annotations.classes))[annotations.answers]
+    )
+    own = group[annotations.annotator_codes]
+    overall = rows[own >= 0].mean(axis=0) if (own >= 0).any() else rows.mean(axis=0)
+    within, between = pair_agreement(answers, group, len(names))
+    described = []
+    for code, name in enumerate(names):
+        here = own == code
+        shares = rows[here].mean(axis=0) if here.any() else None
+        members = np.flatnonzero(group == code)
+        described.append(
+            {
+                "name": name,
+                "annotators": len(members),
+                "annotations": int(here.sum()),
+                "shares": None
+                if shares is None
+                else dict(zip(annotations.classes, shares.tolist(), strict=True)),
+                "within": within[code],
+                "between": between[code],
+                "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
+                "character": _character(
+                    annotations.classes, shares, overall, within[code], between[code]
+                ),
+            }
+        )
+    return described
+
+
+def _character(
+    classes: tuple[str, ...],
+    shares: Any,
+    overall: Any,
+    within: float | None,
+    between: float | None,
+) -> str:
+    """What sets a group apart, in words."""
+    if shares is None:
+        return "nobody answered"
+    said = []
+    apart = shares - overall
+    c = int(np.argmax(np.abs(apart)))
+    if abs(apart[c]) >= 0.02:
+        if len(classes) == 2 and apart[c] < 0:
+            c = 1 - c
+        more = "more" if apart[c] > 0 else "less"
+        said.append(
+            f"{more} often {classes[c]!r} than the groups together"
+            f" ({shares[c]:.0%} against {overall[c]:.0%})"
+        )
+    if within is not None and between is not None and within < between:
+        said.append("its people agree less with each other than with the others: less steady")
+    return "; ".join(said) or "about the same base rates as the groups together"
