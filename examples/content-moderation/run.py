@@ -28,8 +28,8 @@ def main(folder: Path) -> None:
 
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], dev)
     ensemble.save(folder / "ensemble")
-    for line in ensemble.explain():
-        print("-", line)
+    for reason in ensemble.explain():
+        print("-", reason)
 
     pooled = ensemble.describe(predictions["test"])
     answers = {"plain mean": predictions["test"].uniform, "EDO": pooled.probabilities}

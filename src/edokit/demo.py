@@ -82,7 +82,7 @@ def run_demo(
         "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
         "search": found.summary(),
-        "explanation": ensemble.explain(),
+        "explanation": [str(reason) for reason in ensemble.explain()],
         "gain": asdict(scores["edo"].against["ce"]),
     }
     if out is not None:

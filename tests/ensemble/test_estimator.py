@@ -146,16 +146,28 @@ def test_a_given_parameter_wins_over_the_preset() -> None:
     assert ensemble.settings_["lambda_f1"] == 1.0
 
 
-def test_explain_gives_a_sentence_per_member_with_its_reason() -> None:
-    sentences = EDOEnsemble(lambda_div=0, lambda_reg=0).fit(POOL, PEOPLE).explain()
-    assert len(sentences) == 4
-    assert sentences[0].startswith("good")
-    assert "most of the weight" in sentences[0]
-    zero = [line for line in sentences if "weight 0.000" in line]
+def test_explain_gives_a_reason_per_member() -> None:
+    reasons = EDOEnsemble(lambda_div=0, lambda_reg=0).fit(POOL, PEOPLE).explain()
+    assert len(reasons) == 4
+    assert (reasons[0].member, reasons[0].kind, reasons[0].rank) == ("good", "dominant", 1)
+    assert "most of the weight" in str(reasons[0])
+    zero = [reason for reason in reasons if not reason.has_weight]
     assert zero
-    assert all("cross-entropy" in line for line in zero)
+    for reason in zero:
+        assert (reason.kind, reason.weight) == ("excluded_by_loss", 0)
+        assert (reason.price or 0) > 0
+        assert f"{reason.ce:.4f}" in str(reason)
+        assert f"{reason.price:.4f}" in str(reason)
     bounded = EDOEnsemble(max_members=2).fit(POOL, PEOPLE).explain()
-    assert sum("max_members=2" in line for line in bounded) == 2
+    assert [reason.kind for reason in bounded[2:]] == ["beyond_max_members"] * 2
+    assert sum("max_members=2" in str(reason) for reason in bounded) == 2
+
+
+def test_a_small_weight_does_not_read_as_none() -> None:
+    weights = [0.9997, 0.0003, 0.0, 0.0]
+    reasons = EDOEnsemble.from_weights(weights, POOL, PEOPLE).explain()
+    assert [reason.has_weight for reason in reasons] == [True, True, False, False]
+    assert "weight 0.0003 " in str(reasons[1])
 
 
 def test_it_is_a_scikit_learn_estimator() -> None:

@@ -318,3 +318,12 @@ def test_groups_are_told_as_groups(tmp_path: Path) -> None:
     reader = Reader(render(collect(tmp_path, predictions=pool, annotations=people)))
     assert "Weights were learned between groups" in reader.text
     assert "2 groups" in reader.text
+
+
+def test_a_member_of_small_weight_is_not_listed_as_having_none(tmp_path: Path) -> None:
+    people, pool = people_and_pool()
+    weights = [0.9997, 0.0003, 0.0]
+    EDOEnsemble.from_weights(weights, pool, people, ties="random").save(tmp_path)
+    page = render(collect(tmp_path))
+    assert "Why 1 member has no weight" in page
+    assert re.findall(r"<dt><bdi>(.*?)</bdi></dt>", page) == ["noise"]

@@ -131,7 +131,7 @@ def fit(
             ["joint loss", f"{objective['total']:.4f}"],
         ],
         [
-            *ensemble.explain(),
+            *map(str, ensemble.explain()),
             *([f"Temperature after pooling: {ensemble.temperature_:.3f}."] if recalibrate else []),
             _promise(certificate),
         ],

@@ -3,6 +3,7 @@
 from edokit.ensemble.answers import soft_score
 from edokit.ensemble.classifier import EDOClassifier
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.explain import Reason
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.presets import PRESETS
@@ -15,6 +16,7 @@ __all__ = [
     "EDOEnsemble",
     "LabelledShards",
     "Pooled",
+    "Reason",
     "Review",
     "load_ensemble",
     "review",

@@ -17,6 +17,7 @@ from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.ensemble.answers import answers_of
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.explain import Reason
 from edokit.predictions import Predictions
 
 SUPERVISION = ("random-select", "majority")
@@ -134,8 +135,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """How many classifiers carry weight."""
         return self.ensemble_.size_
 
-    def explain(self) -> list[str]:
-        """One sentence per classifier, heaviest first: its weight, and why it has it."""
+    def explain(self) -> list[Reason]:
+        """Why each classifier has its weight, heaviest first."""
         check_is_fitted(self, "ensemble_")
         return self.ensemble_.explain()
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats, Strings
+from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.in_memory import fit_arrays, with_weights
 from edokit.ensemble.inputs import as_predictions, together, with_weight
@@ -224,8 +225,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return self.fitted_.needed_members
 
-    def explain(self) -> list[str]:
-        """One sentence per member, heaviest first: its weight, and why it has it."""
+    def explain(self) -> list[Reason]:
+        """Why each member has its weight, heaviest first; ``print`` gives a sentence for each."""
         self._check_fitted()
         return list(self.fitted_.explanation)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from edokit._types import Floats
+from edokit.ensemble.explain import Reason
 from edokit.objective import average_groups, group_names, pool, spread_weights
 from edokit.solvers import Certificate, Solution, Trajectory
 
@@ -41,7 +42,7 @@ class Fitted:
     """Items in the fit data."""
     data: dict[str, Any]
     """Annotators, annotations and hard labels by class in the fit data."""
-    explanation: tuple[str, ...]
+    explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
     groups: tuple[str, ...] | None = None
     """Group of each member [K], where groups are averaged first."""
@@ -75,6 +76,13 @@ class Fitted:
     def pool(self) -> str:
         """Kind of pool: ``linear`` or ``log``."""
         return str(self.settings["pool"])
+
+    @property
+    def unit_weights(self) -> tuple[tuple[str, ...], Floats]:
+        """Names and weights of what weights were learned for: members, or groups of them."""
+        if self.groups is None or self.group_weights is None:
+            return self.members, self.weights
+        return tuple(group_names(self.groups)), self.group_weights
 
     @property
     def needed_members(self) -> list[str]:
@@ -120,7 +128,8 @@ class Fitted:
                 "member_ce": self.member_ce,
                 "items": self.items,
                 "data": self.data,
-                "explanation": self.explanation,
+                "explanation": [str(reason) for reason in self.explanation],
+                "reasons": [reason.to_dict() for reason in self.explanation],
             }
         )
         return content
@@ -148,7 +157,7 @@ class Fitted:
             member_ce=np.array(content["member_ce"], dtype=np.float64),
             items=int(content["items"]),
             data=dict(content.get("data") or {}),
-            explanation=_texts(content["explanation"]),
+            explanation=(),
             groups=None if groups is None else _texts(groups),
             group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
             temperature=float(content["temperature"]),
@@ -160,7 +169,18 @@ class Fitted:
             ),
         )
         fitted._check()
-        return fitted
+        return replace(fitted, explanation=fitted._explained(content))
+
+    def _explained(self, content: Mapping[str, Any]) -> tuple[Reason, ...]:
+        """The reasons; older files hold sentences alone, heaviest unit first."""
+        if "reasons" in content:
+            return tuple(Reason.from_dict(reason) for reason in content["reasons"])
+        names, weights = self.unit_weights
+        order = np.argsort(-weights, kind="stable")
+        return tuple(
+            Reason.from_sentence(names[k], float(weights[k]), sentence)
+            for k, sentence in zip(order, content["explanation"], strict=False)
+        )
 
     def _check(self) -> None:
         """Refuse parts that do not fit together."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from importlib.resources import files
 from typing import Any
 
@@ -23,7 +22,6 @@ from edokit.report.items import MOST, item_table, shortened
 from edokit.report.methods import COLUMNS, left_out, method_rows
 from edokit.report.summary import summarize
 
-_REASON = re.compile(r"(.*): weight ([\d.]+) \((.*?)\)(?:: (.*))?", re.DOTALL)
 FRONT_ROWS = 50
 """Trials of the front that are also listed as a table."""
 STATES = {
@@ -148,14 +146,9 @@ def _reasons(found: ReportData) -> dict[str, list[tuple[str, str]]]:
     split: dict[str, list[tuple[str, str]]] = {"kept": [], "zero": []}
     if found.ensemble is None:
         return split
-    for line in found.ensemble.explain():
-        # A name may hold anything, a weight included; the last one is ours.
-        found_weight = _REASON.fullmatch(line)
-        if found_weight is None:
-            continue
-        name, weight, own, why = found_weight.groups()
-        text = own[:1].upper() + own[1:] + (f": {why}" if why else "")
-        split["zero" if float(weight) == 0 else "kept"].append((name, text))
+    for reason in found.ensemble.explain():
+        text = reason.detail[:1].upper() + reason.detail[1:]
+        split["kept" if reason.has_weight else "zero"].append((reason.member, text))
     return split
 
 

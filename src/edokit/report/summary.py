@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -284,13 +285,13 @@ def _zeros(ensemble: EDOEnsemble, names: list[str]) -> list[str]:
     without = len(names) - ensemble.size_
     if without <= 0:
         return []
-    reasons = [line for line in ensemble.explain() if ": weight 0.000" in line]
-    kinds = {
-        ("would raise the loss", "would raise the loss"): "the loss would grow",
-        ("lies beyond the largest size", "lie beyond the largest size"): "beyond max_members",
-        ("is left out by the chosen size", "are left out by the chosen size"): "leaves it out",
+    verbs = {
+        "excluded_by_loss": ("would raise the loss", "would raise the loss"),
+        "beyond_max_members": ("lies beyond the largest size", "lie beyond the largest size"),
+        "excluded_by_size": ("is left out by the chosen size", "are left out by the chosen size"),
     }
-    counted = {verbs: sum(mark in line for line in reasons) for verbs, mark in kinds.items()}
+    found = Counter[str](reason.kind for reason in ensemble.explain())
+    counted = {pair: found[kind] for kind, pair in verbs.items()}
     noun = count(without, unit(ensemble))
     start = f"{noun} {'has' if without == 1 else 'have'} no weight"
     if sum(counted.values()) != without:
