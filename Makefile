@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS ?= 2
 
-.PHONY: bench soak docs release services demo test lint types layers unit format lock clean help
+.PHONY: bench reproduce soak docs release services demo test lint types layers unit format lock clean help
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
 	@echo "make test    lint, types, room order and every test"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
+	@echo "make reproduce  the paper's tables on the real data, into reproduced/"
 	@echo "make soak    twenty minutes of damaged files, kills and failing disks"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
@@ -68,6 +69,11 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/training.py linear
 
+# The data: EDO_LEWIDI2023, else ./lewidi2023 (`edo data get lewidi2023`), else ../shared/lewidi2023.
+LEWIDI2023 := $(or $(EDO_LEWIDI2023),$(wildcard lewidi2023),$(wildcard ../shared/lewidi2023))
+reproduce: $(VENV)/.dev
+	$(BIN)/python -m reproduction lewidi2023 $(if $(LEWIDI2023),--data $(LEWIDI2023)) --out reproduced
+
 # Coverage-guided fuzzing needs atheris, which not every Python has a wheel for.
 soak: $(VENV)/.dev
 	-$(PIP) --only-binary :all: atheris
@@ -89,4 +95,4 @@ lock:
 	$(PYTHON) tools/lock.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache edo-demo
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache edo-demo reproduced

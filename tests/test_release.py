@@ -31,7 +31,8 @@ def test_the_version_stands_in_one_place() -> None:
 def test_the_package_is_more_than_its_modules() -> None:
     files = release_contents.package_files()
     assert {"edokit/py.typed", "edokit/report/assets/report.html"} <= files
-    assert any(name.endswith("paper/benchmark.csv") for name in files)
+    assert not any("reproduc" in name or name.endswith(".csv") for name in files)
+    assert "reproduction/paper/benchmark.csv" in release_contents.IN_SDIST
 
 
 @pytest.fixture

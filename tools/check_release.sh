@@ -42,7 +42,7 @@ check() { # where to install from, with which Python
         test -s demo/report.html
         "$place/bin/edo" predict demo/ensemble --predictions demo/predictions/test.npz --out again.csv
         cmp again.csv demo/probabilities.csv
-        "$place/bin/edo" reproduce lewidi2023 --table checks >/dev/null
+        PYTHONPATH=$root "$place/bin/python" -m reproduction lewidi2023 --table checks >/dev/null
         "$place/bin/python" -c 'import edokit, sys; assert sys.prefix in edokit.__file__'
     )
 }

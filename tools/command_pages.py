@@ -27,7 +27,6 @@ TOPICS = {
     "predict": ("Ten minutes", "guide.md"),
     "predictions": ("Input formats", "formats.md"),
     "report": ("The report", "report.md"),
-    "reproduce": ("What we found", "findings.md"),
     "score": ("Training members", "members.md"),
     "search": ("Searching", "search.md"),
     "train": ("Training members", "members.md"),

@@ -21,6 +21,7 @@ JOINING = {
     "CHANGELOG.md": "CHANGELOG.md",
     "SECURITY.md": "SECURITY.md",
     "CODE_OF_CONDUCT.md": "CODE_OF_CONDUCT.md",
+    "reproduction/README.md": "reproduction/index.md",
     "benchmarks/README.md": "benchmarks/index.md",
     "benchmarks/lewidi2023/README.md": "benchmarks/lewidi2023/index.md",
     "benchmarks/lewidi2023/RESULTS.md": "benchmarks/lewidi2023/RESULTS.md",

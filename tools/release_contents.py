@@ -31,6 +31,8 @@ IN_SDIST = (
     "tools/docs_site.py",
     "examples/sklearn-pool/run.py",
     "benchmarks/README.md",
+    "reproduction/README.md",
+    "reproduction/paper/benchmark.csv",
 )
 MOST = 20_000_000
 """Bytes of an sdist: predictions and figures of the benchmarks stay in the repository."""

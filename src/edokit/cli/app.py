@@ -36,7 +36,6 @@ COMMANDS = {
     "evaluate": "evaluate",
     "report": "report",
     "compare": "compare",
-    "reproduce": "reproduce",
     "data info": "data_info:info",
     "data convert": "data_convert:convert",
     "data split": "data_split:split",

@@ -1,0 +1,1 @@
+"""The paper's tables and checks, made again on the real data; not part of the library."""

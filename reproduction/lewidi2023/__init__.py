@@ -1,0 +1,1 @@
+"""LeWiDi 2023: the EDO paper's four datasets."""

@@ -1,0 +1,380 @@
+"""The ablation tables: cross-entropy variants, diversity, learned against uniform weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edokit._io.markup import Cell, Table
+from reproduction import paper
+from reproduction.lewidi2023.configurations import (
+    OBJECTIVES,
+    SIGNS,
+    VARIANTS,
+    Configuration,
+    fixed_outcomes,
+    searched_outcome,
+)
+from reproduction.lewidi2023.methods import method_outcome
+from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
+from reproduction.outcomes import HEADS, METRICS, Effect, Outcome, effect
+from reproduction.section import Section, difference
+
+SIGN_NAMES = {"preserve": "s=−1", "suppress": "s=+1"}
+EFFECT_HEADER = ["effect", "spread between seeds", "low", "high", "claimed"]
+EFFECT_NOTE = (
+    "Low and high: 95 % interval over test items. Claimed: larger than the spread between seeds,"
+    " and 0 outside the interval."
+)
+
+
+def ce_variants(study: Study) -> Section:
+    """All three tables, and what the sign does, with the noise beside it."""
+    tables = {
+        "ce-variants": _main(study),
+        **{f"ce-variants-{sign}": _appendix(study, sign) for sign in SIGNS},
+    }
+    found = {solver: sign_effects(study, solver) for solver in ("gumbel", "exact")}
+    for solver, effects in found.items():
+        tables[f"ce-variants-sign-{solver}"] = _sign_table(solver, effects)
+    return Section(
+        "ce-variants",
+        "Cross-entropy variants and the sign of the diversity term",
+        tables,
+        values={
+            "sign_effects": {
+                solver: {
+                    f"{dataset} {variant}": effect_values(one)
+                    for (dataset, variant), one in effects.items()
+                }
+                for solver, effects in found.items()
+            }
+        },
+    )
+
+
+def sign_effects(study: Study, solver: str = "gumbel") -> dict[tuple[str, str], Effect]:
+    """CE preserving less CE suppressing, by dataset and variant."""
+
+    def find() -> dict[tuple[str, str], Effect]:
+        effects = {}
+        for dataset in DATASETS:
+            outcomes = fixed_outcomes(study, dataset, solver)
+            if not isinstance(outcomes, Missing):
+                for variant in VARIANTS:
+                    two = [outcomes[Configuration(variant, "f1+ce", sign)] for sign in SIGNS]
+                    effects[dataset, variant] = effect(two[0], two[1], "ce")
+        return effects
+
+    return study.once(("effect of the sign", solver), find)
+
+
+def effect_cells(one: Effect) -> list[Cell]:
+    """The cells under `EFFECT_HEADER`."""
+    return [one.value, one.spread, one.low, one.high, "yes" if one.claimed else "no"]
+
+
+def effect_values(one: Effect) -> dict[str, Any]:
+    """Ready for JSON."""
+    return {
+        "effect": one.value,
+        "spread": one.spread,
+        "interval": [one.low, one.high],
+        "claimed": one.claimed,
+    }
+
+
+def compared(found: Outcome | Missing, told: paper.Row, metric: str) -> list[Cell]:
+    """Ours, the paper's and the difference."""
+    ours = None if isinstance(found, Missing) else found.mean(metric)
+    return [ours, told[metric], difference(ours, told[metric])]
+
+
+def _outcome(study: Study, dataset: str, variant: str, sign: str) -> Outcome | Missing:
+    outcomes = fixed_outcomes(study, dataset)
+    if isinstance(outcomes, Missing):
+        return outcomes
+    return outcomes[Configuration(variant, "f1+ce", sign)]
+
+
+def compared_header(metric: str) -> list[str]:
+    """Over the cells of `compared`."""
+    name = HEADS[metric]
+    return [name, f"{name} paper", f"{name} difference"]
+
+
+def _main(study: Study) -> Table:
+    rows: list[list[Cell]] = []
+    for told in paper.rows("ce_variants_main"):
+        found = _outcome(study, told["dataset"], told["variant"], told["diversity"])
+        missing = isinstance(found, Missing)
+        rows.append(
+            [
+                told["dataset"],
+                told["variant"],
+                SIGN_NAMES[told["diversity"]],
+                *compared(found, told, "f1"),
+                *compared(found, told, "ce"),
+                None if isinstance(found, Missing) else found.spread("ce"),
+                None if isinstance(found, Missing) else found.gap("ce"),
+                told["gap_ce"],
+                _why(found) if missing else "",
+            ]
+        )
+    return Table(
+        "Cross-entropy variants under both signs (test), ours beside the paper's",
+        [
+            *("dataset", "variant", "sign", *compared_header("f1"), *compared_header("ce")),
+            *("CE spread", "gap CE", "gap CE paper", "note"),
+        ],
+        rows,
+        notes=[
+            "Mean of the seeds, ten of twenty members each; CE spread is the standard deviation"
+            " between seeds; gap is test less dev. Gumbel solver at the paper's fixed settings."
+        ],
+    )
+
+
+def _appendix(study: Study, sign: str) -> Table:
+    rows: list[list[Cell]] = []
+    for told in paper.rows(f"ce_variants_{sign}"):
+        found = _outcome(study, told["dataset"], told["variant"], sign)
+        for metric in ("f1", "ce", "md"):
+            spread = gap = None
+            if not isinstance(found, Missing):
+                spread, gap = found.spread(metric), found.gap(metric)
+            rows.append(
+                [
+                    told["dataset"],
+                    told["variant"],
+                    HEADS[metric],
+                    *compared(found, told, metric),
+                    spread,
+                    gap,
+                    told[f"gap_{metric}"],
+                    difference(gap, told[f"gap_{metric}"]),
+                ]
+            )
+    return Table(
+        f"Complete results, {sign} ({SIGN_NAMES[sign]}), ours beside the paper's",
+        [
+            *("dataset", "variant", "metric", "ours", "paper", "difference", "spread"),
+            *("gap", "gap paper", "gap difference"),
+        ],
+        rows,
+        notes=["Spread: standard deviation between seeds. Gap: test less dev."],
+    )
+
+
+def _sign_table(solver: str, effects: dict[tuple[str, str], Effect]) -> Table:
+    rows: list[list[Cell]] = []
+    for (dataset, variant), one in effects.items():
+        two = [
+            paper.row("ce_variants_main", dataset=dataset, variant=variant, diversity=sign)
+            for sign in SIGNS
+        ]
+        assert two[0] is not None
+        assert two[1] is not None
+        rows.append([dataset, variant, *effect_cells(one), two[0]["ce"] - two[1]["ce"]])
+    how = {
+        "gumbel": "the paper's solver and settings",
+        "exact": "the same objectives solved to the optimum",
+    }[solver]
+    return Table(
+        f"What the sign does to test CE: preserve less suppress, {how}",
+        ["dataset", "variant", *EFFECT_HEADER, "paper"],
+        rows,
+        notes=[EFFECT_NOTE],
+    )
+
+
+def _why(found: Outcome | Missing) -> str:
+    return f"not available: {found.reason}" if isinstance(found, Missing) else ""
+
+
+Pair = tuple[Outcome, Outcome]
+
+
+def diversity(study: Study) -> Section:
+    """Averaged and per dataset, and the effect on CE with the noise beside it."""
+    effects = diversity_effects(study)
+    tables = {
+        "diversity": _averaged(study),
+        "diversity-per-dataset": _per_dataset(study),
+        "diversity-effects": Table(
+            "What the diversity term does to test CE: with less without",
+            ["dataset", "objective", "sign", *EFFECT_HEADER, "paper"],
+            [
+                [
+                    dataset,
+                    objective,
+                    SIGN_NAMES[sign],
+                    *effect_cells(one),
+                    _told(dataset, objective, sign),
+                ]
+                for (dataset, objective, sign), one in effects.items()
+            ],
+            notes=[
+                EFFECT_NOTE,
+                "Rows without diversity are one and the same run under both signs here; in the"
+                " paper they differ (see the checks).",
+            ],
+        ),
+    }
+    return Section(
+        "diversity",
+        "Diversity ablation",
+        tables,
+        values={"effects": {" ".join(key): effect_values(one) for key, one in effects.items()}},
+    )
+
+
+def diversity_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
+    """CE with less CE without diversity, by dataset, objective and sign."""
+
+    def find() -> dict[tuple[str, str, str], Effect]:
+        effects = {}
+        for dataset in DATASETS:
+            for objective in OBJECTIVES:
+                for sign in SIGNS:
+                    pair = _pair(study, dataset, objective, sign)
+                    if not isinstance(pair, Missing):
+                        effects[dataset, objective, sign] = effect(pair[1], pair[0], "ce")
+        return effects
+
+    return study.once(("effect of diversity",), find)
+
+
+def _pair(study: Study, dataset: str, objective: str, sign: str) -> Pair | Missing:
+    """Without and with diversity."""
+    outcomes = fixed_outcomes(study, dataset)
+    if isinstance(outcomes, Missing):
+        return outcomes
+    without, with_ = (outcomes[Configuration("all", objective, sign, on)] for on in (False, True))
+    return without, with_
+
+
+def _told(dataset: str, objective: str, sign: str) -> float | None:
+    told = paper.row("diversity_per_dataset", dataset=dataset, objective=objective, diversity=sign)
+    return None if told is None else told["ce_delta"]
+
+
+def _averaged(study: Study) -> Table:
+    rows: list[list[Cell]] = []
+    there = [d for d in DATASETS if not isinstance(fixed_outcomes(study, d), Missing)]
+    for told in paper.rows("diversity_averaged"):
+        found = [_pair(study, d, told["objective"], told["diversity"]) for d in there]
+        pairs = [pair for pair in found if not isinstance(pair, Missing)]
+        for metric in METRICS:
+            ours = spread = None
+            if pairs:
+                ours = float(np.mean([p[1].mean(metric) - p[0].mean(metric) for p in pairs]))
+                spread = float(np.mean([p[0].spread(metric) for p in pairs]))
+            printed = told[f"{metric}_delta"]
+            start: list[Cell] = [told["objective"], SIGN_NAMES[told["diversity"]], HEADS[metric]]
+            rows.append([*start, ours, spread, printed, difference(ours, printed)])
+    return Table(
+        "Mean effect of the diversity term over datasets (with less without)",
+        ["objective", "sign", "metric", "effect", "spread", "effect paper", "difference"],
+        rows,
+        notes=[
+            f"Ours averages {', '.join(there) or 'nothing'}; spread is the mean standard deviation"
+            " between seeds without diversity."
+        ],
+    )
+
+
+def _per_dataset(study: Study) -> Table:
+    rows: list[list[Cell]] = []
+    for told in paper.rows("diversity_per_dataset"):
+        pair = _pair(study, told["dataset"], told["objective"], told["diversity"])
+        start: list[Cell] = [told["dataset"], told["objective"], SIGN_NAMES[told["diversity"]]]
+        for metric in METRICS:
+            ours: list[Cell] = [None, None, None, None]
+            gap = None
+            if not isinstance(pair, Missing):
+                without, with_ = pair[0].mean(metric), pair[1].mean(metric)
+                gap = with_ - without
+                ours = [without, with_, gap, max(one.spread(metric) for one in pair)]
+            printed = [told[f"{metric}_{what}"] for what in ("without", "with", "delta")]
+            rows.append([*start, HEADS[metric], *ours, *printed, difference(gap, printed[2])])
+    return Table(
+        "Diversity ablation per dataset (test)",
+        [
+            *("dataset", "objective", "sign", "metric", "without", "with", "effect", "spread"),
+            *("without, paper", "with, paper", "effect, paper", "difference"),
+        ],
+        rows,
+        notes=["Spread: standard deviation between seeds, the larger of the two columns'."],
+    )
+
+
+POOLS = ("random-select", "per-annotator")
+MORE = ("soft-ce", "mixed", EVERYTHING)
+
+
+def weighting(study: Study) -> Section:
+    """The paper's table, and the same question for our defaults on every pool."""
+    rows: list[list[Cell]] = []
+    for told in paper.rows("weighting"):
+        two = _searched_and_uniform(study, told["dataset"], told["pool"])
+        for metric in ("f1", "ce", "md"):
+            printed = told[f"delta_{metric}"]
+            start: list[Cell] = [told["dataset"], told["pool"], HEADS[metric]]
+            if isinstance(two, Missing):
+                why = f"not available: {two.reason}"
+                rows.append([*start, *[None] * 5, printed, None, why])
+            else:
+                one = effect(*two, metric)
+                rows.append([*start, *effect_cells(one), printed, one.value - printed, ""])
+    effects = weighting_effects(study)
+    tables = {
+        "weighting": Table(
+            "Learned weights (lowest dev CE of the searches) less the plain mean",
+            ["dataset", "pool", "metric", *EFFECT_HEADER, "effect paper", "difference", "note"],
+            rows,
+            notes=[EFFECT_NOTE, "A negative effect on CE or MD is a gain of learned weights."],
+        ),
+        "weighting-effects": Table(
+            "Test CE of learned weights less that of the plain mean of the same members",
+            ["dataset", "pool", "weights", *EFFECT_HEADER],
+            [[*key, *effect_cells(one)] for key, one in effects.items()],
+            notes=[EFFECT_NOTE],
+        ),
+    }
+    values = {"effects": {" ".join(key): effect_values(one) for key, one in effects.items()}}
+    return Section("weighting", "Learned weights against uniform weights", tables, values=values)
+
+
+def weighting_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
+    """CE learned less CE uniform, by dataset, pool and who learned."""
+
+    def find() -> dict[tuple[str, str, str], Effect]:
+        effects = {}
+        for dataset in DATASETS:
+            for pool in (*POOLS, *MORE):
+                uniform = method_outcome(study, dataset, pool, "uniform")
+                if isinstance(uniform, Missing):
+                    continue
+                if pool in POOLS:
+                    two = _searched_and_uniform(study, dataset, pool)
+                    if not isinstance(two, Missing):
+                        effects[dataset, pool, "paper's search"] = effect(*two, "ce")
+                ours = method_outcome(study, dataset, pool, "edo")
+                if not isinstance(ours, Missing):
+                    effects[dataset, pool, "EDO default"] = effect(ours, uniform, "ce")
+        return effects
+
+    return study.once(("effect of weighting",), find)
+
+
+def _searched_and_uniform(
+    study: Study, dataset: str, pool: str
+) -> tuple[Outcome, Outcome] | Missing:
+    learned = searched_outcome(study, dataset, pool)
+    uniform = method_outcome(study, dataset, pool, "uniform")
+    if isinstance(learned, Missing):
+        return learned
+    assert isinstance(uniform, Outcome)
+    return learned, uniform

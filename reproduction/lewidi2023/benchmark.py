@@ -1,0 +1,379 @@
+"""The benchmark table, the paper's best figures against ours, and sharper predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._io.markup import Cell, Table
+from edokit._types import Floats
+from reproduction import paper
+from reproduction.lewidi2023.configurations import chosen, pooled, searched, searched_outcome
+from reproduction.lewidi2023.methods import (
+    HeldOut,
+    held_out_ce,
+    method_answers,
+    method_outcome,
+    single_outcome,
+)
+from reproduction.lewidi2023.paper_checks import unsquashed
+from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
+from reproduction.outcomes import HEADS, METRICS, Outcome
+from reproduction.section import Section, difference
+
+SEARCHED, SINGLE = "searched", "single"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table."""
+
+    label: str
+    pool: str
+    method: str
+    printed: str | None = None
+    """Its name in the paper."""
+
+    def outcome(self, study: Study, dataset: str) -> Outcome | Missing:
+        """Its scores on a dataset."""
+        if self.method == SEARCHED:
+            return searched_outcome(study, dataset, self.pool)
+        if self.method == SINGLE:
+            return single_outcome(study, dataset, self.pool)
+        return method_outcome(study, dataset, self.pool, self.method)
+
+    def answers(self, study: Study, dataset: str) -> tuple[list[Floats], list[int]] | Missing:
+        """Its probabilities for the test items [N, C] and its size, seed by seed."""
+        members = study.pool(dataset, self.pool)
+        if isinstance(members, Missing):
+            return members
+        if self.method == SINGLE:
+            names = members.test.members[: study.seeds]
+            return [members.of([name]).test.uniform for name in names], [1] * len(names)
+        if self.method == SEARCHED:
+            trials = searched(study, dataset, self.pool)
+            if isinstance(trials, Missing):
+                return trials
+            best = [chosen(trials, seed) for seed in range(study.seeds)]
+            pools = [pooled(members.drawn(one.seed), one.weights)[1] for one in best]
+            return [one.probabilities for one in pools], [one.size for one in best]
+        found = method_answers(study, dataset, self.pool, self.method)
+        if isinstance(found, Missing):
+            return found
+        return [test.probabilities for _, test, _ in found], [size for *_, size in found]
+
+
+PAPERS = (
+    Line("Soft-CE", "soft-ce", SINGLE, "Soft-CE"),
+    Line("Soft-MD", "soft-md", SINGLE, "Soft-MD"),
+    Line("Top-5 Voting", "random-select", "top-5", "Top-5 Voting"),
+    Line("WEL", "random-select", "wel", "WEL"),
+    Line("EDO-Random", "random-select", SEARCHED, "EDO-Random"),
+    Line("EDO-PerAnn", "per-annotator", SEARCHED, "EDO-PerAnn"),
+)
+"""The paper's rows."""
+OURS = (
+    Line("WEL, CE in its loss", "random-select", "wel-ce"),
+    Line("plain mean", "random-select", "uniform"),
+    Line("best single member", "random-select", "best-single"),
+    Line("greedy selection", "random-select", "greedy"),
+    Line("linear pool", "random-select", "linear-pool"),
+    Line("log pool", "random-select", "log-pool"),
+    Line("EDO, fixed settings", "random-select", "edo-paper-fixed"),
+    Line("EDO, settled on dev", "random-select", "edo"),
+    Line("plain mean", "soft-ce", "uniform"),
+    Line("EDO, settled on dev", "soft-ce", "edo"),
+    Line("EDO, settled on dev", "per-annotator", "edo"),
+    Line("plain mean", "mixed", "uniform"),
+    Line("EDO, settled on dev", "mixed", "edo"),
+    Line("plain mean", "cross-fitted", "uniform"),
+    Line("EDO, settled on dev", "cross-fitted", "edo"),
+    Line("plain mean", EVERYTHING, "uniform"),
+    Line("EDO, settled on dev", EVERYTHING, "edo"),
+    Line("EDO, groups", EVERYTHING, "edo-groups"),
+    Line("EDO, groups, log pool", EVERYTHING, "edo-groups-log"),
+)
+"""More rows, for orientation."""
+
+
+def benchmark(study: Study) -> Section:
+    """A table per dataset with spreads and the paper's figures, and all of it at a glance."""
+    tables = {"benchmark": _glance(study)}
+    for dataset in DATASETS:
+        tables[f"benchmark-{dataset}"] = _dataset_table(study, dataset)
+    values = {
+        dataset: [
+            {
+                "row": line.label,
+                "pool": line.pool,
+                **{m: found.mean(m) for m in METRICS},
+                **{f"{m}_spread": found.spread(m) for m in METRICS},
+            }
+            for line in (*PAPERS, *OURS)
+            if isinstance(found := line.outcome(study, dataset), Outcome)
+        ]
+        for dataset in DATASETS
+    }
+    return Section("benchmark", "Benchmark table", tables, values={"rows": values})
+
+
+def printed(method: str | None, dataset: str) -> dict[str, float] | None:
+    """The paper's row, its CE un-squashed."""
+    told = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
+    if told is None:
+        return None
+    scores = {m: float(told[m]) for m in METRICS}
+    return {**scores, "ce": unsquashed(told["method"], scores["ce"])}
+
+
+def _glance(study: Study) -> Table:
+    rows: list[list[Cell]] = []
+    for line in (*PAPERS, *OURS):
+        cells: list[Cell] = [line.label, line.pool]
+        for dataset in DATASETS:
+            found = line.outcome(study, dataset)
+            cells += [None if isinstance(found, Missing) else found.mean(m) for m in METRICS]
+        if any(cell is not None for cell in cells[2:]):
+            rows.append(cells)
+    header = ["method", "pool", *(f"{d} {HEADS[m]}" for d in DATASETS for m in METRICS)]
+    return Table(
+        "Our members: every method on every dataset (test, mean of the seeds)", header, rows
+    )
+
+
+def _dataset_table(study: Study, dataset: str) -> Table:
+    rows: list[list[Cell]] = []
+    for line in (*PAPERS, *OURS):
+        found = line.outcome(study, dataset)
+        told = printed(line.printed, dataset)
+        if isinstance(found, Missing) and told is None:
+            continue
+        cells: list[Cell] = [line.label, line.pool]
+        for metric in METRICS:
+            ours = None if isinstance(found, Missing) else found.mean(metric)
+            theirs = None if told is None else told[metric]
+            cells.append(ours)
+            cells.append(None if isinstance(found, Missing) else found.spread(metric))
+            cells += [theirs, difference(ours, theirs)]
+        cells.append(f"not available: {found.reason}" if isinstance(found, Missing) else "")
+        rows.append(cells)
+    header = ["method", "pool"]
+    for metric in METRICS:
+        name = HEADS[metric]
+        header += [name, f"{name} spread", f"{name} paper", f"{name} difference"]
+    return Table(
+        f"{dataset}: every method, ours beside the paper's (test)",
+        [*header, "note"],
+        rows,
+        notes=[
+            "Spread: standard deviation between seeds. The paper's CE is un-squashed where it"
+            " printed a sigmoid (Soft-MD: presumably). EDO-Random and EDO-PerAnn: the lowest dev CE"
+            f" of six searches (three variants, both signs) of {study.trials} trials each. Soft-CE"
+            " and Soft-MD: single models."
+        ],
+    )
+
+
+METHODS = ("uniform", "linear-pool", "log-pool", "edo", "edo-log", "edo-groups", "edo-groups-log")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The row that the development data chose."""
+
+    pool: str
+    method: str
+    held_out: HeldOut
+    """Its CE on held-out parts of the development data."""
+    outcome: Outcome
+    by_dev: Chosen | None = None
+    """The row that the items of dev alone would have chosen, where it is another one."""
+
+    @property
+    def name(self) -> str:
+        """Method and pool."""
+        return f"{self.method} on {self.pool}"
+
+
+def bars(study: Study) -> Section:
+    """Per dataset and column: the paper's best, ours, and whether ours is better."""
+    rows: list[list[Cell]] = []
+    candidates: list[list[Cell]] = []
+    values = {}
+    for dataset in DATASETS:
+        best = best_printed(dataset)
+        found = choice(study, dataset)
+        if isinstance(found, Missing):
+            why = f"not available: {found.reason}"
+            rows.append([dataset, why, *_cells(None, best), ""])
+            continue
+        rows.append([dataset, found.name, *_cells(found.outcome, best), _won(found.outcome, best)])
+        values[dataset] = {
+            "row": found.name,
+            "held_out_ce": found.held_out.ce,
+            "held_out_items": found.held_out.items,
+            **{m: found.outcome.mean(m) for m in METRICS},
+            "paper": best,
+        }
+        for (pool, method), score in sorted(
+            held_out_ce(study, dataset, candidates_of(study, dataset), METHODS).items(),
+            key=lambda pair: (-pair[1].items, pair[1].ce),
+        ):
+            one = method_outcome(study, dataset, pool, method)
+            assert isinstance(one, Outcome)
+            candidates.append(
+                [dataset, pool, method, *score, *(one.mean(metric) for metric in METRICS)]
+            )
+    header = ["dataset", "our row"]
+    for metric in METRICS:
+        header += [HEADS[metric], f"{HEADS[metric]} spread", f"{HEADS[metric]} to beat"]
+    return Section(
+        "bars",
+        "The paper's best figures against ours",
+        {
+            "bars": Table(
+                "The best of the paper's benchmark table per column, against one row of ours"
+                " chosen on dev (test, mean of the seeds)",
+                [*header, "better in"],
+                rows,
+                notes=[
+                    "The row is the one with the lowest CE on held-out fifths of dev. Pools that"
+                    " were cross-fitted are told apart by all items of train and dev, and the best"
+                    " of them is held against the others on dev. Where the paper's table prints"
+                    " sigmoid(CE), the CE to beat is un-squashed. Members are not the paper's."
+                ],
+            ),
+            "bars-candidates": Table(
+                "The rows that dev chose from: most held-out items first, then lowest CE",
+                [
+                    *("dataset", "pool", "method", "held-out items", "held-out CE", "on dev"),
+                    *(HEADS[m] for m in METRICS),
+                ],
+                candidates,
+            ),
+        },
+        values={"bars": values},
+    )
+
+
+def candidates_of(study: Study, dataset: str) -> list[str]:
+    """All pools that are there, and all of them joined."""
+    return [*study.pools[dataset], EVERYTHING]
+
+
+def best_printed(dataset: str) -> dict[str, float]:
+    """The best of each column, CE un-squashed."""
+    told = [printed(line.printed, dataset) for line in PAPERS]
+    rows = [row for row in told if row is not None]
+    return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in METRICS}
+
+
+def choice(study: Study, dataset: str) -> Chosen | Missing:
+    """The row with the lowest CE on held-out items.
+
+    Where members were cross-fitted, each item of train was held out as those of dev were, so such
+    pools are told apart by all of them; the best of the others is held against the best of these
+    on the items that both have, dev's.
+    """
+    people = study.people(dataset)
+    if isinstance(people, Missing):
+        return people
+    scores = held_out_ce(study, dataset, candidates_of(study, dataset), METHODS)
+    if not scores:
+        return Missing(f"there are no predictions for {dataset}")
+    most = max(score.items for score in scores.values())
+    finalists = [min((k for k in scores if scores[k].items == most), key=lambda k: scores[k].ce)]
+    if fewer := [k for k in scores if scores[k].items < most]:
+        finalists.append(min(fewer, key=lambda k: scores[k].dev_ce))
+    key = min(finalists, key=lambda k: scores[k].dev_ce)
+    by_dev = min(scores, key=lambda k: scores[k].dev_ce)
+
+    def row(pool: str, method: str, other: Chosen | None) -> Chosen:
+        found = method_outcome(study, dataset, pool, method)
+        assert isinstance(found, Outcome)
+        return Chosen(pool, method, scores[pool, method], found, other)
+
+    return row(*key, None if by_dev == key else row(*by_dev, None))
+
+
+def _cells(found: Outcome | None, best: dict[str, float]) -> list[Cell]:
+    cells: list[Cell] = []
+    for metric in METRICS:
+        cells.append(None if found is None else found.mean(metric))
+        cells.append(None if found is None else found.spread(metric))
+        cells.append(best[metric])
+    return cells
+
+
+def _won(found: Outcome, best: dict[str, float]) -> str:
+    won = [
+        HEADS[m]
+        for m in METRICS
+        if (found.mean(m) > best[m] if m == "f1" else found.mean(m) < best[m])
+    ]
+    return ", ".join(won) or "none"
+
+
+POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+def trade(study: Study) -> Section:
+    """The chosen row of each dataset with its odds to several powers."""
+    rows: list[list[Cell]] = []
+    for dataset in DATASETS:
+        found = choice(study, dataset)
+        if isinstance(found, Missing):
+            continue
+        points = sharpened(study, dataset, found)
+        front = on_front(points)
+        for power, one in points.items():
+            rows.append(
+                [
+                    dataset,
+                    f"{found.method} on {found.pool}",
+                    power,
+                    *(one.mean(m, "fit") for m in ("f1", "ce", "md")),
+                    "yes" if front[power] else "no",
+                    *(one.mean(m) for m in METRICS),
+                ]
+            )
+    return Section(
+        "trade",
+        "Sharpening: cross-entropy against Manhattan distance",
+        {
+            "trade": Table(
+                "Odds of the chosen row to a power: a choice on the front of dev",
+                [
+                    *("dataset", "row", "power", "dev F1", "dev CE", "dev MD", "on dev's front"),
+                    *("F1", "CE", "MD", "BS"),
+                ],
+                rows,
+                notes=[
+                    "Power 1 is the row itself; a power of p is a temperature of 1/p after pooling."
+                ],
+            )
+        },
+    )
+
+
+def sharpened(study: Study, dataset: str, row: Chosen) -> dict[float, Outcome]:
+    """The row's scores by power."""
+    points = {}
+    for power in POWERS:
+        one = method_outcome(study, dataset, row.pool, row.method, power)
+        assert isinstance(one, Outcome)
+        points[power] = one
+    return points
+
+
+def on_front(points: dict[float, Outcome]) -> dict[float, bool]:
+    """Whether no other point is as good on dev in F1, CE and MD and better in one."""
+    values = np.array(
+        [[-o.mean("f1", "fit"), o.mean("ce", "fit"), o.mean("md", "fit")] for o in points.values()]
+    )
+    kept = {}
+    for at, power in enumerate(points):
+        as_good = (values <= values[at]).all(axis=1)
+        kept[power] = not (as_good & (values < values[at]).any(axis=1)).any()
+    return kept

@@ -1,0 +1,284 @@
+"""What is odd about the paper's numbers: each check is computed from its figures or the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edokit._io.markup import Cell, Table
+from edokit.datasets.near_duplicates import NearDuplicates
+from reproduction import paper
+from reproduction.lewidi2023 import paper_checks
+from reproduction.lewidi2023.paper_checks import SQUASHED, Check, logit
+from reproduction.lewidi2023.study import DATASETS, Labels, Missing, Study
+from reproduction.outcomes import METRICS, Answers, item_scores
+from reproduction.section import Section
+
+# How near in BS a row of the ablation must be to say which CE goes with that BS.
+_NEAR = 0.01
+
+
+def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
+    """F1, CE, MD and BS of always answering the training set's mean distribution."""
+    answer, test = study.constant(dataset), study.labels(dataset, "test")
+    if isinstance(answer, Missing) or isinstance(test, Missing):
+        return None
+    means = item_scores(Answers(answer), test).mean(axis=1)
+    return dict(zip(METRICS, map(float, means), strict=True))
+
+
+def squashed_ce(study: Study) -> Check:
+    """The baselines' CE are sigmoids: their range, the paper's own rows, and the data say so."""
+    rows: list[list[Cell]] = []
+    inside = worse = 0
+    for row in paper.rows("benchmark"):
+        if row["method"] not in SQUASHED:
+            continue
+        inside += 0.5 < row["ce"] < 1
+        constant = constant_scores(study, row["dataset"])
+        if constant is not None and row["bs"] < constant["bs"]:
+            worse += row["ce"] > constant["ce"]
+        rows.append(
+            [
+                row["method"],
+                row["dataset"],
+                row["ce"],
+                logit(row["ce"]),
+                _ce_at(row["dataset"], row["bs"]),
+                None if constant is None else constant["ce"],
+            ]
+        )
+    clear = [row for row in rows if row[1] == "ConvAbuse" and row[4] is not None]
+    listed = ", ".join(f"{row[0]} {row[3]:.3f} (printed {row[2]:.3f})" for row in clear)
+    data = (
+        f" In {worse} rows the printed CE would be worse than answering the training mean for every"
+        " item, although the BS is better."
+        if worse
+        else ""
+    )
+    return Check(
+        "Is the CE of the benchmark table's baselines a cross-entropy?",
+        False,
+        f"All {inside} baseline CEs lie between 0.5 and 1, as sigmoid(CE) must; WEL's published"
+        " code reports sigmoid(CE). On ConvAbuse, where the two scales are farthest apart, the"
+        f" paper's own rows of a like BS have a CE of {clear[0][4]:.3f}; un-squashed by the logit"
+        f" the baselines fit in: {listed}.{data}",
+        Table(
+            "CE of the baselines as printed and un-squashed (logit)",
+            [
+                "method",
+                "dataset",
+                "printed",
+                "un-squashed",
+                "CE of the paper's own rows of a like BS",
+                "constant answer",
+            ],
+            rows,
+            notes=[
+                "Whether Soft-MD is squashed, too, the paper does not say; its range fits. Around"
+                " 0.66 a CE and its sigmoid are the same and nothing can be told.",
+            ],
+        ),
+    )
+
+
+def _ce_at(dataset: str, bs: float) -> float | None:
+    """Mean CE of the ablation's rows whose BS is within 0.01 of this one."""
+    found = [
+        row[f"ce_{which}"]
+        for row in paper.matching("diversity_per_dataset", dataset=dataset)
+        for which in ("without", "with")
+        if abs(row[f"bs_{which}"] - bs) <= _NEAR
+    ]
+    return float(np.mean(found)) if found else None
+
+
+def majority_class(study: Study) -> Check:
+    """Rows that know no more than the class frequencies."""
+    question = "Does EDO-PerAnn learn anything on HS-Brexit?"
+    rows: list[list[Cell]] = []
+    for dataset in DATASETS:
+        constant = constant_scores(study, dataset)
+        printed = paper.row("benchmark", method="EDO-PerAnn", dataset=dataset)
+        assert printed is not None
+        if constant is not None:
+            for name, scores in (("EDO-PerAnn, printed", printed), ("constant answer", constant)):
+                rows.append([dataset, name, *(scores[m] for m in METRICS)])
+    at = [row for row in rows if row[0] == "HS-Brexit"]
+    if not at:
+        return Check(question, None, "The HS-Brexit data is needed.")
+    told, constant_row = at
+    deviation = paper.row("deviations", method="EDO-PerAnn", dataset="HS-Brexit")
+    assert deviation is not None
+    same = abs(float(told[2] or 0) - float(constant_row[2] or 0)) < 1e-4
+    worse = float(told[3] or 0) > float(constant_row[3] or 0)
+    return Check(
+        question,
+        not (same and worse),
+        f"Its F1 of {told[2]:.4f} (deviation over seeds {deviation['f1']:.4f}) is that of the"
+        f" majority class ({constant_row[2]:.4f}), and its CE of {told[3]:.4f} is"
+        f" {'above' if worse else 'below'} the {constant_row[3]:.4f} of answering the training mean"
+        " for every item.",
+        Table(
+            "EDO-PerAnn beside a constant answer",
+            ["dataset", "row", "F1", "CE", "MD", "BS"],
+            rows,
+        ),
+    )
+
+
+def implied_uniform(study: Study) -> Check:
+    """The weighting table implies a CE for the plain mean of ten fine-tuned models."""
+    question = "Is the plain mean that learned weights are compared with plausible?"
+    rows: list[list[Cell]] = []
+    for delta in paper.rows("weighting"):
+        method = {"random-select": "EDO-Random", "per-annotator": "EDO-PerAnn"}[delta["pool"]]
+        level = paper.row("benchmark", method=method, dataset=delta["dataset"])
+        constant = constant_scores(study, delta["dataset"])
+        assert level is not None
+        if constant is not None:
+            implied = level["ce"] - delta["delta_ce"]
+            worse = "yes" if implied > constant["ce"] else "no"
+            rows.append(
+                [delta["dataset"], method, delta["delta_ce"], implied, constant["ce"], worse]
+            )
+    if not rows:
+        return Check(question, None, "The data is needed.")
+    bad = [row for row in rows if row[5] == "yes"]
+    listed = ", ".join(f"{row[0]} {row[1]} {row[3]:.3f} against {row[4]:.3f}" for row in bad)
+    return Check(
+        question,
+        not bad,
+        "If the weighted side is the benchmark row, its CE less the printed ΔCE is the plain"
+        f" mean's. In {len(bad)} of {len(rows)} cases that is worse than the same answer for"
+        f" every item ({listed}): gains over such a mean say little about weighting.",
+        Table(
+            "the CE of the plain mean that the weighting table implies",
+            ["dataset", "method", "ΔCE printed", "implied CE", "constant answer", "worse"],
+            rows,
+        ),
+    )
+
+
+def annotators_per_item(study: Study) -> Check:
+    """Counts of the dataset table."""
+    question = "Are the annotators per item as in the paper's dataset table?"
+    off = []
+    for row in paper.rows("dataset_statistics"):
+        people = study.people(row["dataset"])
+        if isinstance(people, Missing):
+            continue
+        counts = people.annotations_per_item
+        found = int(counts.min()), int(counts.max()), len(people.annotators)
+        printed = int(row["fewest"]), int(row["most"]), int(row["annotators"])
+        if found != printed:
+            off.append(
+                f"{row['dataset']}: {found[0]}–{found[1]} ({found[2]}), printed"
+                f" {printed[0]}–{printed[1]} ({printed[2]})"
+            )
+    if not any(not isinstance(study.people(dataset), Missing) for dataset in DATASETS):
+        return Check(question, None, "The data is needed.")
+    return Check(
+        question,
+        not off,
+        f"Annotations per item (annotators over all splits) differ: {'; '.join(off)}."
+        if off
+        else "They are.",
+    )
+
+
+def near_duplicates(study: Study) -> Check:
+    """Test texts that also stand in train."""
+    question = "Are the test texts new?"
+    rows: list[list[Cell]] = []
+    for dataset in DATASETS:
+        found = duplicates(study, dataset)
+        if found is not None:
+            verbatim, near = found
+            rows.append([dataset, len(near), int(verbatim.sum()), int(near.sum())])
+    if not rows:
+        return Check(question, None, "The data is needed.")
+    listed = ", ".join(f"{row[0]} {row[3]} of {row[1]}" for row in rows if row[3])
+    return Check(
+        question,
+        not listed,
+        f"Test texts that nearly repeat a train text: {listed}. Results come with and without them."
+        if listed
+        else "They are.",
+        Table(
+            "test texts that also stand in train",
+            ["dataset", "test texts", "word for word", "nearly"],
+            rows,
+        ),
+    )
+
+
+def duplicates(
+    study: Study, dataset: str
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...] | None:
+    """Whether each test text stands in train word for word, and nearly [N]."""
+    people = study.people(dataset)
+    if isinstance(people, Missing):
+        return None
+
+    def find() -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...]:
+        assert people.texts is not None
+        assert people.splits is not None
+        found = NearDuplicates.among(people.texts)
+        train, test = people.splits == "train", people.splits == "test"
+        return found.verbatim(train)[test], found.of(train)[test]
+
+    labels = study.labels(dataset, "test")
+    assert isinstance(labels, Labels)
+    return study.once(("near-duplicates", dataset), find)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    run: Callable[[Study], Check]
+
+
+CHECKS = (
+    _Entry("squashed-ce", squashed_ce),
+    _Entry("reductions", paper_checks.reductions),
+    _Entry("correlated-reductions", paper_checks.correlated_reductions),
+    _Entry("zero-diversity", paper_checks.zero_diversity),
+    _Entry("mixed-variants", paper_checks.mixed_variants),
+    _Entry("averages", paper_checks.averages),
+    _Entry("distance-bounds", paper_checks.distance_bounds),
+    _Entry("qualitative-figures", paper_checks.qualitative_figures),
+    _Entry("majority-class", majority_class),
+    _Entry("uniform-worse-than-constant", implied_uniform),
+    _Entry("one-random-generation", paper_checks.one_generation),
+    _Entry("annotators-per-item", annotators_per_item),
+    _Entry("near-duplicates", near_duplicates),
+)
+
+
+def checks(study: Study) -> Section:
+    """All checks, a sentence and a table each."""
+    found = {entry.name: entry.run(study) for entry in CHECKS}
+    summary = Table(
+        "Checks of the paper's own numbers",
+        ["check", "question", "answer", "what was found"],
+        [[name, one.question, one.answer, one.finding] for name, one in found.items()],
+    )
+    tables = {"checks": summary}
+    for name, one in found.items():
+        if one.table is not None:
+            tables[f"check-{name}"] = replace(one.table, title=f"{name}: {one.table.title}")
+    return Section(
+        "checks",
+        "Checks of the paper's own numbers",
+        tables,
+        [f"{one.question} {one.answer.capitalize()}. {one.finding}" for one in found.values()],
+        {
+            "checks": {
+                name: {"question": one.question, "holds": one.holds, "finding": one.finding}
+                for name, one in found.items()
+            }
+        },
+    )

@@ -1,0 +1,242 @@
+"""The paper's objective on ten members a seed: fixed settings (ablations) and NSGA-II searches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import EDOWarning
+from edokit._types import Floats
+from edokit.metrics import bs_items
+from edokit.objective import CE, Problem, Settings, Summaries, pool, preset, rank_members
+from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
+from reproduction.lewidi2023.study import Missing, Pool, Study
+from reproduction.outcomes import Answers, Outcome, outcome
+
+Solve = Callable[[Pool, Sequence[Settings], int], list[Solution]]
+
+VARIANTS = ("random", "mean", "all")
+SIGNS = ("preserve", "suppress")
+OBJECTIVES = ("f1", "ce", "f1+ce")
+PAPERS_POOL = "random-select"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One line of an ablation."""
+
+    variant: str
+    """Of the cross-entropy: random, mean or all."""
+    objective: str
+    """``f1``, ``ce`` or ``f1+ce``."""
+    diversity: str
+    """``preserve`` (s = −1) or ``suppress`` (s = +1)."""
+    with_diversity: bool = True
+
+    def settings(self) -> Settings:
+        """The paper's fixed settings with these choices."""
+        terms = self.objective.split("+")
+        fixed = preset("paper-fixed")
+        return replace(
+            fixed,
+            ce=CE(self.variant),
+            lambda_f1=fixed.lambda_f1 if "f1" in terms else 0.0,
+            lambda_ce=fixed.lambda_ce if "ce" in terms else 0.0,
+            lambda_div=fixed.lambda_div if self.with_diversity else 0.0,
+            diversity=self.diversity,  # type: ignore[arg-type]  # a mode's name will do
+        )
+
+
+def variant_configurations() -> list[Configuration]:
+    """Cross-entropy variants under both signs."""
+    return [Configuration(v, "f1+ce", s) for v in VARIANTS for s in SIGNS]
+
+
+def ablation_configurations() -> list[Configuration]:
+    """Base objectives with and without diversity, CE over all members."""
+    return [
+        Configuration("all", objective, sign, with_diversity)
+        for objective in OBJECTIVES
+        for sign in SIGNS
+        for with_diversity in (False, True)
+    ]
+
+
+def fixed_outcomes(
+    study: Study, dataset: str, solver: str = "gumbel"
+) -> dict[Configuration, Outcome] | Missing:
+    """What every configuration of the ablations gives, ten members and a solver's seed each."""
+    members = study.pool(dataset, PAPERS_POOL)
+    if isinstance(members, Missing):
+        return members
+    wanted = list(dict.fromkeys([*variant_configurations(), *ablation_configurations()]))
+    solve: Solve = by_gumbel if solver == "gumbel" else by_exact
+    return study.once(
+        (f"{solver} ablations", dataset),
+        lambda: solved(members, wanted, [c.settings() for c in wanted], solve, study.seeds),
+    )
+
+
+def solved(
+    members: Pool,
+    names: Sequence[Any],
+    settings: Sequence[Settings],
+    solve: Solve,
+    seeds: int,
+) -> dict[Any, Outcome]:
+    """The outcome of each configuration over seeds."""
+    answers: dict[Any, list[tuple[Answers, Answers]]] = {name: [] for name in names}
+    sizes: dict[Any, list[int]] = {name: [] for name in names}
+    for seed in range(seeds):
+        drawn = members.drawn(seed)
+        for name, solution in zip(names, solve(drawn, settings, seed), strict=True):
+            answers[name].append(pooled(drawn, solution.weights))
+            sizes[name].append(solution.size)
+    return {
+        name: outcome(answers[name], members.fit_labels, members.test_labels, sizes[name])
+        for name in names
+    }
+
+
+def pooled(members: Pool, weights: Floats) -> tuple[Answers, Answers]:
+    """Linear pools of the fit and the test items."""
+    fit, test = (
+        np.asarray(part.probabilities, dtype=np.float64) for part in (members.fit, members.test)
+    )
+    return Answers(pool(fit, weights)), Answers(pool(test, weights))
+
+
+def by_gumbel(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
+    """As the paper does it: ten epochs, small steps."""
+    labels = members.fit_labels
+    return solve_gumbel(
+        members.fit.probabilities, labels.soft, labels.hard, settings, GumbelSettings(), seeds=seed
+    )
+
+
+def by_exact(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
+    """The optimum of the same objectives; a drawn member is taken in expectation."""
+    labels = members.fit_labels
+    P = np.asarray(members.fit.probabilities, dtype=np.float64)
+    sums = Summaries.from_arrays(P, labels.soft, labels.hard)
+    order = rank_members(sums)
+    problem = Problem.from_arrays(
+        P, labels.soft, labels.hard, class_weights=True, pool="linear", summaries=sums
+    )
+    return [
+        solve_exact(problem, one, order=order, max_members=GumbelSettings().max_members)
+        for one in settings
+    ]
+
+
+TRIALS = 50
+POPULATION = 10
+VARIED = (
+    "lambda_f1",
+    "lambda_ce",
+    "lambda_div",
+    "lambda_reg",
+    "learning_rate",
+    "temperature",
+    "temperature_decay",
+)
+"""What a trial draws, once variant and sign are given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One trial, judged on the items that it was fitted on, as in the paper."""
+
+    seed: int
+    variant: str
+    diversity: str
+    settings: Mapping[str, float]
+    f1: float
+    ce: float
+    md: float
+    bs: float
+    size: int
+    weights: Floats
+
+
+def run_search(
+    members: Pool, seed: int, variant: str, diversity: str, trials: int = TRIALS
+) -> list[Trial]:
+    """All trials of one search on the members of a seed."""
+    from edokit.search import SearchSpace, search
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        found = search(
+            members.fit,
+            members.fit_labels.people,
+            trials=trials,
+            space=SearchSpace(diversity=diversity, ce=variant),
+            population=POPULATION,
+            folds=0,
+            seed=seed,
+        )
+    P = np.asarray(members.fit.probabilities, dtype=np.float64)
+    soft = members.fit_labels.soft
+    return [
+        Trial(
+            seed,
+            variant,
+            diversity,
+            {name: float(one.searched[name]) for name in VARIED},
+            one.f1,
+            one.ce,
+            one.md,
+            float(bs_items(pool(P, np.array(one.weights)), soft).mean()),
+            one.size,
+            np.array(one.weights),
+        )
+        for one in found.trials
+        if one.state == "complete"
+    ]
+
+
+def searched(study: Study, dataset: str, pool_name: str) -> list[Trial] | Missing:
+    """The trials of every variant, sign and seed."""
+    members = study.pool(dataset, pool_name)
+    if isinstance(members, Missing):
+        return members
+
+    def find() -> list[Trial]:
+        wanted = [
+            (members.drawn(seed), seed, variant, sign, study.trials)
+            for seed in range(study.seeds)
+            for variant in VARIANTS
+            for sign in SIGNS
+        ]
+        return [trial for found in study.each(run_search, wanted) for trial in found]
+
+    return study.once(("searching", dataset, pool_name), find)
+
+
+def chosen(trials: list[Trial], seed: int, **wanted: Any) -> Trial:
+    """The trial of this seed with the lowest dev CE: the paper's choice from the front."""
+    own = [t for t in trials if t.seed == seed]
+    own = [t for t in own if all(getattr(t, name) == value for name, value in wanted.items())]
+    return min(own, key=lambda t: (t.ce, -t.f1, t.md))
+
+
+def searched_outcome(
+    study: Study, dataset: str, pool_name: str, **wanted: Any
+) -> Outcome | Missing:
+    """The chosen trial of each seed, on test."""
+    trials, members = searched(study, dataset, pool_name), study.pool(dataset, pool_name)
+    if isinstance(trials, Missing):
+        return trials
+    assert isinstance(members, Pool)
+    best = [chosen(trials, seed, **wanted) for seed in range(study.seeds)]
+    return outcome(
+        [pooled(members.drawn(one.seed), one.weights) for one in best],
+        members.fit_labels,
+        members.test_labels,
+        [one.size for one in best],
+    )

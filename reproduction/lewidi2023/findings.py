@@ -1,0 +1,469 @@
+"""The paper's findings one by one: what it says, what was measured, and whether it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._io import read_json
+from edokit._io.markup import Table
+from reproduction import paper
+from reproduction.lewidi2023.ablations import diversity_effects, sign_effects, weighting_effects
+from reproduction.lewidi2023.benchmark import (
+    PAPERS,
+    Chosen,
+    best_printed,
+    choice,
+    on_front,
+    sharpened,
+)
+from reproduction.lewidi2023.checks import duplicates
+from reproduction.lewidi2023.configurations import (
+    PAPERS_POOL,
+    VARIANTS,
+    Configuration,
+    fixed_outcomes,
+    searched_outcome,
+)
+from reproduction.lewidi2023.methods import method_outcome
+from reproduction.lewidi2023.searches import claims_checked, correlations, learned_sizes, size_curve
+from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
+from reproduction.outcomes import HEADS, METRICS, Effect, Outcome, effect
+from reproduction.section import Section, signed
+
+HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not replicate", "not available"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the paper says, what was measured here, and the verdict."""
+
+    paper_says: str
+    here: str
+    verdict: str
+
+
+def shown(one: Effect) -> str:
+    """An effect with its interval and spread."""
+    return (
+        f"{signed(one.value)} [{signed(one.low)}, {signed(one.high)}; spread between seeds"
+        f" {one.spread:.4f}]"
+    )
+
+
+def largest(effects: Sequence[Effect]) -> Effect:
+    """The one that is farthest from 0."""
+    return max(effects, key=lambda one: abs(one.value))
+
+
+def not_tested(says: str, members: str = "random-select") -> Finding:
+    """Without members there is nothing to hold it against."""
+    return Finding(says, f"There are no predictions of {members} members.", OPEN)
+
+
+def sign(study: Study) -> Finding:
+    """Does the sign of the diversity term matter?"""
+    says = "The sign of the diversity term matters, critically so on HS-Brexit (CE by up to 0.29)."
+    effects = sign_effects(study, "gumbel")
+    if not effects:
+        return not_tested(says)
+    claimed = [key for key, one in effects.items() if one.claimed]
+    parts = []
+    for dataset in DATASETS:
+        own = [one for (name, _), one in effects.items() if name == dataset]
+        if own:
+            parts.append(f"{dataset} {shown(largest(own))}")
+    exact = sign_effects(study, "exact")
+    deeper = [f"{d} {signed(largest(own).value)}" for d in DATASETS if (own := _of(exact, d))]
+    brexit = [one.claimed for (name, _), one in effects.items() if name == "HS-Brexit"]
+    critical = max((abs(one.value) for one in _of(effects, "HS-Brexit")), default=0.0)
+    verdict = FAILS if not any(brexit) else HOLDS if critical > 0.1 else PARTLY
+    if not brexit:
+        verdict = OPEN
+    return Finding(
+        says,
+        "Preserve less suppress in test CE, the largest of the three variants:"
+        f" {'; '.join(parts)}. {len(claimed)} of {len(effects)} differences exceed the noise"
+        f"{_where(claimed)}. Solved to the optimum the same objectives differ by"
+        f" {', '.join(deeper)}{_collapse(study)}.",
+        verdict,
+    )
+
+
+def _collapse(study: Study) -> str:
+    """Whether suppressing to the optimum leaves one member everywhere."""
+    sizes: set[int] = set()
+    for dataset in DATASETS:
+        outcomes = fixed_outcomes(study, dataset, "exact")
+        if not isinstance(outcomes, Missing):
+            for variant in VARIANTS:
+                sizes.update(outcomes[Configuration(variant, "f1+ce", "suppress")].sizes)
+    if sizes == {1}:
+        return ": suppress then always ends at a single member, which costs what an ensemble gains"
+    return f" (suppress keeps {min(sizes)} to {max(sizes)} members)"
+
+
+def _where(claimed: Sequence[tuple[str, str]]) -> str:
+    places = list(dict.fromkeys(dataset for dataset, _ in claimed))
+    return f" ({', '.join(places)})" if places else ""
+
+
+def _of(effects: dict[tuple[str, str], Effect], dataset: str) -> list[Effect]:
+    return [one for (name, _), one in effects.items() if name == dataset]
+
+
+def diversity(study: Study) -> Finding:
+    """Does preserving diversity lower the CE?"""
+    says = "Preserving diversity with the joint objective lowers CE by 0.0993 on average."
+    effects = diversity_effects(study)
+    own = {k[0]: one for k, one in effects.items() if k[1:] == ("f1+ce", "preserve")}
+    if not own:
+        return not_tested(says)
+    mean = float(np.mean([one.value for one in own.values()]))
+    spread = float(np.mean([one.spread for one in own.values()]))
+    listed = "; ".join(f"{dataset} {shown(one)}" for dataset, one in own.items())
+    helps = [d for d, one in own.items() if one.claimed and one.value < 0]
+    verdict = FAILS if mean > -0.01 and not helps else PARTLY if mean > -0.05 else HOLDS
+    return Finding(
+        says,
+        f"Mean over {len(own)} datasets {signed(mean)}, with a spread between seeds of"
+        f" {spread:.4f}: {listed}.",
+        verdict,
+    )
+
+
+def weights(study: Study) -> Finding:
+    """Do learned weights beat uniform ones?"""
+    says = "Learned weights lower CE against uniform weights on every dataset."
+    effects = weighting_effects(study)
+    own = {k: one for k, one in effects.items() if k[1:] == (PAPERS_POOL, "paper's search")}
+    if not own:
+        return not_tested(says)
+    gains = [k for k, one in own.items() if one.claimed and one.value < 0]
+    listed = "; ".join(f"{key[0]} {shown(one)}" for key, one in own.items())
+    mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO default"}
+    more = ""
+    if mixed:
+        listed_mixed = "; ".join(f"{key[0]} {shown(one)}" for key, one in mixed.items())
+        won = sum(one.claimed and one.value < 0 for one in mixed.values())
+        more = (
+            f" Where members differ (all pools joined, pool settled on dev): {listed_mixed};"
+            f" {won} of {len(mixed)} beyond the noise."
+        )
+    verdict = HOLDS if len(gains) == len(own) else PARTLY if gains else FAILS
+    return Finding(
+        says,
+        f"Ten like members, the paper's search: {listed}. {len(gains)} of {len(own)} gains exceed"
+        f" the noise.{more}",
+        verdict,
+    )
+
+
+def size(study: Study) -> Finding:
+    """Does the learned size adapt?"""
+    says = "The learned size K adapts to the dataset, and larger K goes with lower CE."
+    sizes = {d: s for (d, what), s in learned_sizes(study).items() if what.startswith("search")}
+    if not sizes:
+        return not_tested(says)
+    means = [float(np.mean(s)) for s in sizes.values()]
+    within = float(np.mean([np.std(s, ddof=1) if len(s) > 1 else 0.0 for s in sizes.values()]))
+    between = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    told = {(c["setting"], c["metric"]): c for c in claims_checked(correlations(study))}
+    size = told["size", "ce"]
+    curve = []
+    for dataset in DATASETS:
+        points = size_curve(study, dataset)
+        if len(points) > 1:
+            first, last = points[min(points)], points[max(points)]
+            best = min(points, key=lambda k: points[k].mean("ce"))
+            curve.append(
+                f"{dataset} {first.mean('ce'):.4f} at K = {min(points)}, {last.mean('ce'):.4f} at"
+                f" {max(points)}, lowest at {best}"
+            )
+    adapts, goes = between > within, size["agree"] > size["of"] / 2
+    verdict = HOLDS if adapts and goes else FAILS if not adapts and not goes else PARTLY
+    listed = ", ".join(f"{d} {'/'.join(map(str, s))}" for d, s in sizes.items())
+    return Finding(
+        says,
+        f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
+        f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
+        f" {size['agree']} of {size['of']} cases ({size['shown']}). Test CE of the plain mean of"
+        f" the K best: {'; '.join(curve)}.",
+        verdict,
+    )
+
+
+def variants(study: Study) -> Finding:
+    """Is CE-mean the most stable variant?"""
+    says = "CE-mean gives the most stable calibration; on HS-Brexit the variants differ most."
+    parts, claimed = [], 0
+    for dataset in DATASETS:
+        outcomes = fixed_outcomes(study, dataset)
+        if isinstance(outcomes, Missing):
+            continue
+        mean, *others = (
+            outcomes[Configuration(variant, "f1+ce", "preserve")]
+            for variant in ("mean", "random", "all")
+        )
+        effects = [effect(mean, other, "ce") for other in others]
+        claimed += any(one.claimed and one.value < 0 for one in effects)
+        parts.append(f"{dataset} {shown(largest(effects))}")
+    if not parts:
+        return not_tested(says)
+    return Finding(
+        says,
+        "CE-mean less the other variant that differs most, preserving, fixed settings:"
+        f" {'; '.join(parts)}.",
+        HOLDS if claimed == len(parts) else PARTLY if claimed else FAILS,
+    )
+
+
+def heat_maps(study: Study) -> Finding:
+    """Do settings and metrics correlate as the paper says?"""
+    says = "Settings and dev metrics correlate as the heat maps show."
+    claims = claims_checked(correlations(study))
+    cases = sum(one["of"] for one in claims)
+    if not cases:
+        return not_tested(says)
+    agree = sum(one["agree"] for one in claims)
+    listed = "; ".join(
+        f"{one['setting']} and {HEADS[one['metric']]} {one['says']}: {one['agree']} of {one['of']}"
+        for one in claims
+    )
+    share = agree / cases
+    return Finding(
+        says,
+        f"{agree} of {cases} cases are as the text says ({listed}).",
+        HOLDS if share > 0.9 else FAILS if share < 0.5 else PARTLY,
+    )
+
+
+def lowest(study: Study) -> Finding:
+    """Has EDO-Random the lowest CE?"""
+    says = "EDO-Random has the lowest CE of all methods on every dataset."
+    parts, verdicts = [], []
+    for dataset in DATASETS:
+        edo = searched_outcome(study, dataset, PAPERS_POOL)
+        if isinstance(edo, Missing):
+            continue
+        others = {
+            line.label: found
+            for line in PAPERS
+            if line.label not in ("EDO-Random", "EDO-PerAnn")
+            and isinstance(found := line.outcome(study, dataset), Outcome)
+        }
+        best = min(others, key=lambda name: others[name].mean("ce"))
+        rival = others[best]
+        seeds = min(len(edo.items), len(rival.items))
+        one = effect(_first(edo, seeds), _first(rival, seeds), "ce")
+        parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(one)}")
+        verdicts.append(one.claimed and one.value < 0)
+    if not parts:
+        return not_tested(says)
+    verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
+    return Finding(
+        says,
+        f"EDO-Random less the best of the paper's baselines on our members: {'; '.join(parts)}.",
+        verdict,
+    )
+
+
+def _first(found: Outcome, seeds: int) -> Outcome:
+    return Outcome(found.fit[:seeds], found.items[:seeds], found.sizes[:seeds])
+
+
+def reductions(study: Study) -> Finding:
+    """By how much does it lower the CE?"""
+    says = "EDO lowers CE by 40 to 78 % against its baselines (62 % against WEL on ConvAbuse)."
+    parts, cuts = [], []
+    for dataset in DATASETS:
+        edo = searched_outcome(study, dataset, PAPERS_POOL)
+        wel = method_outcome(study, dataset, PAPERS_POOL, "wel")
+        if isinstance(edo, Missing) or isinstance(wel, Missing):
+            continue
+        one, level = effect(edo, wel, "ce"), wel.mean("ce")
+        cuts.append(-100 * one.value / level)
+        ends = f"{signed(100 * one.low / level, 1)} … {signed(100 * one.high / level, 1)} %"
+        parts.append(f"{dataset} {signed(100 * one.value / level, 1)} % [{ends}]")
+    if not parts:
+        return not_tested(says)
+    return Finding(
+        says,
+        f"EDO-Random against WEL on the same members, both with a real CE: {'; '.join(parts)}.",
+        HOLDS if min(cuts) >= 40 else FAILS,
+    )
+
+
+def per_annotator(study: Study) -> Finding:
+    """Has EDO-PerAnn the lowest MD where annotators are few?"""
+    says = "EDO-PerAnn has the lowest MD on ConvAbuse and HS-Brexit."
+    parts, verdicts = [], []
+    for dataset in ("ConvAbuse", "HS-Brexit"):
+        own = searched_outcome(study, dataset, "per-annotator")
+        if isinstance(own, Missing):
+            continue
+        others = {
+            line.label: found
+            for line in PAPERS
+            if line.label != "EDO-PerAnn"
+            and isinstance(found := line.outcome(study, dataset), Outcome)
+        }
+        best = min(others, key=lambda name: others[name].mean("md"))
+        seeds = min(len(own.items), len(others[best].items))
+        one = effect(_first(own, seeds), _first(others[best], seeds), "md")
+        parts.append(f"{dataset} MD {own.mean('md'):.4f}, best other {best} {shown(one)}")
+        verdicts.append(one.claimed and one.value < 0)
+    if not parts:
+        return not_tested(says, "per-annotator")
+    verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
+    return Finding(says, f"EDO-PerAnn less the best of the others: {'; '.join(parts)}.", verdict)
+
+
+def stable(study: Study) -> Finding:
+    """Are results stable over seeds?"""
+    says = "EDO-Random is stable over seeds (CE deviations 0.0005 to 0.0045)."
+    parts, verdicts = [], []
+    for dataset in DATASETS:
+        own = searched_outcome(study, dataset, PAPERS_POOL)
+        told = paper.row("deviations", method="EDO-Random", dataset=dataset)
+        if not isinstance(own, Missing) and told is not None:
+            parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {told['ce']:.4f})")
+            verdicts.append(own.spread("ce") < 0.02)
+    if not parts:
+        return not_tested(says)
+    return Finding(
+        says,
+        f"Standard deviation of test CE over seeds, other members in each: {', '.join(parts)}.",
+        HOLDS if all(verdicts) else PARTLY,
+    )
+
+
+def beyond(study: Study) -> list[str]:
+    """What else the numbers say: the paper's best figures, the trade, the near-duplicates."""
+    words = [
+        "These rows hold results against results, not methods against methods: our members are not"
+        " the paper's, and the CE of its baselines is un-squashed."
+    ]
+    for dataset in DATASETS:
+        row = choice(study, dataset)
+        if isinstance(row, Missing):
+            words.append(f"{dataset}: no row of ours, {row.reason}.")
+            continue
+        best = best_printed(dataset)
+        won = [m for m in METRICS if (row.outcome.mean(m) > best[m]) == (m == "f1")]
+        lost = [m for m in METRICS if m not in won]
+        words.append(
+            f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
+            " held-out items); on test it is better than the best of the paper's table in"
+            f" {_listed(row.outcome, best, won) or 'no column'}"
+            + (f", and not in {_listed(row.outcome, best, lost)}." if lost else ".")
+            + _by_dev(row)
+        )
+    words += _without_encoder(study)
+    abuse = choice(study, "ConvAbuse")
+    if not isinstance(abuse, Missing):
+        points = sharpened(study, "ConvAbuse", abuse)
+        plain, sharp = points[1.0], points[1.5]
+        front = on_front(points)
+        both = " Both are on the front of dev;" if front[1.0] and front[1.5] else ""
+        words.append(
+            "On ConvAbuse sharper answers trade CE for MD: odds to the power 1.5 give MD"
+            f" {sharp.mean('md'):.4f} at CE {sharp.mean('ce'):.4f}, against {plain.mean('md'):.4f}"
+            f" at {plain.mean('ce'):.4f}.{both or ' So'} which one is better depends on what the"
+            " answers are for."
+        )
+    for dataset in DATASETS:
+        found, own = duplicates(study, dataset), choice(study, dataset)
+        if found is None or isinstance(own, Missing) or not found[1].any():
+            continue
+        rest = own.outcome.among(~found[1]).mean("ce")
+        words.append(
+            f"Without the {int(found[1].sum())} test texts of {dataset} that nearly repeat a train"
+            f" text, that row's CE is {rest:.4f} instead of {own.outcome.mean('ce'):.4f}"
+            f" ({own.outcome.among(~found[0]).mean('ce'):.4f} without the {int(found[0].sum())}"
+            " that are there word for word)."
+        )
+    return words
+
+
+def _by_dev(row: Chosen) -> str:
+    if row.by_dev is None:
+        return ""
+    return (
+        f" The items of dev alone would have chosen {row.by_dev.name}"
+        f" (CE {row.by_dev.held_out.dev_ce:.4f} against {row.held_out.dev_ce:.4f} on them, and"
+        f" {row.by_dev.outcome.mean('ce'):.4f} on test)."
+    )
+
+
+def _without_encoder(study: Study) -> list[str]:
+    """Datasets whose random-select members are no fine-tuned encoders, by their manifests."""
+    words = []
+    for dataset in DATASETS if study.predictions is not None else ():
+        assert study.predictions is not None
+        manifest = study.predictions / dataset / PAPERS_POOL / "manifest.json"
+        if not manifest.is_file():
+            continue
+        recipes = list(dict.fromkeys(one["recipe"] for one in read_json(manifest)["groups"]))
+        if "transformer" not in recipes:
+            words.append(
+                f"{dataset}: its {PAPERS_POOL} members are of the recipes {' and '.join(recipes)};"
+                " what is missing against the paper is a fine-tuned encoder of its language"
+                " (--train --backbone NAME)."
+            )
+    return words
+
+
+def _listed(found: Outcome, best: dict[str, float], metrics: Sequence[str]) -> str:
+    parts = []
+    for m in metrics:
+        near = abs(found.mean(m) - best[m]) <= found.spread(m)
+        noise = ", less apart than seeds are" if near else ""
+        parts.append(f"{HEADS[m]} ({found.mean(m):.4f} to {best[m]:.4f}{noise})")
+    return ", ".join(parts)
+
+
+FINDINGS: tuple[Callable[[Study], Finding], ...] = (
+    sign,
+    diversity,
+    weights,
+    size,
+    variants,
+    heat_maps,
+    lowest,
+    reductions,
+    per_annotator,
+    stable,
+)
+
+
+def findings(study: Study) -> Section:
+    """All of them, in plain words."""
+    listed = [find(study) for find in FINDINGS]
+    more = beyond(study)
+    counts = {v: sum(one.verdict == v for one in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
+    return Section(
+        "findings",
+        "Which findings hold",
+        {
+            "findings": Table(
+                "The paper's findings and ours",
+                ["the paper says", "verdict", "what was measured here"],
+                [[one.paper_says, one.verdict, one.here] for one in listed],
+            )
+        },
+        [
+            f"{len(listed)} findings: " + ", ".join(f"{n} × {v}" for v, n in counts.items()) + ".",
+            *(f"{one.paper_says} {one.verdict.capitalize()}. {one.here}" for one in listed),
+            *more,
+        ],
+        {
+            "findings": [
+                {"paper": one.paper_says, "verdict": one.verdict, "here": one.here}
+                for one in listed
+            ],
+            "beyond": more,
+        },
+    )

@@ -1,0 +1,260 @@
+"""The items themselves: dataset statistics, near-duplicates, and the paper's examples."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._io.markup import Cell, Table
+from edokit._types import Floats
+from edokit.datasets.info import describe
+from edokit.datasets.near_duplicates import normal_form
+from edokit.metrics import entropy_items, md_items
+from reproduction import paper
+from reproduction.lewidi2023.benchmark import OURS, PAPERS, Line, choice
+from reproduction.lewidi2023.checks import duplicates
+from reproduction.lewidi2023.study import DATASETS, Labels, Missing, Study
+from reproduction.outcomes import HEADS, METRICS
+from reproduction.section import Section, difference
+
+
+def dataset_statistics(study: Study) -> Section:
+    """Ours beside the paper's."""
+    rows: list[list[Cell]] = []
+    more: list[list[Cell]] = []
+    values = {}
+    for told in paper.rows("dataset_statistics"):
+        dataset = told["dataset"]
+        people = study.people(dataset)
+        sizes = "/".join(str(int(told[split])) for split in ("train", "dev", "test"))
+        printed = [sizes, f"{told['ratio']:.2f}", _range(told["fewest"], told["most"])]
+        printed.append(str(int(told["annotators"])))
+        if isinstance(people, Missing):
+            rows.append(
+                [dataset, *_between([f"not available: {people.reason}", "", "", ""], printed)]
+            )
+            continue
+        found = describe(people, near_duplicates=False)
+        splits = found["splits"]
+        counts = people.annotations_per_item
+        ours = [
+            "/".join(str(splits[name]["items"]) for name in ("train", "dev", "test")),
+            f"{splits['train']['ratio']:.2f}",
+            _range(counts.min(), counts.max()),
+            f"{splits['train']['annotators']} ({found['annotators']} in all)",
+        ]
+        rows.append([dataset, *_between(ours, printed)])
+        values[dataset] = {name: splits[name] for name in ("train", "dev", "test")}
+        twice = duplicates(study, dataset)
+        assert twice is not None
+        test = splits["test"]
+        more.append(
+            [
+                dataset,
+                test["entropy"],
+                f"{test['unanimous']:.0%}",
+                test["ties"]["items"],
+                int(twice[0].sum()),
+                int(twice[1].sum()),
+            ]
+        )
+    header = ["dataset"]
+    for name in ("train/dev/test", "0 : 1 (train)", "annotations an item", "annotators (train)"):
+        header += [name, f"{name}, paper"]
+    tables = {
+        "dataset-statistics": Table("Dataset statistics, ours beside the paper's", header, rows)
+    }
+    if more:
+        tables["dataset-test-sets"] = Table(
+            "What else the test sets hold",
+            [
+                "dataset",
+                "entropy of people's answers (lowest CE possible)",
+                "unanimous",
+                "tied items",
+                "texts word for word in train",
+                "near-duplicates of train",
+            ],
+            more,
+        )
+    return Section("datasets", "Datasets", tables, values={"datasets": values})
+
+
+def _range(low: float, high: float) -> str:
+    return str(int(low)) if low == high else f"{int(low)}–{int(high)}"
+
+
+def _between(ours: list[str], printed: list[str]) -> list[str]:
+    return [cell for pair in zip(ours, printed, strict=True) for cell in pair]
+
+
+def near_duplicates(study: Study) -> Section:
+    """Datasets without near-duplicates are left out."""
+    rows: list[list[Cell]] = []
+    counts = {}
+    for dataset in DATASETS:
+        found = duplicates(study, dataset)
+        if found is None or not found[1].any():
+            continue
+        near = found[1]
+        counts[dataset] = int(near.sum())
+        for line in (*PAPERS, *OURS):
+            one = line.outcome(study, dataset)
+            if isinstance(one, Missing):
+                continue
+            rest = one.among(~near)
+            cells: list[Cell] = [dataset, line.label, line.pool]
+            for metric in METRICS:
+                cells += [one.mean(metric), rest.mean(metric)]
+            cells.append(one.among(~found[0]).mean("ce"))
+            rows.append(cells)
+    header = ["dataset", "method", "pool"]
+    for metric in METRICS:
+        header += [f"{HEADS[metric]} all", f"{HEADS[metric]} without"]
+    header.append("CE without verbatim")
+    listed = ", ".join(f"{dataset} {count}" for dataset, count in counts.items())
+    return Section(
+        "near-duplicates",
+        "Without near-duplicates of train texts",
+        {
+            "near-duplicates": Table(
+                "Test scores on all texts and without near-duplicates of train texts",
+                header,
+                rows,
+                notes=[
+                    f"Left out: {listed or 'none'}. Of a conversation the agent's set phrases count"
+                    " as much as the user's words; verbatim leaves out exact repetitions only."
+                ],
+            )
+        },
+        values={"left_out": counts},
+    )
+
+
+QUOTED_LINES = (
+    *(line for line in PAPERS if line.label in ("Soft-CE", "WEL", "EDO-Random", "EDO-PerAnn")),
+    Line("EDO, settled on dev", "random-select", "edo"),
+)
+
+
+def qualitative(study: Study) -> Section:
+    """P(y=1), entropy, K and MD of the quoted items, and of items that teach something."""
+    rows: list[list[Cell]] = []
+    for quoted in paper.rows("quoted_items"):
+        rows += _quoted(study, quoted)
+    own: list[list[Cell]] = []
+    for dataset in DATASETS:
+        own += _instructive(study, dataset)
+    tables = {
+        "qualitative": Table(
+            "The items that the paper quotes, found by the digest of their text",
+            [
+                *("dataset", "item", "people 0:1", "method", "P(y=1)", "P paper", "P difference"),
+                *("entropy", "entropy paper", "K", "K paper", "MD", "MD paper", "MD from P paper"),
+            ],
+            rows,
+            notes=[
+                "P(y=1) is the mean over seeds, and entropy and MD are those of that mean; K lists"
+                " the smallest and largest size. The paper's MD does not follow from its P (see the"
+                " checks), so the last column recomputes it."
+            ],
+        ),
+        "qualitative-own": Table(
+            "Our most instructive items under the row that dev chose",
+            ["dataset", "item", "people 0:1", "P(y=1)", "entropy", "MD", "what it shows"],
+            own,
+            notes=["Ids are those of the published files: <split>-<key>."],
+        ),
+    }
+    return Section("qualitative", "Qualitative examples", tables)
+
+
+def find_item(texts: npt.NDArray[np.object_], digest: str) -> int | None:
+    """Where the text with this SHA-256 of its normal form stands."""
+    for place, text in enumerate(texts):
+        if hashlib.sha256(normal_form(text).encode()).hexdigest() == digest:
+            return place
+    return None
+
+
+def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
+    dataset = quoted["dataset"]
+    labels = study.labels(dataset, "test")
+    told = {row["method"]: row for row in paper.matching("qualitative", dataset=dataset)}
+    if isinstance(labels, Missing):
+        return [[dataset, quoted["item"], f"not available: {labels.reason}", *[None] * 11]]
+    assert labels.people.texts is not None
+    place = find_item(labels.people.texts, quoted["sha256"])
+    if place is None:
+        return [[dataset, quoted["item"], "not found by its text", *[None] * 11]]
+    item = str(labels.people.items[place])
+    people = told["Empirical"]["p1"]
+    rows: list[list[Cell]] = []
+    for line in QUOTED_LINES:
+        printed = told.get(line.printed or "")
+        theirs: list[Cell] = [None] * 5
+        if printed is not None:
+            size = None if printed["size"] is None else int(printed["size"])
+            distance = 2 * abs(printed["p1"] - people)
+            theirs = [printed["p1"], printed["entropy"], size, printed["md"], distance]
+        found = line.answers(study, dataset)
+        ours: list[Cell] = [None] * 4
+        gap = None
+        if not isinstance(found, Missing):
+            p = np.mean([answer[place] for answer in found[0]], axis=0)
+            sizes = found[1]
+            span = f"{min(sizes)}–{max(sizes)}" if min(sizes) < max(sizes) else str(min(sizes))
+            ours = [float(p[1]), *_entropy_and_md(p, labels.soft[place]), span]
+            gap = difference(float(p[1]), None if printed is None else printed["p1"])
+        elif printed is None:
+            continue
+        start: list[Cell] = [dataset, item, _split(labels, place), line.label]
+        rows.append(
+            [
+                *start,
+                *(ours[0], theirs[0], gap, ours[1], theirs[1]),
+                *(ours[3], theirs[2], ours[2], theirs[3], theirs[4]),
+            ]
+        )
+    return rows
+
+
+def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
+    """Divided items answered best and worst, and the unanimous item answered worst."""
+    row, labels = choice(study, dataset), study.labels(dataset, "test")
+    if isinstance(row, Missing) or isinstance(labels, Missing):
+        return []
+    found = Line("", row.pool, row.method).answers(study, dataset)
+    assert not isinstance(found, Missing)
+    p = np.mean(found[0], axis=0)
+    distance, entropy = md_items(p, labels.soft), labels.people.entropy
+    divided = np.flatnonzero(entropy >= entropy.max() - 1e-9)
+    united = np.flatnonzero(entropy < 1e-9)
+    picked = [
+        (int(divided[distance[divided].argmin()]), "people are divided, and the answer says so"),
+        (int(divided[distance[divided].argmax()]), "people are divided, the answer is not"),
+    ]
+    if len(united):
+        worst = int(united[distance[united].argmax()])
+        picked.append((worst, "people agree, the answer leans the other way"))
+    return [
+        [
+            dataset,
+            str(labels.people.items[place]),
+            _split(labels, place),
+            float(p[place, 1]),
+            *_entropy_and_md(p[place], labels.soft[place]),
+            words,
+        ]
+        for place, words in picked
+    ]
+
+
+def _entropy_and_md(p: Floats, q: Floats) -> tuple[float, float]:
+    return float(entropy_items(p[None])[0]), float(md_items(p[None], q[None])[0])
+
+
+def _split(labels: Labels, place: int) -> str:
+    return ":".join(str(int(count)) for count in labels.people.counts[place])

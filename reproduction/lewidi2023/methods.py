@@ -1,0 +1,157 @@
+"""Every method on every pool: what it says of the fit and the test items, seed by seed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edokit._errors import EDOWarning
+from edokit.annotations import Annotations
+from edokit.baselines import make_method
+from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.recalibrate import sharpen
+from edokit.metrics import ce
+from edokit.predictions import Predictions
+from reproduction.lewidi2023.study import Missing, Pool, Study
+from reproduction.outcomes import Answers, Outcome, outcome
+
+SLOW = ("wel", "wel-ce")
+FOLDS = 5
+# EDO beyond the registry: choices that need groups, or a temperature after pooling.
+OWN: Mapping[str, Mapping[str, Any]] = {
+    "edo-groups": {"groups": True},
+    "edo-groups-log": {"groups": True, "pool": "log"},
+    "edo-log": {"pool": "log"},
+    "edo-temperature": {"recalibrate": "temperature"},
+}
+NEEDS_GROUPS = ("edo-groups", "edo-groups-log")
+
+
+def make(name: str, seed: int) -> Any:
+    """A method by name, not fitted yet."""
+    if name in OWN:
+        return EDOEnsemble(random_state=seed, **OWN[name])
+    return make_method(name, seed=seed)
+
+
+def fitted(members: Pool, name: str, seed: int) -> tuple[Answers, Answers, int]:
+    """Answers on the fit and the test items after fitting, and how many members are kept."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        method = make(name, seed).fit(members.fit, members.fit_labels.people)
+        fit, test = _answers(method, members.fit), _answers(method, members.test)
+    return fit, test, int(getattr(method, "size_", len(members.fit.members)))
+
+
+def _answers(method: Any, predictions: Predictions) -> Answers:
+    hard = np.array([predictions.classes.index(name) for name in method.predict(predictions)])
+    return Answers(method.predict_proba(predictions), hard)
+
+
+Found = list[tuple[Answers, Answers, int]]
+
+
+def method_answers(study: Study, dataset: str, pool: str, name: str) -> Found | Missing:
+    """A method on the members of each seed: answers on fit and test items, and its size."""
+    members = study.pool(dataset, pool)
+    if isinstance(members, Missing):
+        return members
+    if name in NEEDS_GROUPS and len(set(members.fit.groups or ())) < 2:
+        return Missing(f"the pool {dataset}/{pool} has one group")
+
+    def find() -> Found:
+        wanted = [(members.drawn(seed), name, seed) for seed in range(study.seeds)]
+        return study.each(fitted, wanted) if name in SLOW else [fitted(*one) for one in wanted]
+
+    return study.once((name, dataset, pool), find)
+
+
+def method_outcome(
+    study: Study, dataset: str, pool: str, name: str, power: float = 1.0
+) -> Outcome | Missing:
+    """Its scores; ``power`` sharpens the odds of its answers."""
+    found, members = method_answers(study, dataset, pool, name), study.pool(dataset, pool)
+    if isinstance(found, Missing):
+        return found
+    assert isinstance(members, Pool)
+    return outcome(
+        [(_sharper(fit, power), _sharper(test, power)) for fit, test, _ in found],
+        members.fit_labels,
+        members.test_labels,
+        [size for *_, size in found],
+    )
+
+
+def _sharper(answers: Answers, power: float) -> Answers:
+    return answers._replace(probabilities=sharpen(answers.probabilities, 1.0 / power))
+
+
+def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
+    """Single models of a pool: a seed is one of them."""
+    members = study.pool(dataset, pool)
+    if isinstance(members, Missing):
+        return members
+    names = list(members.fit.members)
+
+    def find() -> Outcome:
+        found = []
+        for seed in range(min(study.seeds, len(names))):
+            one = members.of([names[seed]])
+            found.append((Answers(one.fit.uniform), Answers(one.test.uniform)))
+        return outcome(found, members.fit_labels, members.test_labels, [1] * len(found))
+
+    return study.once(("single", dataset, pool), find)
+
+
+class HeldOut(NamedTuple):
+    """CE of a method on held-out items (a fifth at a time), mean over seeds: what to choose by."""
+
+    items: int
+    """On how many items: dev's, with train's where members were cross-fitted."""
+    ce: float
+    dev_ce: float
+    """On those of dev alone."""
+
+
+def held_out_ce(
+    study: Study, dataset: str, pools: Sequence[str], names: Sequence[str]
+) -> dict[tuple[str, str], HeldOut]:
+    """Every method on every pool."""
+
+    def find() -> dict[tuple[str, str], HeldOut]:
+        wanted = []
+        for pool in pools:
+            members = study.pool(dataset, pool)
+            for name in names if isinstance(members, Pool) else ():
+                assert isinstance(members, Pool)
+                if name in NEEDS_GROUPS and len(set(members.fit.groups or ())) < 2:
+                    continue
+                wanted += [(members.drawn(seed), name, seed) for seed in range(study.seeds)]
+        found = study.each(_held_out, wanted)
+        scores: dict[tuple[str, str], list[HeldOut]] = {}
+        for (members, name, _), score in zip(wanted, found, strict=True):
+            scores.setdefault((members.name, name), []).append(score)
+        return {
+            key: HeldOut(own[0].items, *np.mean([one[1:] for one in own], axis=0).tolist())
+            for key, own in scores.items()
+        }
+
+    return study.once(("choosing on dev", dataset, *pools, *names), find)
+
+
+def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
+    n = len(members.fit.items)
+    fold = np.random.default_rng([seed, n]).permutation(n) % FOLDS
+    answers = np.zeros((n, len(members.fit.classes)))
+    people: Annotations = members.fit_labels.people
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        for held in range(FOLDS):
+            learn, judge = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+            method = make(name, seed).fit(members.fit.take(learn), people.take(learn))
+            answers[judge] = method.predict_proba(members.fit.take(judge))
+    soft, dev = members.fit_labels.soft, members.dev
+    return HeldOut(n, ce(answers, soft), ce(answers[dev], soft[dev]))

@@ -1,0 +1,311 @@
+"""Checks that need the paper's figures alone."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._io.markup import Table
+from reproduction import paper
+from reproduction.lewidi2023.study import DATASETS, Study
+from reproduction.section import signed
+
+
+@dataclass(frozen=True)
+class Check:
+    """A question, whether the paper's numbers pass, and why."""
+
+    question: str
+    holds: bool | None
+    """Whether the paper's figures are as they should be; None where the data is missing."""
+    finding: str
+    """In words, with the figures that matter."""
+    table: Table | None = None
+
+    @property
+    def answer(self) -> str:
+        """``yes``, ``no`` or ``needs the data``."""
+        return "needs the data" if self.holds is None else "yes" if self.holds else "no"
+
+
+def logit(p: float) -> float:
+    """The number whose sigmoid is p: what a squashed value was before."""
+    return math.log(p / (1 - p))
+
+
+def binary_entropy(p: float) -> float:
+    """Entropy of (1 − p, p) in nats."""
+    return -sum(x * math.log(x) for x in (p, 1 - p) if x > 0)
+
+
+SQUASHED = ("Soft-CE", "Soft-MD", "Top-5 Voting", "WEL")
+"""Rows of the benchmark table whose CE is (for Soft-MD: seems to be) a sigmoid of the CE."""
+_METRICS = ("f1", "ce", "md", "bs")
+# Printed figures are rounded to four decimals.
+_ROUNDING = 1.01e-4
+
+
+def unsquashed(method: str, printed: float) -> float:
+    """The cross-entropy behind a printed CE of the benchmark table."""
+    return logit(printed) if method in SQUASHED else printed
+
+
+def reductions(study: Study) -> Check:
+    """The percentages of the text, and who has the lowest CE, once all CEs are on one scale."""
+    rows = []
+    for claim in paper.rows("reductions"):
+        ours, base = (
+            paper.row("benchmark", method=claim[who], dataset=claim["dataset"])
+            for who in ("method", "against")
+        )
+        assert ours is not None
+        assert base is not None
+        true = unsquashed(base["method"], base["ce"])
+        rows.append(
+            [
+                claim["dataset"],
+                claim["against"],
+                f"{claim['percent']:.0f} %",
+                f"{100 * (1 - ours['ce'] / base['ce']):.1f} %",
+                f"{100 * (1 - ours['ce'] / true):.1f} %",
+            ]
+        )
+    lowest = {
+        dataset: min(
+            paper.matching("benchmark", dataset=dataset),
+            key=lambda row: unsquashed(row["method"], row["ce"]),
+        )["method"]
+        for dataset in DATASETS
+    }
+    others = [f"{dataset} ({best})" for dataset, best in lowest.items() if best != "EDO-Random"]
+    against_wel = []
+    for dataset in DATASETS:
+        edo = paper.row("benchmark", method="EDO-Random", dataset=dataset)
+        wel = paper.row("benchmark", method="WEL", dataset=dataset)
+        assert edo is not None
+        assert wel is not None
+        against_wel.append(f"{signed(100 * (edo['ce'] / logit(wel['ce']) - 1), 1)} % ({dataset})")
+    return Check(
+        "Does EDO-Random have the lowest CE everywhere, by the percentages in the text?",
+        not others,
+        "With the baselines' CE un-squashed, EDO-Random's CE differs from WEL's by"
+        f" {', '.join(against_wel)}, and is not the lowest on {' and '.join(others)}.",
+        Table(
+            "reductions of CE in the text, as printed and un-squashed",
+            ["dataset", "against", "text", "from printed CE", "from un-squashed CE"],
+            rows,
+        ),
+    )
+
+
+def correlated_reductions(study: Study) -> Check:
+    """The text says that reductions of BS and CE correlate with 0.94."""
+    printed, true, brier = [], [], []
+    for base in paper.rows("benchmark"):
+        if base["method"] not in SQUASHED:
+            continue
+        edo = paper.row("benchmark", method="EDO-Random", dataset=base["dataset"])
+        assert edo is not None
+        printed.append(1 - edo["ce"] / base["ce"])
+        true.append(1 - edo["ce"] / logit(base["ce"]))
+        brier.append(1 - edo["bs"] / base["bs"])
+    as_printed = float(np.corrcoef(printed, brier)[0, 1])
+    as_true = float(np.corrcoef(true, brier)[0, 1])
+    return Check(
+        "Do the reductions of CE and BS against the baselines correlate with ρ = 0.94?",
+        abs(as_printed - 0.94) < 0.005,
+        f"Over the {len(brier)} pairs of the benchmark table the correlation is {as_printed:.2f} as"
+        f" printed, and {as_true:.2f} with the baselines' CE un-squashed: the two scores move"
+        " together only when both are on their own scale.",
+    )
+
+
+def zero_diversity(study: Study) -> Check:
+    """Without diversity its sign cannot matter; the two rows are two runs of the same thing."""
+    rows, gaps = [], {}
+    for plus in paper.matching("diversity_per_dataset", diversity="suppress"):
+        minus = paper.row(
+            "diversity_per_dataset",
+            dataset=plus["dataset"],
+            objective=plus["objective"],
+            diversity="preserve",
+        )
+        assert minus is not None
+        gap = {m: minus[f"{m}_without"] - plus[f"{m}_without"] for m in _METRICS}
+        gaps[plus["dataset"], plus["objective"]] = gap["ce"]
+        rows.append(
+            [
+                plus["dataset"],
+                plus["objective"],
+                plus["ce_without"],
+                minus["ce_without"],
+                *(gap[m] for m in _METRICS),
+            ]
+        )
+    headline = paper.row("diversity_main", objective="f1+ce", diversity="preserve")
+    assert headline is not None
+    joint = np.mean([gap for (_, what), gap in gaps.items() if what == "f1+ce"])
+    where, worst = max(gaps.items(), key=lambda pair: abs(pair[1]))
+    largest = rows[list(gaps).index(where)]
+    return Check(
+        "Are the ablation's rows without diversity the same under both signs?",
+        max(map(abs, gaps.values())) < _ROUNDING,
+        f"With λ_Div = 0 the sign does nothing, yet the rows differ by up to {abs(worst):.4f} in CE"
+        f" ({where[0]}, {where[1]}: {largest[2]:.4f} and {largest[3]:.4f}). Averaged over datasets"
+        f" the joint rows differ by {abs(joint):.4f}: chance alone is as large as the headline"
+        f" effect of {signed(headline['delta_ce'])}.",
+        Table(
+            "rows with λ_Div = 0 under both signs (they should be equal)",
+            ["dataset", "objective", "CE, s=+1", "CE, s=−1", "ΔF1", "ΔCE", "ΔMD", "ΔBS"],
+            rows,
+        ),
+    )
+
+
+def mixed_variants(study: Study) -> Check:
+    """The joint rows are said to use CE-all; the other appendix tables tell what they are."""
+    variants = [*paper.rows("ce_variants_preserve"), *paper.rows("ce_variants_suppress")]
+    rows = []
+    for row in paper.matching("diversity_per_dataset", objective="f1+ce"):
+        same = [
+            one["variant"]
+            for one in variants
+            if (one["dataset"], one["diversity"]) == (row["dataset"], row["diversity"])
+            and all(abs(one[m] - row[f"{m}_with"]) < _ROUNDING for m in ("f1", "ce", "md"))
+        ]
+        rows.append(
+            [row["dataset"], row["diversity"], row["ce_with"], ", ".join(same) or "none of them"]
+        )
+    other = sum(row[3] != "all" for row in rows)
+    return Check(
+        "Do the diversity ablation's joint rows use CE-all, as its caption says?",
+        other == 0,
+        f"{other} of {len(rows)} joint rows with diversity are, figure by figure, rows of another"
+        " cross-entropy variant in the appendix: the ablation changes the variant along with the"
+        " diversity term, so its Δ is not the effect of diversity alone.",
+        Table(
+            "which cross-entropy variant the ablation's joint rows equal",
+            ["dataset", "sign", "CE with diversity", "equals variant"],
+            rows,
+        ),
+    )
+
+
+def averages(study: Study) -> Check:
+    """The averaged ablation should be the mean of the four datasets."""
+    rows, flips = [], []
+    for row in paper.rows("diversity_averaged"):
+        parts = list(
+            paper.matching(
+                "diversity_per_dataset", objective=row["objective"], diversity=row["diversity"]
+            )
+        )
+        for m in _METRICS:
+            mean = float(np.mean([part[f"{m}_delta"] for part in parts]))
+            printed = row[f"{m}_delta"]
+            if abs(mean - printed) > 2 * _ROUNDING:
+                rows.append([row["objective"], row["diversity"], m.upper(), printed, mean])
+                if mean * printed < 0:
+                    flips.append(f"Δ{m.upper()} of {row['objective']}, {row['diversity']}")
+    return Check(
+        "Is the averaged ablation the mean of the four datasets?",
+        not rows,
+        f"{len(rows)} of the 24 averaged differences are not the mean of the four per-dataset ones"
+        + (f", and {len(flips)} have the other sign ({'; '.join(flips)})." if flips else "."),
+        Table(
+            "averaged differences that do not follow from the per-dataset table",
+            ["objective", "sign", "metric", "printed Δ", "mean of the four"],
+            rows,
+        ),
+    )
+
+
+def distance_bounds(study: Study) -> Check:
+    """For two classes an item's BS is MD²/2, so MD is at most 2 and BS at least (mean MD)²/2."""
+    rows = [
+        [row["method"], row["dataset"], row["md"], row["bs"], row["md"] ** 2 / 2, row["md"] > 2]
+        for row in paper.rows("benchmark")
+        if row["md"] > 2 or row["bs"] < row["md"] ** 2 / 2 - _ROUNDING
+    ]
+    above = [row for row in rows if row[5]]
+    return Check(
+        "Are MD and BS of the benchmark table possible for two classes?",
+        not rows,
+        f"MD cannot exceed 2, yet {above[0][0]} on {above[0][1]} has {above[0][2]:.4f}. With two"
+        f" classes BS is at least MD²/2; {len(rows)} rows break that, all of them {rows[0][0]}.",
+        Table(
+            "rows of the benchmark table that no predictions on two classes can have",
+            ["method", "dataset", "MD", "BS", "smallest BS for this MD", "MD above 2"],
+            [[*row[:5], "yes" if row[5] else "no"] for row in rows],
+        ),
+    )
+
+
+def qualitative_figures(study: Study) -> Check:
+    """MD and entropy follow from P(y=1) and the split; the printed ones don't."""
+    rows = []
+    wrong = {"md": 0, "entropy": 0}
+    for row in paper.rows("qualitative"):
+        if row["md"] is None:
+            continue
+        people = paper.row("qualitative", dataset=row["dataset"], method="Empirical")
+        assert people is not None
+        distance = 2 * abs(row["p1"] - people["p1"])
+        entropy = binary_entropy(row["p1"])
+        wrong["md"] += abs(distance - row["md"]) > 3 * _ROUNDING
+        wrong["entropy"] += abs(entropy - row["entropy"]) > 3 * _ROUNDING
+        rows.append(
+            [
+                row["dataset"],
+                row["method"],
+                row["p1"],
+                people["p1"],
+                row["md"],
+                distance,
+                row["entropy"],
+                entropy,
+            ]
+        )
+    first = rows[0]
+    return Check(
+        "Do MD and entropy in the qualitative table follow from its P(y=1)?",
+        not any(wrong.values()),
+        f"None of {len(rows)} does: {wrong['md']} MDs and {wrong['entropy']} entropies differ from"
+        f" what P(y=1) gives. {first[1]} on {first[0]}: P = {first[2]:.4f} against {first[3]:.4f}"
+        f" is an MD of {first[5]:.3f}, printed {first[4]:.4f}.",
+        Table(
+            "qualitative figures, printed and recomputed from P(y=1)",
+            [
+                "dataset",
+                "method",
+                "P(y=1)",
+                "people",
+                "MD printed",
+                "MD",
+                "entropy printed",
+                "entropy",
+            ],
+            rows,
+        ),
+    )
+
+
+def one_generation(study: Study) -> Check:
+    """Optuna's NSGA-II starts to evolve after one population of random trials."""
+    from optuna.samplers import NSGAIISampler
+
+    population = int(inspect.signature(NSGAIISampler).parameters["population_size"].default)
+    told = paper.row("efficiency", figure="trials per configuration")
+    assert told is not None
+    trials = int(told["value"])
+    generations = -(-trials // population)
+    return Check(
+        "Does the paper's search evolve?",
+        generations > 1,
+        f"NSGA-II in Optuna draws its first {population} trials at random (the default population)."
+        f" {trials} trials are {generations} generation: with the default, the paper's search is"
+        " random search. We use a population of 10, five generations.",
+    )

@@ -1,0 +1,417 @@
+"""What searches and solvers give: sizes, correlations, spread over seeds, seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import pearsonr, rankdata
+
+from edokit._io import whole_file
+from edokit._io.markup import Cell, Table
+from reproduction import paper
+from reproduction.lewidi2023.configurations import (
+    PAPERS_POOL,
+    SIGNS,
+    VARIANTS,
+    VARIED,
+    Configuration,
+    Trial,
+    by_exact,
+    by_gumbel,
+    fixed_outcomes,
+    pooled,
+    run_search,
+    searched,
+    searched_outcome,
+)
+from reproduction.lewidi2023.methods import method_outcome
+from reproduction.lewidi2023.study import DATASETS, Missing, Pool, Study
+from reproduction.outcomes import HEADS, METRICS, Answers, Outcome, outcome
+from reproduction.section import Draw, Section, difference, signed
+
+LARGEST = 10
+
+
+def sizes(study: Study) -> Section:
+    """Sizes under the fixed settings and the searches, and the CE of the best K by dev."""
+    rows: list[list[Cell]] = []
+    for (dataset, what), found in learned_sizes(study).items():
+        listed = ", ".join(map(str, found))
+        spread = float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+        rows.append([dataset, what, float(np.mean(found)), spread, listed])
+    curve: list[list[Cell]] = []
+    for dataset in DATASETS:
+        for size, one in size_curve(study, dataset).items():
+            curve.append([dataset, size, one.mean("f1"), one.mean("ce"), one.spread("ce")])
+    return Section(
+        "sizes",
+        "Learned size",
+        {
+            "sizes": Table(
+                "Members kept (K*), seed by seed",
+                ["dataset", "settings", "mean", "spread between seeds", "by seed"],
+                rows,
+                digits=1,
+            ),
+            "size-curve": Table(
+                "Plain mean of the K members with the lowest dev CE (test)",
+                ["dataset", "K", "F1", "CE", "CE spread"],
+                curve,
+            ),
+        },
+    )
+
+
+def learned_sizes(study: Study) -> dict[tuple[str, str], tuple[int, ...]]:
+    """K* by dataset and settings, one per seed."""
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    for dataset in DATASETS:
+        outcomes = fixed_outcomes(study, dataset)
+        if isinstance(outcomes, Missing):
+            continue
+        for variant in VARIANTS:
+            for sign in SIGNS:
+                one = outcomes[Configuration(variant, "f1+ce", sign)]
+                found[dataset, f"fixed, {variant}, {sign}"] = one.sizes
+        searched = searched_outcome(study, dataset, PAPERS_POOL)
+        if not isinstance(searched, Missing):
+            found[dataset, "search, lowest dev CE"] = searched.sizes
+    return found
+
+
+def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
+    """By K: the plain mean of the K best members by dev."""
+    members = study.pool(dataset, PAPERS_POOL)
+    if isinstance(members, Missing):
+        return {}
+
+    def find() -> dict[int, Outcome]:
+        answers: dict[int, list[tuple[Answers, Answers]]] = {}
+        for seed in range(study.seeds):
+            drawn = members.drawn(seed)
+            ranked = _ranked(drawn)
+            for size in range(1, min(LARGEST, len(ranked)) + 1):
+                some = drawn.of(ranked[:size])
+                pair = Answers(some.fit.uniform), Answers(some.test.uniform)
+                answers.setdefault(size, []).append(pair)
+        return {
+            size: outcome(found, members.fit_labels, members.test_labels)
+            for size, found in answers.items()
+        }
+
+    return study.once(("size curve", dataset), find)
+
+
+def _ranked(members: Pool) -> list[str]:
+    from edokit.metrics import ce
+
+    P = members.fit.probabilities
+    losses = [ce(P[:, k], members.fit_labels.soft) for k in range(P.shape[1])]
+    return [members.fit.members[k] for k in np.argsort(losses, kind="stable")]
+
+
+SETTINGS = (*VARIED, "size")
+WEAK = 0.2
+"""Below this a correlation is called weak."""
+Correlations = dict[tuple[str, str, str, str], tuple[float, float, float]]
+
+
+def heat_maps(study: Study) -> Section:
+    """A correlation per dataset, sign, setting and metric, and the paper's sentences about them."""
+    found = correlations(study)
+    rows: list[list[Cell]] = []
+    for dataset in DATASETS:
+        for sign in SIGNS:
+            for setting in SETTINGS:
+                cells: list[Cell] = [dataset, sign, setting]
+                for metric in METRICS:
+                    one = found.get((dataset, sign, setting, metric))
+                    cells += [None, None] if one is None else [one[0], one[2]]
+                if any(cell is not None for cell in cells[3:]):
+                    rows.append(cells)
+    header = ["dataset", "sign", "setting"]
+    for metric in METRICS:
+        header += [f"ρ {HEADS[metric]}", f"ρ {HEADS[metric]} spread"]
+    claims = claims_checked(found)
+    tables = {
+        "heat-maps": Table(
+            "Spearman correlations of settings and dev metrics over the trials",
+            header,
+            rows,
+            notes=[
+                "All variants together, ranks within each seed; spread is the standard deviation of"
+                " ρ between seeds."
+            ],
+            digits=2,
+        ),
+        "heat-map-claims": Table(
+            "What the paper says about the correlations, and how often it is so here",
+            ["setting", "metric", "sign", "paper says", "so here", "of", "ρ by dataset"],
+            [
+                [
+                    one["setting"],
+                    HEADS[one["metric"]],
+                    one["sign"],
+                    one["says"],
+                    one["agree"],
+                    one["of"],
+                    one["shown"],
+                ]
+                for one in claims
+            ],
+            notes=[f"Weak: |ρ| below {WEAK}. The figure's own numbers are not printed."],
+        ),
+    }
+    figures: dict[str, Draw] = {}
+    for dataset in DATASETS:
+        if any(key[0] == dataset for key in found):
+            trials = searched(study, dataset, PAPERS_POOL)
+            assert not isinstance(trials, Missing)
+            figures[f"heat-map-{dataset}"] = _drawing(found, dataset, len(trials) // len(SIGNS))
+    return Section("heat-maps", "Heat maps", tables, values={"claims": claims}, figures=figures)
+
+
+def correlations(study: Study) -> Correlations:
+    """(dataset, sign, setting, metric): ρ within seeds, its p-value, ρ's spread over seeds."""
+
+    def find() -> Correlations:
+        found: Correlations = {}
+        for dataset in DATASETS:
+            trials = searched(study, dataset, PAPERS_POOL)
+            if isinstance(trials, Missing):
+                continue
+            for sign in SIGNS:
+                own = [t for t in trials if t.diversity == sign]
+                for setting in SETTINGS:
+                    for metric in METRICS:
+                        one = within_seeds(own, setting, metric)
+                        if one is not None:
+                            found[dataset, sign, setting, metric] = one
+        return found
+
+    return study.once(("correlations",), find)
+
+
+def within_seeds(
+    trials: Sequence[Trial], setting: str, metric: str
+) -> tuple[float, float, float] | None:
+    """Spearman's ρ over ranks within each seed, since seeds have other members; p-value, spread."""
+    ranks, each = [], []
+    for seed in sorted({t.seed for t in trials}):
+        own = [t for t in trials if t.seed == seed]
+        x = np.array([t.size if setting == "size" else t.settings[setting] for t in own])
+        y = np.array([getattr(t, metric) for t in own])
+        if len(own) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
+            pair = np.stack([rankdata(x), rankdata(y)]) / len(own)
+            ranks.append(pair)
+            each.append(float(pearsonr(pair[0], pair[1])[0]))
+    if not ranks:
+        return None
+    rho, p_value = pearsonr(*np.concatenate(ranks, axis=1))
+    spread = float(np.std(each, ddof=1)) if len(each) > 1 else 0.0
+    return float(rho), float(p_value), spread
+
+
+def claims_checked(found: Correlations) -> list[dict[str, Any]]:
+    """For each sentence of the paper: on how many datasets and signs it is so."""
+    checked = []
+    for told in paper.rows("heat_maps"):
+        signs = SIGNS if told["diversity"] == "both" else (told["diversity"],)
+        values = {
+            (dataset, sign): found[dataset, sign, told["setting"], told["metric"]][0]
+            for dataset in DATASETS
+            for sign in signs
+            if (dataset, sign, told["setting"], told["metric"]) in found
+        }
+        agree = {
+            "positive": lambda rho: rho > WEAK,
+            "negative": lambda rho: rho < -WEAK,
+            "weak": lambda rho: abs(rho) <= WEAK,
+        }[told["says"]]
+        checked.append(
+            {
+                "setting": told["setting"],
+                "metric": told["metric"],
+                "sign": told["diversity"],
+                "says": told["says"],
+                "agree": sum(map(agree, values.values())),
+                "of": len(values),
+                "shown": ", ".join(
+                    f"{dataset} {'s=−1' if sign == 'preserve' else 's=+1'} {signed(rho, 2)}"
+                    for (dataset, sign), rho in values.items()
+                ),
+            }
+        )
+    return checked
+
+
+def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
+    def draw(path: Path) -> list[Path]:
+        from edokit.search.figures import correlation_figure
+        from edokit.search.trials import METRICS as SHOWN
+        from edokit.search.trials import Correlation
+
+        own = [
+            Correlation(sign, setting, metric, rho, p_value, trials)
+            for (name, sign, setting, metric), (rho, p_value, _) in found.items()
+            if name == dataset and metric in SHOWN
+        ]
+        figure = correlation_figure(own)
+        written = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+        for file in written:
+            with whole_file(file) as temporary:
+                figure.savefig(temporary, dpi=150)
+        return written
+
+    return draw
+
+
+_POOLS = {"EDO-Random": PAPERS_POOL, "EDO-PerAnn": "per-annotator"}
+
+
+@dataclass(frozen=True)
+class _Line:
+    label: str
+    found: Outcome | Missing
+    printed: str | None = None
+
+
+def stability(study: Study) -> Section:
+    """How far scores move from seed to seed, beside the paper's deviations."""
+    rows: list[list[Cell]] = []
+    for dataset in DATASETS:
+        for line in _lines(study, dataset):
+            told = None
+            if line.printed is not None:
+                told = paper.row("deviations", method=line.printed, dataset=dataset)
+            why = f"not available: {line.found.reason}" if isinstance(line.found, Missing) else ""
+            if why and told is None:
+                continue
+            for metric in METRICS:
+                ours = None if isinstance(line.found, Missing) else line.found.spread(metric)
+                theirs = None if told is None else told[metric]
+                rows.append(
+                    [
+                        dataset,
+                        line.label,
+                        HEADS[metric],
+                        ours,
+                        theirs,
+                        difference(ours, theirs),
+                        why,
+                    ]
+                )
+    return Section(
+        "stability",
+        "Standard deviations over seeds",
+        {
+            "stability": Table(
+                f"Standard deviation over {study.seeds} seeds (test)",
+                ["dataset", "what varies", "metric", "ours", "paper", "difference", "note"],
+                rows,
+                notes=[
+                    "A seed is ten of the twenty trained members and the solver's seed; pools of up"
+                    " to ten members are the same in every seed."
+                ],
+            )
+        },
+    )
+
+
+def _lines(study: Study, dataset: str) -> list[_Line]:
+    lines = [
+        _Line(name, searched_outcome(study, dataset, pool), name) for name, pool in _POOLS.items()
+    ]
+    lines.append(_Line("fixed settings, the solver's seed alone", solver_alone(study, dataset)))
+    lines.append(
+        _Line("plain mean, members", method_outcome(study, dataset, PAPERS_POOL, "uniform"))
+    )
+    lines.append(_Line("EDO, settled on dev", method_outcome(study, dataset, PAPERS_POOL, "edo")))
+    return lines
+
+
+def solver_alone(study: Study, dataset: str) -> Outcome | Missing:
+    """The members of the first seed under every solver's seed."""
+    members = study.pool(dataset, PAPERS_POOL)
+    if isinstance(members, Missing):
+        return members
+    settings = [Configuration("mean", "f1+ce", "preserve").settings()]
+    drawn = members.drawn(0)
+    answers: list[tuple[Answers, Answers]] = []
+    for seed in range(study.seeds):
+        answers.append(pooled(drawn, by_gumbel(drawn, settings, seed)[0].weights))
+    return outcome(answers, members.fit_labels, members.test_labels)
+
+
+def efficiency(study: Study) -> Section:
+    """Measured here, beside what the paper says."""
+    rows: list[list[Cell]] = []
+    settings = [Configuration("mean", "f1+ce", "preserve").settings()]
+    for dataset in DATASETS:
+        members = study.pool(dataset, PAPERS_POOL)
+        if isinstance(members, Missing):
+            continue
+        drawn = members.drawn(0)
+        fit = _seconds(by_gumbel, drawn, settings, 0)
+        exact = _seconds(by_exact, drawn, settings, 0)
+        search = _seconds(run_search, drawn, 0, "mean", "preserve", study.trials)
+        rows.append(
+            [
+                dataset,
+                len(drawn.fit.items),
+                fit,
+                exact,
+                search,
+                search / study.trials,
+                _training(study, members),
+            ]
+        )
+    told = paper.row("efficiency", figure="one step of the ensemble optimisation")
+    assert told is not None
+    return Section(
+        "efficiency",
+        "Efficiency",
+        {
+            "efficiency": Table(
+                "Seconds on the machine that wrote this table (one core)",
+                [
+                    "dataset",
+                    "items",
+                    "one fit, gumbel",
+                    "one fit, exact",
+                    f"search, {study.trials} trials",
+                    "per trial",
+                    "training a member (from the manifest)",
+                ],
+                rows,
+                notes=[
+                    f"The paper: below {told['value']:.0f} seconds per step of the ensemble"
+                    " optimisation; it gives no total."
+                ],
+                digits=3,
+            )
+        },
+    )
+
+
+def _seconds(work: Callable[..., object], *arguments: object) -> float:
+    started = time.perf_counter()
+    work(*arguments)
+    return time.perf_counter() - started
+
+
+def _training(study: Study, members: Pool) -> float | None:
+    """Mean seconds of training one member, where a manifest tells."""
+    assert study.predictions is not None
+    manifest = study.predictions / members.dataset / members.name / "manifest.json"
+    try:
+        told = json.loads(manifest.read_text(encoding="utf-8"))["members"]
+        return float(sum(one["seconds"] for one in told) / len(told))
+    except (OSError, ValueError, KeyError, ZeroDivisionError):
+        return None

@@ -1,0 +1,288 @@
+"""What a reproduction reads: people's answers, the members' predictions, and the seeds."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
+from edokit.annotations import Annotations
+from edokit.datasets.lewidi import read_lewidi
+from edokit.predictions import Predictions, read_predictions
+
+Ints = npt.NDArray[np.int32]
+T = TypeVar("T")
+
+DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
+MOST_KEPT_WHOLE = 10
+"""Pools of at most so many members are not divided between seeds."""
+EVERYTHING = "everything"
+"""The name of all pools of a dataset joined into one."""
+_DEVELOPMENT = ("train", "dev")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that is not there, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """People's answers to the items of one part of the data."""
+
+    people: Annotations
+    soft: Floats
+    """Shares per class [N, C]."""
+    hard: Ints
+    """Class codes [N]."""
+
+    @classmethod
+    def of(cls, people: Annotations) -> Labels:
+        with warnings.catch_warnings():
+            # Ties have published labels in LeWiDi; in stand-ins the first class is as good.
+            warnings.simplefilter("ignore", EDOWarning)
+            return cls(people, people.soft_labels, people.hard_labels())
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Members of one dataset: what they say about the items to fit on and to judge by."""
+
+    dataset: str
+    name: str
+    fit: Predictions
+    test: Predictions
+    fit_labels: Labels
+    test_labels: Labels
+    cross_fitted: bool = False
+    """Whether the items to fit on are train and dev, each answered by fits that did not see it."""
+
+    def drawn(self, seed: int) -> Pool:
+        """The members of one seed: half of each group, where there are more than ten."""
+        return self.of(draw_members(self.fit, seed))
+
+    @property
+    def dev(self) -> npt.NDArray[np.bool_]:
+        """Which of the items to fit on belong to dev [N]: what pools are chosen by."""
+        splits = self.fit_labels.people.splits
+        assert splits is not None
+        marked: npt.NDArray[np.bool_] = splits == "dev"
+        return marked
+
+    def on_dev(self) -> Pool:
+        """The same members with dev alone to fit on."""
+        if not self.cross_fitted:
+            return self
+        labels = Labels.of(self.fit_labels.people.take(self.dev))
+        return replace(self, fit=self.fit.take(self.dev), fit_labels=labels, cross_fitted=False)
+
+    def of(self, members: list[str]) -> Pool:
+        """These members alone."""
+        return replace(self, fit=self.fit.select(members), test=self.test.select(members))
+
+
+def joined(dataset: str, pools: Sequence[Pool | Missing]) -> Pool | Missing:
+    """The members of several pools as one, each group named after its pool.
+
+    Where some were cross-fitted and others not, all are fitted on dev.
+    """
+    found = [one for one in pools if isinstance(one, Pool)]
+    if len(found) < 2:
+        return Missing(f"{dataset} has fewer than two pools to join")
+    if len({one.cross_fitted for one in found}) > 1:
+        found = [one.on_dev() for one in found]
+    return Pool(
+        dataset,
+        EVERYTHING,
+        _side_by_side(found, [one.fit for one in found]),
+        _side_by_side(found, [one.test for one in found]),
+        found[0].fit_labels,
+        found[0].test_labels,
+        found[0].cross_fitted,
+    )
+
+
+def _side_by_side(pools: Sequence[Pool], parts: Sequence[Predictions]) -> Predictions:
+    members, groups = [], []
+    for own, part in zip(pools, parts, strict=True):
+        inner = part.groups or ("",) * len(part.members)
+        members += [f"{own.name}/{name}" for name in part.members]
+        groups += [
+            own.name if group in ("", own.name) else f"{own.name}/{group}" for group in inner
+        ]
+    return Predictions.from_arrays(
+        np.concatenate([part.probabilities for part in parts], axis=1),
+        items=parts[0].items,
+        members=members,
+        classes=parts[0].classes,
+        groups=groups,
+        layout="NKC",
+    )
+
+
+def draw_members(predictions: Predictions, seed: int) -> list[str]:
+    """Ten of twenty: half of each group, rounded up, in the order of the pool."""
+    members = list(predictions.members)
+    if len(members) <= MOST_KEPT_WHOLE:
+        return members
+    groups = predictions.groups or ("",) * len(members)
+    rng = np.random.default_rng([2023, seed])
+    kept: set[str] = set()
+    for group in dict.fromkeys(groups):
+        inside = [name for name, own in zip(members, groups, strict=True) if own == group]
+        some = rng.permutation(len(inside))[: (len(inside) + 1) // 2]
+        kept.update(inside[k] for k in some)
+    return [name for name in members if name in kept]
+
+
+@dataclass
+class Study:
+    """The data, the committed predictions and how many seeds; results are computed once."""
+
+    data: Path | None
+    predictions: Path | None
+    seeds: int = 5
+    step: Callable[[str], None] = lambda what: None
+    jobs: int = 1
+    """Processes for what takes long."""
+    trials: int = 50
+    """Of each search."""
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """What ``make`` gives, computed at the first call."""
+        if key not in self._known:
+            self.step(" ".join(map(str, key)) if isinstance(key, tuple) else str(key))
+            self._known[key] = make()
+        found: T = self._known[key]
+        return found
+
+    def each(self, what: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
+        """``what`` of each tuple of arguments, in several processes where they were granted."""
+        listed = list(arguments)
+        if self.jobs < 2 or len(listed) < 2:
+            return [what(*one) for one in listed]
+        from joblib import Parallel, delayed
+
+        found: list[T] = Parallel(n_jobs=self.jobs)(delayed(what)(*one) for one in listed)
+        return found
+
+    def people(self, dataset: str) -> Annotations | Missing:
+        """All splits of a dataset."""
+
+        def read() -> Annotations | Missing:
+            if self.data is None:
+                return Missing("no data was given")
+            folder = self.data / dataset
+            if not folder.is_dir():
+                return Missing(f"the data has no folder {dataset}")
+            return read_lewidi(folder)
+
+        return self.once(("reading", dataset), read)
+
+    def labels(self, dataset: str, *splits: str) -> Labels | Missing:
+        """The answers to the items of these splits."""
+        people = self.people(dataset)
+        if isinstance(people, Missing):
+            return people
+        return self.once(
+            ("labels", dataset, *splits), lambda: Labels.of(people.of_splits(list(splits)))
+        )
+
+    def pool(self, dataset: str, name: str) -> Pool | Missing:
+        """The members of this name."""
+        return self.once(("pool", dataset, name), lambda: self._pool(dataset, name))
+
+    def _pool(self, dataset: str, name: str) -> Pool | Missing:
+        people = self.people(dataset)
+        if isinstance(people, Missing):
+            return people
+        if self.predictions is None:
+            return Missing("no predictions were given")
+        if name == EVERYTHING:
+            return joined(dataset, [self.pool(dataset, one) for one in self.pools[dataset]])
+        folder = self.predictions / dataset / name
+        crossed = (folder / "fit.npz").is_file()
+        fitted = folder / ("fit.npz" if crossed else "dev.npz")
+        if not (fitted.is_file() and (folder / "test.npz").is_file()):
+            return Missing(f"there are no predictions of the pool {dataset}/{name}")
+        fit_labels = self.labels(dataset, *(_DEVELOPMENT if crossed else ("dev",)))
+        test_labels = self.labels(dataset, "test")
+        assert isinstance(fit_labels, Labels)
+        assert isinstance(test_labels, Labels)
+        return Pool(
+            dataset,
+            name,
+            _read(fitted, fit_labels),
+            _read(folder / "test.npz", test_labels),
+            fit_labels,
+            test_labels,
+            crossed,
+        )
+
+    @cached_property
+    def pools(self) -> dict[str, list[str]]:
+        """The pools that are there, by dataset."""
+        if self.predictions is None:
+            return {dataset: [] for dataset in DATASETS}
+        return {
+            dataset: sorted(
+                place.parent.name for place in self.predictions.glob(f"{dataset}/*/test.npz")
+            )
+            for dataset in DATASETS
+        }
+
+    def constant(self, dataset: str) -> Floats | Missing:
+        """The training set's mean distribution, said of every test item [N, C]."""
+        train, test = self.labels(dataset, "train"), self.labels(dataset, "test")
+        if isinstance(train, Missing):
+            return train
+        assert isinstance(test, Labels)
+        return np.tile(train.soft.mean(axis=0), (len(test.soft), 1))
+
+
+def _read(path: Path, labels: Labels) -> Predictions:
+    return read_predictions(path).align(labels.people.items).order_classes(labels.people.classes)
+
+
+def find_data(given: Path | None) -> Path | None:
+    """The folder of LeWiDi 2023: as given, else EDO_LEWIDI2023, else that of `edo data get`."""
+    if given is not None:
+        if not any((given / dataset).is_dir() for dataset in DATASETS):
+            raise InputError(
+                f"the data must hold folders {', '.join(DATASETS)}, but {given} has none of them",
+                f"get it with `edo data get lewidi2023 {given}`",
+            )
+        return given
+    for place in (os.environ.get("EDO_LEWIDI2023"), "lewidi2023"):
+        if place and any((Path(place) / dataset).is_dir() for dataset in DATASETS):
+            return Path(place)
+    return None
+
+
+def find_predictions(given: Path | None) -> Path | None:
+    """The folder of members' predictions: as given, else the committed ones of a clone."""
+    if given is not None:
+        if not any(given.glob("*/*/test.npz")):
+            raise InputError(
+                "the predictions must lie as <dataset>/<pool>/test.npz with dev.npz (or fit.npz),"
+                f" but {given} has none",
+                "name the folder benchmarks/lewidi2023 of a clone, or train members with --train",
+            )
+        return given
+    inside = Path("benchmarks") / "lewidi2023"
+    for place in (inside, Path(__file__).resolve().parents[2] / inside):
+        if any(place.glob("*/*/test.npz")):
+            return place
+    return None

@@ -1,0 +1,211 @@
+"""From scratch: the pools trained again, with the options in the committed manifests or others."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import EDOWarning, InputError, one_of
+from edokit._io import read_json, whole_file
+from edokit.datasets.lewidi import read_lewidi
+from edokit.members import Group, train_members
+from reproduction.lewidi2023.study import DATASETS
+
+MEMBERS = 20
+SINGLES = 5
+RECIPES = ("as-committed", "linear", "encoder", "transformer")
+# Conversations: the judged utterance first, what led to it as its context.
+_DIALOGUES = ("ConvAbuse",)
+_ON_TORCH = ("encoder", "transformer")
+Step = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """One pool to train."""
+
+    dataset: str
+    name: str
+    groups: Sequence[Group]
+    seed: int = 0
+    cross_fit: int | None = None
+
+
+def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> list[PoolPlan]:
+    """The pools of the manifests beside the committed predictions.
+
+    Those of a model that is a folder on somebody's machine, and not here, are left out with a note.
+    """
+    plans = []
+    absent: dict[str, list[str]] = {}
+    for dataset in datasets:
+        for path in sorted(predictions.glob(f"{dataset}/*/manifest.json")):
+            manifest = read_json(path)
+            models = {str(one["options"].get("model", "/")) for one in manifest["groups"]}
+            if missing := [name for name in sorted(models) if _nowhere(name)]:
+                absent.setdefault(missing[0], []).append(f"{dataset}/{path.parent.name}")
+                continue
+            groups = [
+                Group(
+                    one["recipe"],
+                    int(one["members"]),
+                    one["name"],
+                    one["supervision"],
+                    one["draw"],
+                    one["options"],
+                )
+                for one in manifest["groups"]
+            ]
+            plans.append(
+                PoolPlan(
+                    dataset, path.parent.name, groups, manifest["seed"], manifest.get("cross_fit")
+                )
+            )
+    for model, pools in absent.items():
+        warnings.warn(
+            f"left out, since their model {model!r} is a folder that is not here:"
+            f" {', '.join(pools)}; benchmarks/lewidi2023/README.md says how to make it",
+            EDOWarning,
+            stacklevel=2,
+        )
+    if not plans:
+        raise InputError(
+            f"training as committed needs manifests, but {predictions} has none",
+            "choose a recipe: --recipe linear, or --recipe transformer --backbone NAME",
+        )
+    return plans
+
+
+def _nowhere(model: str) -> bool:
+    """Whether this is neither a hub id, which names its owner, too, nor a folder that is here."""
+    return "/" not in model and not Path(model).is_dir()
+
+
+def recipe_plans(
+    recipe: str,
+    annotators: Mapping[str, int],
+    *,
+    backbone: str | None = None,
+    members: int = MEMBERS,
+    options: Mapping[str, Any] | None = None,
+) -> list[PoolPlan]:
+    """The paper's pools with one recipe: random-select, per-annotator and soft members.
+
+    ``annotators`` says how many each dataset has; at most ten get a member. With ``transformer``
+    the recipe's defaults are the paper's settings, and ``backbone`` is a hub id or a folder.
+    """
+    one_of("the recipe", recipe, RECIPES[1:])
+    if recipe != "linear" and backbone is None:
+        raise InputError(
+            f"the recipe {recipe!r} needs a backbone, but got none",
+            "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
+        )
+    chosen: dict[str, Any] = {**(options or {})}
+    if backbone is not None:
+        chosen["model"] = backbone
+    plans = []
+    for dataset, people in annotators.items():
+        wanted = [
+            ("random-select", Group(recipe, members, "random-select", options=chosen)),
+            (
+                "per-annotator",
+                Group(recipe, min(people, 10), "per-annotator", "per-annotator", options=chosen),
+            ),
+            ("soft-ce", Group(recipe, min(SINGLES, members), "soft-ce", "soft", options=chosen)),
+        ]
+        if recipe == "transformer":
+            distance = {**chosen, "loss": "md"}
+            group = Group(recipe, min(SINGLES, members), "soft-md", "soft", options=distance)
+            wanted.append(("soft-md", group))
+        plans += [PoolPlan(dataset, name, [group]) for name, group in wanted]
+    return plans
+
+
+def plans_for(
+    data: Path,
+    predictions: Path | None,
+    *,
+    datasets: Sequence[str] | None = None,
+    recipe: str | None = None,
+    backbone: str | None = None,
+    members: int = MEMBERS,
+    options: Mapping[str, Any] | None = None,
+) -> list[PoolPlan]:
+    """As committed, unless a recipe or a backbone is named; all datasets that are there."""
+    for one in datasets or ():
+        one_of("the dataset", one, DATASETS)
+    wanted = [one for one in datasets or DATASETS if (data / one).is_dir()]
+    if recipe is not None or backbone is not None:
+        counts = {one: len(read_lewidi(data / one, split="train").annotators) for one in wanted}
+        return recipe_plans(
+            recipe or "transformer", counts, backbone=backbone, members=members, options=options
+        )
+    if options:
+        raise InputError(
+            "options belong to a recipe, but none was named", "add --recipe, or --backbone"
+        )
+    if predictions is None:
+        raise InputError(
+            "training as committed needs the manifests of benchmarks/lewidi2023, but they are not"
+            " here",
+            "choose a recipe: --recipe linear, or --backbone NAME",
+        )
+    return committed_plans(predictions, wanted)
+
+
+def train_pools(
+    data: Path,
+    plans: Sequence[PoolPlan],
+    out: Path,
+    *,
+    device: str | None = None,
+    jobs: int | None = None,
+    step: Step = lambda what, event: None,
+) -> Path:
+    """Train every pool and lay its predictions out as the committed ones; returns that folder.
+
+    Members are kept in ``out/members`` until all are there; started again, training goes on.
+    """
+    predictions = out / "predictions"
+    for plan in plans:
+        pairs = plan.dataset in _DIALOGUES
+        people = read_lewidi(data / plan.dataset, dialogue="user-first" if pairs else "user-last")
+        folder = out / "members" / plan.dataset / plan.name
+        with warnings.catch_warnings():
+            # More per-annotator members than the least annotated item has annotators: the paper's
+            # rule is broken by its own data.
+            warnings.simplefilter("ignore", EDOWarning)
+            trained = train_members(
+                people,
+                plan.groups,
+                out=folder,
+                seed=plan.seed,
+                cross_fit=plan.cross_fit,
+                pairs=pairs,
+                device=device if any(g.recipe in _ON_TORCH for g in plan.groups) else None,
+                jobs=jobs,
+                keep_models=False,
+                source=plan.dataset,
+                step=partial(step, f"{plan.dataset} {plan.name}"),
+            )
+        if trained.failed:
+            reason = trained.failed[0].reason
+            raise InputError(
+                f"every member must be trained, but {len(trained.failed)} of {plan.dataset}"
+                f" {plan.name} failed ({reason})",
+                "the others are saved; start again to try these again",
+            )
+        target = predictions / plan.dataset / plan.name
+        for name in ("fit", "dev", "test"):
+            source = folder / "predictions" / f"{name}.npz"
+            if source.is_file():
+                with whole_file(target / f"{name}.npz") as temporary:
+                    shutil.copyfile(source, temporary)
+        with whole_file(target / "manifest.json") as temporary:
+            shutil.copyfile(folder / "manifest.json", temporary)
+    return predictions

@@ -1,0 +1,127 @@
+"""Scores over seeds, and differences that count only where they exceed the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._types import Floats
+from edokit.metrics import bs_items, ce_items, f1_items, md_items, paired_test
+from reproduction.lewidi2023.study import Labels
+
+METRICS = ("f1", "ce", "md", "bs")
+HEADS = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}
+SAMPLES = 2000
+
+
+class Answers(NamedTuple):
+    """What a method says of some items."""
+
+    probabilities: Floats
+    """[N, C]."""
+    hard: npt.NDArray[Any] | None = None
+    """Class codes [N], where they are not the likeliest class (a vote)."""
+
+
+def item_scores(answers: Answers, labels: Labels) -> Floats:
+    """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
+    p, hard = answers
+    right = f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
+    return np.stack(
+        [
+            right,
+            ce_items(p, labels.soft),
+            md_items(p, labels.soft),
+            bs_items(p, labels.soft),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method under several seeds."""
+
+    fit: Floats
+    """F1, CE, MD, BS on the items that the weights were learned from [S, 4]."""
+    items: Floats
+    """The same of each test item [S, 4, N]."""
+    sizes: tuple[int, ...] = ()
+    """Members kept, by seed."""
+
+    @property
+    def test(self) -> Floats:
+        """F1, CE, MD, BS on test [S, 4]."""
+        means: Floats = self.items.mean(axis=2)
+        return means
+
+    def mean(self, metric: str, part: str = "test") -> float:
+        """Mean over seeds."""
+        return float(getattr(self, part)[:, METRICS.index(metric)].mean())
+
+    def spread(self, metric: str, part: str = "test") -> float:
+        """Standard deviation between seeds; 0 for one seed."""
+        values = getattr(self, part)[:, METRICS.index(metric)]
+        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+    def gap(self, metric: str) -> float:
+        """Test less fit, mean over seeds."""
+        return self.mean(metric) - self.mean(metric, "fit")
+
+    def among(self, kept: npt.NDArray[np.bool_]) -> Outcome:
+        """The same on some of the test items."""
+        return Outcome(self.fit, self.items[:, :, kept], self.sizes)
+
+
+def outcome(
+    answers: Sequence[tuple[Answers, Answers]],
+    fit_labels: Labels,
+    test_labels: Labels,
+    sizes: Sequence[int] = (),
+) -> Outcome:
+    """From the answers on fit and test items, a pair per seed."""
+    return Outcome(
+        np.stack([item_scores(fit, fit_labels).mean(axis=1) for fit, _ in answers]),
+        np.stack([item_scores(test, test_labels) for _, test in answers]),
+        tuple(sizes),
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A difference between two methods on test, with both kinds of noise beside it."""
+
+    value: float
+    """Mean over seeds of a less b."""
+    spread: float
+    """Standard deviation between seeds: of the difference, or of either method if that is more."""
+    low: float
+    """Lower end of the 95 % interval over test items."""
+    high: float
+    """Upper end."""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it is larger than the spread between seeds, and 0 is outside the interval.
+
+        Where seeds do not differ at all, nothing is known of their spread, and nothing is claimed.
+        """
+        outside = self.low > 0 or self.high < 0
+        return self.spread > 0 and abs(self.value) > self.spread and outside
+
+
+def effect(a: Outcome, b: Outcome, metric: str) -> Effect:
+    """a less b, the same seeds and items on both sides."""
+    at = METRICS.index(metric)
+    differences = a.test[:, at] - b.test[:, at]
+    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+    found = paired_test(a.items[:, at].mean(axis=0), b.items[:, at].mean(axis=0), samples=SAMPLES)
+    return Effect(
+        float(differences.mean()),
+        max(spread, a.spread(metric), b.spread(metric)),
+        found.low,
+        found.high,
+    )

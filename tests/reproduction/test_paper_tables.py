@@ -1,0 +1,276 @@
+"""Every table, on a small made-up folder: ours beside the paper's, missing pools said to be so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from reproduction_cases import small_lewidi, small_pool, small_study
+
+from edokit._errors import InputError
+from edokit.baselines.methods import wel
+from reproduction.lewidi2023 import benchmark as bars
+from reproduction.lewidi2023.benchmark import best_printed
+from reproduction.lewidi2023.command import TABLES, reproduce, results_page
+from reproduction.lewidi2023.configurations import (
+    VARIED,
+    Configuration,
+    Trial,
+    chosen,
+    fixed_outcomes,
+    searched,
+)
+from reproduction.lewidi2023.methods import HeldOut
+from reproduction.lewidi2023.searches import within_seeds
+from reproduction.lewidi2023.study import Missing, Study
+from reproduction.section import Section
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    with pytest.MonkeyPatch.context() as patch:
+        # As published it takes seconds a fit; here it only has to be there.
+        usual = wel.WEL.__init__
+        patch.setattr(
+            wel.WEL,
+            "__init__",
+            lambda self, **given: usual(self, trials=2, generations=3, **given),
+        )
+        yield small_study(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def sections(study: Study, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Section]:
+    out = tmp_path_factory.mktemp("out")
+    return {section.name: section for section in reproduce(study, out=out)}
+
+
+def cells(section: Section, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = section.to_dict()["tables"][table]["rows"]
+    return found
+
+
+def test_there_is_a_section_of_each_name(sections: dict[str, Section]) -> None:
+    assert list(sections) == list(TABLES)
+
+
+def test_headers_name_each_column_once(sections: dict[str, Section]) -> None:
+    for section in sections.values():
+        for name, table in section.tables.items():
+            assert len(set(table.header)) == len(table.header), name
+
+
+def test_everything_is_ready_for_json(sections: dict[str, Section]) -> None:
+    for section in sections.values():
+        json.dumps(section.to_dict(), allow_nan=False)
+
+
+def test_tables_and_figures_are_written(study: Study, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    reproduce(study, ["ce-variants", "heat-maps"], out=tmp_path)
+    names = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert {"ce-variants.md", "ce-variants.csv", "ce-variants.tex"} <= names
+    assert {"heat-map-HS-Brexit.png", "heat-map-HS-Brexit.pdf"} <= names
+
+
+def test_ours_stand_beside_the_papers_with_the_difference(sections: dict[str, Section]) -> None:
+    rows = cells(sections["ce-variants"], "ce-variants")
+    ours = [row for row in rows if row["dataset"] == "HS-Brexit"]
+    assert len(ours) == 6
+    for row in ours:
+        assert row["CE difference"] == pytest.approx(row["CE"] - row["CE paper"])
+
+
+def test_missing_pools_are_said_to_be_missing_never_invented(
+    sections: dict[str, Section],
+) -> None:
+    for section, table in (("ce-variants", "ce-variants"), ("weighting", "weighting")):
+        gone = [row for row in cells(sections[section], table) if row["dataset"] == "ArMIS"]
+        assert gone
+        assert all("not available" in row["note"] for row in gone)
+    per_annotator = [
+        row
+        for row in cells(sections["benchmark"], "benchmark-HS-Brexit")
+        if row["method"] == "EDO-PerAnn"
+    ]
+    assert per_annotator[0]["CE"] is None
+    assert per_annotator[0]["CE paper"] == 0.4412
+    assert "not available" in per_annotator[0]["note"]
+
+
+def test_without_diversity_the_sign_changes_nothing(study: Study) -> None:
+    outcomes = fixed_outcomes(study, "HS-Brexit")
+    assert not isinstance(outcomes, Missing)
+    for objective in ("f1", "ce", "f1+ce"):
+        two = [
+            outcomes[Configuration("all", objective, sign, with_diversity=False)]
+            for sign in ("preserve", "suppress")
+        ]
+        assert (two[0].test == two[1].test).all()
+
+
+def test_exact_suppression_keeps_one_member(study: Study) -> None:
+    outcomes = fixed_outcomes(study, "HS-Brexit", "exact")
+    assert not isinstance(outcomes, Missing)
+    assert outcomes[Configuration("all", "f1+ce", "suppress")].sizes == (1, 1)
+
+
+def test_the_searchs_choice_has_the_lowest_ce_of_its_seed(study: Study) -> None:
+    trials = searched(study, "HS-Brexit", "random-select")
+    assert not isinstance(trials, Missing)
+    assert len(trials) == study.seeds * 6 * study.trials
+    best = chosen(trials, 1)
+    assert best.ce == min(trial.ce for trial in trials if trial.seed == 1)
+    assert chosen(trials, 1, diversity="suppress").diversity == "suppress"
+
+
+def test_correlations_are_within_seeds() -> None:
+    def trial(seed: int, value: float, ce: float) -> Trial:
+        settings = dict.fromkeys(VARIED, value)
+        return Trial(seed, "mean", "preserve", settings, 0.9, ce, 0.2, 0.1, 3, np.ones(1))
+
+    # Within each seed more is better; between seeds the other has both more and worse.
+    trials = [trial(seed, 10 * seed + k, 10 * seed - k) for seed in (0, 1) for k in range(5)]
+    found = within_seeds(trials, "lambda_ce", "ce")
+    assert found is not None
+    assert found[0] == pytest.approx(-1.0)
+    assert within_seeds(trials, "size", "ce") is None
+
+
+def test_bars_are_the_best_of_the_papers_columns() -> None:
+    expected = {
+        "ArMIS": (0.7793, 0.5690, 0.5028, 0.2183),
+        "ConvAbuse": (0.9405, 0.2149, 0.1553, 0.0640),
+        "HS-Brexit": (0.9167, 0.3441, 0.2367, 0.0803),
+        "MD-Agreement": (0.8214, 0.5087, 0.3632, 0.1086),
+    }
+    for dataset, best in expected.items():
+        assert list(best_printed(dataset).values()) == pytest.approx(best, abs=2e-4)
+
+
+def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
+    rows = cells(sections["bars"], "bars-candidates")
+    first = min(rows, key=lambda row: row["held-out CE"])
+    assert first["held-out CE"] == first["on dev"]
+    mine = sections["bars"].values["bars"]["HS-Brexit"]
+    assert mine["row"] == f"{first['method']} on {first['pool']}"
+    assert mine["ce"] == first["CE"]
+
+
+def test_sharper_answers_are_points_of_a_trade(sections: dict[str, Section]) -> None:
+    rows = cells(sections["trade"], "trade")
+    assert [row["power"] for row in rows] == [0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+    assert len({row["F1"] for row in rows}) == 1
+    assert any(row["on dev's front"] == "yes" for row in rows)
+
+
+def test_instructive_items_are_shown_by_id(sections: dict[str, Section]) -> None:
+    own = cells(sections["qualitative"], "qualitative-own")
+    assert own
+    assert all(row["item"].startswith("test-") for row in own)
+    assert "rude" not in json.dumps(sections["qualitative"].to_dict())
+
+
+def test_findings_come_with_a_verdict_and_their_noise(sections: dict[str, Section]) -> None:
+    found = sections["findings"].values["findings"]
+    verdicts = {"holds", "holds in part", "does not replicate", "not available"}
+    assert {one["verdict"] for one in found} <= verdicts
+    sign = found[0]
+    assert "spread between seeds" in sign["here"]
+    per_annotator = next(one for one in found if "PerAnn" in one["paper"])
+    assert per_annotator["verdict"] == "not available"
+
+
+def test_the_page_is_written_from_the_sections(study: Study, sections: dict[str, Section]) -> None:
+    page = results_page(list(sections.values()), study, "python -m reproduction lewidi2023")
+    assert page.startswith("# LeWiDi 2023")
+    assert "Written by `python -m reproduction lewidi2023`" in page
+    assert "- ArMIS: no members" in page
+    assert page.index("## Which findings hold") < page.index("## Benchmark table")
+
+
+def test_per_annotator_and_cross_fitted_members_have_their_rows(tmp_path: Path) -> None:
+    data = small_lewidi(tmp_path / "data", ("ArMIS", "HS-Brexit"))
+    predictions = tmp_path / "predictions"
+    small_pool(predictions, data, "random-select", 3, dataset="ArMIS", cross_fitted=True)
+    small_pool(predictions, data, "per-annotator", 3)
+    more = Study(data, predictions, 2, trials=2)
+    rows = cells(TABLES["stability"](more), "stability")
+    there = {(row["dataset"], row["what varies"]) for row in rows if row["ours"] is not None}
+    assert ("ArMIS", "EDO-Random") in there
+    assert ("HS-Brexit", "EDO-PerAnn") in there
+    assert ("HS-Brexit", "EDO-Random") not in there
+    assert set(TABLES["bars"](more).values["bars"]) == {"ArMIS", "HS-Brexit"}
+
+
+def test_cross_fitted_pools_are_told_apart_by_all_their_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small_lewidi(tmp_path / "data")
+    predictions = tmp_path / "predictions"
+    for name, cross_fitted in (("random-select", True), ("mixed", True), ("soft-ce", False)):
+        small_pool(predictions, data, name, 2, cross_fitted=cross_fitted)
+    found = {
+        ("random-select", "uniform"): HeldOut(100, 0.50, 0.52),
+        ("mixed", "uniform"): HeldOut(100, 0.48, 0.53),
+        ("soft-ce", "uniform"): HeldOut(40, 0.54, 0.54),
+    }
+    monkeypatch.setattr(bars, "held_out_ce", lambda *_: found)
+    row = bars.choice(Study(data, predictions, 1), "HS-Brexit")
+    assert isinstance(row, bars.Chosen)
+    assert row.pool == "mixed"
+    assert row.by_dev is not None
+    assert row.by_dev.pool == "random-select"
+    # On the items that both have, the third is better than the best of the cross-fitted ones.
+    found["soft-ce", "uniform"] = HeldOut(40, 0.525, 0.525)
+    row = bars.choice(Study(data, predictions, 1), "HS-Brexit")
+    assert isinstance(row, bars.Chosen)
+    assert row.pool == "soft-ce"
+
+
+def test_an_unknown_table_is_refused(study: Study) -> None:
+    with pytest.raises(InputError, match="the table must be one of"):
+        reproduce(study, ["table-7"])
+
+
+def test_tables_without_data_or_predictions_say_what_to_do() -> None:
+    with pytest.raises(InputError, match="edo data get lewidi2023"):
+        reproduce(Study(None, None), ["benchmark"])
+    assert reproduce(Study(None, None), ["checks"])[0].name == "checks"
+
+
+@pytest.mark.lewidi
+def test_quoted_items_are_found_by_their_text(lewidi: Path) -> None:
+    from reproduction import paper
+    from reproduction.lewidi2023.items import find_item
+    from reproduction.lewidi2023.study import Labels
+
+    study = Study(lewidi, None)
+    for quoted in paper.rows("quoted_items"):
+        labels = study.labels(quoted["dataset"], "test")
+        assert isinstance(labels, Labels)
+        assert labels.people.texts is not None
+        place = find_item(labels.people.texts, quoted["sha256"])
+        assert place is not None
+        assert labels.people.items[place] == quoted["item"]
+        told = paper.row("qualitative", dataset=quoted["dataset"], method="Empirical")
+        assert told is not None
+        assert labels.soft[place, 1] == pytest.approx(told["p1"], abs=1e-4)
+
+
+@pytest.mark.lewidi
+def test_dataset_statistics_are_the_papers_but_for_one_range(lewidi: Path) -> None:
+    from reproduction.lewidi2023.items import dataset_statistics
+
+    rows = dataset_statistics(Study(lewidi, None)).to_dict()["tables"]["dataset-statistics"]["rows"]
+    for row in rows:
+        assert row["train/dev/test"] == row["train/dev/test, paper"]
+        assert row["0 : 1 (train)"] == row["0 : 1 (train), paper"]
+    other = [
+        r["dataset"] for r in rows if r["annotations an item"] != r["annotations an item, paper"]
+    ]
+    assert other == ["ConvAbuse"]

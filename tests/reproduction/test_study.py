@@ -1,0 +1,113 @@
+"""What a reproduction reads: pools, seeds, and what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reproduction_cases import small_lewidi, small_pool, small_study
+
+from edokit._errors import InputError
+from reproduction.lewidi2023.study import (
+    EVERYTHING,
+    Missing,
+    Pool,
+    Study,
+    draw_members,
+    find_data,
+    find_predictions,
+)
+
+
+def test_a_seed_is_half_of_the_members_and_always_the_same(tmp_path: Path) -> None:
+    members = small_study(tmp_path).pool("HS-Brexit", "random-select")
+    assert isinstance(members, Pool)
+    drawn = [draw_members(members.fit, seed) for seed in range(3)]
+    assert all(len(names) == 6 for names in drawn)
+    assert drawn[0] == draw_members(members.fit, 0)
+    assert len({tuple(names) for names in drawn}) == 3
+    assert members.drawn(0).test.members == tuple(drawn[0])
+
+
+def test_pools_of_at_most_ten_are_kept_whole(tmp_path: Path) -> None:
+    members = small_study(tmp_path).pool("HS-Brexit", "soft-ce")
+    assert isinstance(members, Pool)
+    assert draw_members(members.fit, 3) == list(members.fit.members)
+
+
+def test_half_of_each_group_is_drawn(tmp_path: Path) -> None:
+    everything = small_study(tmp_path).pool("HS-Brexit", EVERYTHING)
+    assert isinstance(everything, Pool)
+    drawn = draw_members(everything.fit, 0)
+    assert sum(name.startswith("random-select/") for name in drawn) == 6
+    assert sum(name.startswith("soft-ce/") for name in drawn) == 2
+
+
+def test_a_pool_that_is_not_there_says_so(tmp_path: Path) -> None:
+    found = small_study(tmp_path).pool("HS-Brexit", "per-annotator")
+    assert isinstance(found, Missing)
+    assert "HS-Brexit/per-annotator" in found.reason
+
+
+def test_a_dataset_that_is_not_there_says_so(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    assert isinstance(study.people("ArMIS"), Missing)
+    assert isinstance(study.pool("ArMIS", "random-select"), Missing)
+    assert isinstance(Study(None, None).people("ArMIS"), Missing)
+
+
+def test_out_of_fold_predictions_are_fitted_on_train_and_dev(tmp_path: Path) -> None:
+    data, predictions = small_lewidi(tmp_path / "data"), tmp_path / "predictions"
+    small_pool(predictions, data, "random-select", 2, cross_fitted=True)
+    study = Study(data, predictions)
+    found = study.pool("HS-Brexit", "random-select")
+    assert isinstance(found, Pool)
+    assert found.cross_fitted
+    assert len(found.fit.items) == 100
+
+
+def test_cross_fitted_members_are_joined_with_others_on_dev(tmp_path: Path) -> None:
+    data, predictions = small_lewidi(tmp_path / "data"), tmp_path / "predictions"
+    small_pool(predictions, data, "random-select", 2, cross_fitted=True)
+    assert isinstance(Study(data, predictions).pool("HS-Brexit", EVERYTHING), Missing)
+    small_pool(predictions, data, "soft-ce", 2)
+    study = Study(data, predictions)
+    everything, own = (study.pool("HS-Brexit", name) for name in (EVERYTHING, "random-select"))
+    assert isinstance(everything, Pool)
+    assert isinstance(own, Pool)
+    assert everything.fit.shape == (40, 4, 2)
+    assert not everything.cross_fitted
+    assert (everything.fit.probabilities[:, :2] == own.fit.probabilities[own.dev]).all()
+
+
+def test_the_data_is_found_where_it_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = small_lewidi(tmp_path / "lewidi2023")
+    monkeypatch.delenv("EDO_LEWIDI2023", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert find_data(None) == Path("lewidi2023")
+    monkeypatch.setenv("EDO_LEWIDI2023", str(data))
+    assert find_data(None) == data
+    with pytest.raises(InputError, match="edo data get"):
+        find_data(tmp_path / "nowhere")
+
+
+def test_predictions_must_lie_in_folders_by_dataset_and_pool(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="<dataset>/<pool>"):
+        find_predictions(tmp_path)
+    small_study(tmp_path)
+    assert find_predictions(tmp_path / "predictions") == tmp_path / "predictions"
+
+
+def test_several_processes_give_the_same_in_the_same_order() -> None:
+    wanted = [(7, 2), (9, 4), (5, 3)]
+    assert Study(None, None, jobs=2).each(divmod, wanted) == [(3, 1), (2, 1), (1, 2)]
+    assert Study(None, None, jobs=1).each(divmod, wanted) == [(3, 1), (2, 1), (1, 2)]
+
+
+def test_results_are_computed_once() -> None:
+    study, calls = Study(None, None), []
+    for _ in range(2):
+        assert study.once(("a", "key"), lambda: calls.append(1) or 5) == 5  # type: ignore[func-returns-value]
+    assert calls == [1]
