@@ -73,7 +73,7 @@ def fit(
 ) -> None:
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
-    from edokit.ensemble.place import check_members, check_same, check_settings
+    from edokit.ensemble.persistence import check_members, check_same, check_settings
     from edokit.predictions import read_predictions
 
     ensemble = EDOEnsemble(

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.ensemble.answers import answers_of
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import Reason
+from edokit.ensemble.inputs import answers_of
 from edokit.predictions import Predictions
 
 SUPERVISION = ("random-select", "majority")

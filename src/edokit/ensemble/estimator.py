@@ -14,10 +14,9 @@ from sklearn.exceptions import NotFittedError
 from edokit._errors import EDOWarning
 from edokit._types import Floats, Strings
 from edokit.ensemble.explain import Reason
-from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.fitted import Fitted, Pooled, spread_items
 from edokit.ensemble.in_memory import fit_arrays, with_weights
 from edokit.ensemble.inputs import as_predictions, together, with_weight
-from edokit.ensemble.pooled import Pooled, spread_items
 from edokit.ensemble.presets import choices, objective_of
 from edokit.ensemble.recalibrate import sharpen
 from edokit.fitdata.sharded import LabelledShards

@@ -15,7 +15,7 @@ from edokit._errors import HAVE, InputError, are, examples
 from edokit._io import whole_file, write_json
 from edokit._types import Floats
 from edokit._version import __version__
-from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.fitted import Pooled
 
 CONTROL = "label"
 """What the labelling control is called."""

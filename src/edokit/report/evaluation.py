@@ -16,7 +16,7 @@ from edokit.annotations import Annotations
 from edokit.baselines.scores import METRICS, Score, item_scores
 from edokit.baselines.scores import judged as score_methods
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
     PairedTest,
     Reliability,
