@@ -22,8 +22,8 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, read_annotations, simulate
 from edokit.annotations import Annotations
-from edokit.members.linear import LinearMember
-from edokit.members.recipe import Lesson
+from edokit.members.recipe import MemberData
+from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import most_active, per_annotator, random_select
 from edokit.metrics import ce, ce_items, entropy, paired_test
 
@@ -51,7 +51,7 @@ def pool(
     members = []
     for k, (positions, targets) in enumerate(lessons):
         member = LinearMember(len(people.classes))
-        member.fit(Lesson(texts[positions].tolist(), targets, shared=shared), seed=k)
+        member.fit(MemberData(texts[positions].tolist(), targets, shared=shared), seed=k)
         members.append(member)
     result = {}
     for name in ("dev", "test"):

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.members.recipe import Lesson
+from edokit.members.recipe import MemberData
 
 WORDS = ("the", "a", "people", "say", "that", "this", "post", "is", "fine", "rude", "kind", "harsh")
 POOL = 10
@@ -47,12 +47,12 @@ def shuffled(labels: np.ndarray, member: int) -> np.ndarray:
 
 
 def our_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
-    from edokit.members.linear import LinearMember
+    from edokit.members.recipes.linear import LinearMember
 
     shared = LinearMember.prepare(texts, {})
     for k in range(POOL):
         targets = np.eye(2)[shuffled(labels, k)]
-        LinearMember(2).fit(Lesson(texts, lambda _, t=targets: t, shared=shared), seed=k)
+        LinearMember(2).fit(MemberData(texts, lambda _, t=targets: t, shared=shared), seed=k)
 
 
 def plain_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
@@ -73,7 +73,7 @@ def plain_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace
 def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
     import os
 
-    from edokit.members.encoder import EncoderMember, TextVectors, _last_vectors
+    from edokit.members.recipes.encoder import EncoderMember, TextVectors, _last_vectors
 
     with tempfile.TemporaryDirectory() as folder:
         # Nothing is remembered from the round before.
@@ -82,7 +82,7 @@ def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace)
         vectors = TextVectors.of(texts, given.model, given.device)
         for k in range(POOL):
             targets = np.eye(2)[shuffled(labels, k)]
-            lesson = Lesson(texts, lambda _, t=targets: t, shared=vectors)
+            lesson = MemberData(texts, lambda _, t=targets: t, shared=vectors)
             EncoderMember(2, model=given.model, device=given.device).fit(lesson, seed=k)
 
 
@@ -111,7 +111,7 @@ def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespac
 
 
 def our_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
-    from edokit.members.transformer import TransformerMember
+    from edokit.members.recipes.transformer import TransformerMember
 
     member = TransformerMember(
         2,
@@ -123,7 +123,7 @@ def our_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namesp
         device=given.device,
     )
     targets = np.eye(2)[labels]
-    member.fit(Lesson(texts, lambda epoch: targets), seed=0)
+    member.fit(MemberData(texts, lambda epoch: targets), seed=0)
 
 
 def plain_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:

@@ -15,11 +15,10 @@ from edokit._errors import EDOError, EDOWarning
 from edokit._io import read_json
 from edokit.datasets import read_annotations
 from edokit.members import read_judges, read_texts
-from edokit.members.arrays_file import read_arrays
-from edokit.members.collect import read_card
-from edokit.members.manifest import read_manifest
-from edokit.members.plan import Plan
-from edokit.members.pool import parse_pool
+from edokit.members.folder import read_card, read_manifest
+from edokit.members.groups import parse_pool
+from edokit.members.jobs import Plan
+from edokit.members.recipe import read_arrays
 from edokit.predictions import join_models, read_model_file, read_predictions
 from edokit.report.summary import chosen
 from edokit.report.trials import read_search

@@ -15,8 +15,8 @@ import pytest
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_table
 from edokit.members import train_members
-from edokit.members.arrays_file import write_arrays
-from edokit.members.pool import parse_pool
+from edokit.members.groups import parse_pool
+from edokit.members.recipe import write_arrays
 from edokit.predictions import read_predictions, write_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
@@ -133,7 +133,7 @@ sys.path.insert(0, {here!r})
 from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
-from edokit.members.pool import parse_pool
+from edokit.members.groups import parse_pool
 from edokit.search import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}

@@ -21,9 +21,9 @@ from edokit._io import read_json, read_table, write_table
 from edokit._io.npz import read_arrays
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members
-from edokit.members.arrays_file import read_arrays as read_member_arrays
-from edokit.members.plan import Plan
-from edokit.members.pool import Group, read_pool
+from edokit.members.groups import Group, read_pool
+from edokit.members.jobs import Plan
+from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
 from edokit.predictions import read_model_file, read_predictions
 from edokit.report import write_report

@@ -25,9 +25,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import ComplementNB, MultinomialNB
 
 from edokit import Predictions, read_annotations, write_predictions
-from edokit.members.course import Course
-from edokit.members.crossfit import fold_numbers
 from edokit.members.supervision import random_select
+from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.predictions import join_models
 
 FOLDS = 10
@@ -232,7 +231,7 @@ def readings(texts: list[str]) -> dict[tuple[str, str], Any]:
 
 
 def members(
-    course: Course, found: dict[tuple[str, str], Any]
+    course: TrainingData, found: dict[tuple[str, str], Any]
 ) -> Iterator[tuple[str, str, Callable[[Any], Any]]]:
     """Group, name and what it says of all items [N] after learning from some rows."""
     soft = course.soft_labels[:, 1]
@@ -303,7 +302,7 @@ def main() -> None:
     parser.add_argument("pool", type=Path)
     parser.add_argument("--join", type=Path, metavar="RUN")
     given = parser.parse_args()
-    course = Course.of(read_annotations(given.data))
+    course = TrainingData.of(read_annotations(given.data))
     folds = fold_numbers(course, FOLDS, seed=0)
     pool = list(members(course, readings([str(text) for text in course.texts])))
     said = np.zeros((len(course), len(pool)))

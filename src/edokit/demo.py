@@ -16,8 +16,8 @@ from edokit.annotations import Annotations
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble
-from edokit.members.linear import LinearMember
-from edokit.members.recipe import Lesson
+from edokit.members.recipe import MemberData
+from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy
 from edokit.predictions import Predictions, write_predictions
@@ -130,7 +130,7 @@ def train_members(
             return random_select(part, seed + k, epoch)
 
         member = LinearMember(len(people.classes))
-        member.fit(Lesson(_texts(part), targets, shared=shared), seed=seed + k)
+        member.fit(MemberData(_texts(part), targets, shared=shared), seed=seed + k)
         for name in unseen:
             answers[name].append(member.predict_proba(texts[name]))
     step(members, members, "training members")

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from edokit._types import Floats
-from edokit.members.recipe import Lesson, Member, Progress, Text
+from edokit.members.recipe import Member, MemberData, Progress, Text
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -54,7 +54,7 @@ class PriorMember(Member):
         self.n_classes, self.weight, self.note = n_classes, weight, note
         self.answer: Floats = np.zeros(n_classes)
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         if self.note:
             with open(self.note, "a", encoding="utf-8") as stream:
                 stream.write(f"{seed}\n")
@@ -80,7 +80,7 @@ class PriorMember(Member):
 class PeopleMember(PriorMember):
     """Knows the mean answer of every annotator, and can answer for some of them."""
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         told = lesson.annotations
         chosen = np.eye(self.n_classes)[told.label_codes]
         self.people = {
@@ -90,7 +90,7 @@ class PeopleMember(PriorMember):
         return self
 
     @property
-    def tells_apart(self) -> Sequence[str]:
+    def known_annotators(self) -> Sequence[str]:
         return tuple(self.people)
 
     def predict_proba(
@@ -115,7 +115,7 @@ class PeopleMember(PriorMember):
 class SeenMember(PriorMember):
     """Says 1 of texts that it learned from, else 0."""
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         self.seen = set(lesson.texts)
         return self
 
@@ -131,7 +131,7 @@ class FailingMember(PriorMember):
         super().__init__(n_classes)
         self.cured = cured
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         if seed % 2 and not (self.cured and Path(self.cured).exists()):
             raise RuntimeError("the dog ate\nthe weights")
         return super().fit(lesson, seed=seed, progress=progress)
@@ -140,7 +140,7 @@ class FailingMember(PriorMember):
 class DyingMember(PriorMember):
     """Members with an odd seed take their process with them."""
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         if seed % 2:
             os._exit(1)
         return super().fit(lesson, seed=seed, progress=progress)
@@ -149,7 +149,7 @@ class DyingMember(PriorMember):
 class SlowMember(PriorMember):
     """Takes its time, and says when it begins."""
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         super().fit(lesson, seed=seed, progress=progress)
         time.sleep(0.2)
         return self
@@ -168,7 +168,7 @@ class EpochMember(PriorMember):
     resamples = True
     stops_early = True
 
-    def fit(self, lesson: Lesson, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
         self.lesson = lesson
         self.answer = np.mean([lesson.targets(epoch) for epoch in range(3)], axis=(0, 1))
         return self

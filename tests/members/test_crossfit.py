@@ -10,10 +10,9 @@ from member_cases import small_people
 
 from edokit._errors import InputError
 from edokit._names import as_names
-from edokit.members.course import Course
-from edokit.members.crossfit import FIT, check_splits, fold_numbers, rows_of
+from edokit.members.training_data import FIT, TrainingData, check_splits, fold_numbers, rows_for_job
 
-COURSE = Course.of(small_people(200))
+COURSE = TrainingData.of(small_people(200))
 
 
 def test_folds_part_train_and_dev_evenly() -> None:
@@ -41,7 +40,7 @@ def test_near_duplicates_share_a_fold() -> None:
     ]
     texts = [text + ("!" if i % 2 else "") for i, text in enumerate(texts)]
     people = replace(small_people(40), texts=as_names(texts), splits=as_names(["train"] * 40))
-    folds = fold_numbers(Course.of(people), 4, seed=0)
+    folds = fold_numbers(TrainingData.of(people), 4, seed=0)
     assert (folds[::2] == folds[1::2]).all()
 
 
@@ -49,7 +48,7 @@ def test_no_fold_answers_what_it_learned_and_each_item_is_answered_once() -> Non
     folds = fold_numbers(COURSE, 3, seed=0)
     answered = []
     for fold in range(3):
-        rows = rows_of(COURSE, folds, fold)
+        rows = rows_for_job(COURSE, folds, fold)
         assert not set(rows.learn) & set(rows.answer[FIT])
         assert set(rows.stop) <= set(rows.learn)
         assert set(rows.answer) == {FIT, "test"}
@@ -58,7 +57,7 @@ def test_no_fold_answers_what_it_learned_and_each_item_is_answered_once() -> Non
 
 
 def test_without_folds_each_other_split_is_answered() -> None:
-    rows = rows_of(COURSE, None, None)
+    rows = rows_for_job(COURSE, None, None)
     np.testing.assert_array_equal(rows.learn, COURSE.where("train"))
     np.testing.assert_array_equal(rows.stop, COURSE.where("dev"))
     assert set(rows.answer) == {"dev", "test"}
@@ -67,7 +66,7 @@ def test_without_folds_each_other_split_is_answered() -> None:
 def test_dev_may_be_called_validation() -> None:
     splits = ["validation" if split == "dev" else split for split in COURSE.splits]
     course = replace(COURSE, splits=tuple(splits))
-    np.testing.assert_array_equal(rows_of(course, None, None).stop, COURSE.where("dev"))
+    np.testing.assert_array_equal(rows_for_job(course, None, None).stop, COURSE.where("dev"))
 
 
 @pytest.mark.parametrize("folds", [-1, 0, 1, 151])
@@ -81,7 +80,7 @@ def test_folds_without_items_are_refused() -> None:
         small_people(8), texts=as_names(["the same text"] * 8), splits=as_names(["train"] * 8)
     )
     with pytest.raises(InputError, match="near-duplicate texts leave 2 folds"):
-        fold_numbers(Course.of(people), 2, seed=0)
+        fold_numbers(TrainingData.of(people), 2, seed=0)
 
 
 def test_data_without_a_train_split_is_refused() -> None:

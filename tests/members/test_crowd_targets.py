@@ -9,7 +9,7 @@ import pytest
 
 from edokit import Annotations
 from edokit._errors import InputError, MissingExtraError
-from edokit.members.crowd_targets import MODELS, crowd_targets
+from edokit.members.supervision import MODELS, crowd_targets
 
 
 def crowd(items: int = 60) -> tuple[Annotations, np.ndarray]:

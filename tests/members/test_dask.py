@@ -14,7 +14,7 @@ pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]
 
 from edokit._errors import InputError
 from edokit.members import engine
-from edokit.members.pool import parse_pool
+from edokit.members.groups import parse_pool
 from edokit.members.train import train_members
 
 

@@ -10,10 +10,9 @@ import pytest
 from tiny_transformer import tiny_model
 
 from edokit._errors import InputError, MissingExtraError
-from edokit.members import embeddings
-from edokit.members.embeddings import Encoder, embed
-from edokit.members.encoder import EncoderMember, TextVectors
-from edokit.members.recipe import Lesson
+from edokit.members.recipe import MemberData
+from edokit.members.recipes import encoder as embeddings
+from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed
 
 TEXTS = ["lovely day", "you are late again please stop it", "nice"]
 
@@ -98,7 +97,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match="must be loadable"):
+    with pytest.raises(InputError, match="can't be loaded"):
         embed(TEXTS, str(tmp_path))
 
 
@@ -107,7 +106,7 @@ def test_a_gpu_that_is_not_there_is_refused(model: str) -> None:
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    with pytest.raises(InputError, match="device 'cuda' must be there"):
+    with pytest.raises(InputError, match="no device 'cuda'"):
         embed(TEXTS, model, "cuda")
 
 
@@ -131,7 +130,7 @@ def test_options_below_their_bound_are_refused(option: str, value: float) -> Non
 
 
 def test_texts_that_were_not_prepared_are_embedded(model: str) -> None:
-    lesson = Lesson(
+    lesson = MemberData(
         TEXTS,
         lambda epoch: np.eye(2)[[0, 1, 0]],
         shared=EncoderMember.prepare(TEXTS, {"model": model}),

@@ -22,7 +22,7 @@ from edokit.cli.predict import predict
 from edokit.cli.score import score
 from edokit.cli.train import train
 from edokit.ensemble import load_ensemble
-from edokit.members import Course, Texts, parse_pool, score_members, train_members
+from edokit.members import Texts, TrainingData, parse_pool, score_members, train_members
 from edokit.members.end_to_end import EndToEndMembers
 from edokit.predictions import read_predictions
 from edokit.torch import TrainedEndToEnd, train_end_to_end
@@ -197,7 +197,7 @@ def test_members_of_both_kinds_do_not_share_a_folder(quick: dict[str, Any], tmp_
 def plan(**given: Any) -> JointPlan:
     usual: dict[str, Any] = {"members": K, "options": {}, "preset": "default", "seed": 0}
     usual |= {"supervision": "random-select", "draw": "epoch"}
-    return JointPlan.of(Course.of(PEOPLE), **{**usual, **given})
+    return JointPlan.of(TrainingData.of(PEOPLE), **{**usual, **given})
 
 
 def test_every_head_draws_answers_of_its_own() -> None:
@@ -239,7 +239,7 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
         ({"options": {"annotator_heads": True}}, "but got 'annotator_heads'"),
         ({"options": {"epochs": "many"}}, "the option epochs must be a whole number"),
         ({"options": {"member_weight": -1.0}}, "member_weight must be a number at least 0"),
-        ({"device": "cuda:9"}, "device 'cuda:9' must be there"),
+        ({"device": "cuda:9"}, "no device 'cuda:9'"),
         ({"device": "mps"}, "mps"),
     ],
 )

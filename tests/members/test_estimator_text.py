@@ -7,7 +7,7 @@ from sklearn.naive_bayes import ComplementNB
 from sklearn.pipeline import Pipeline
 
 from edokit._errors import InputError
-from edokit.members.estimator_text import read_estimator
+from edokit.members.recipes.sklearn import read_estimator
 
 
 def test_parameters_are_plain_values() -> None:

@@ -112,7 +112,7 @@ def test_a_model_for_several_labels_at_once_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be a folder or a hub id"):
+    with pytest.raises(InputError, match="is a folder or a hub id"):
         score_models({"none": str(tmp_path)}, TEXTS)
 
 

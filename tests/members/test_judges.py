@@ -16,8 +16,8 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io import write_table
 from edokit.cli.score import score
 from edokit.members import parse_pool, read_judges, score_members, train_members
+from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts
-from edokit.members.transformer import TransformerMember
 from edokit.predictions import read_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")

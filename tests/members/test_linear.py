@@ -10,25 +10,25 @@ from member_cases import small_people
 
 from edokit._errors import InputError
 from edokit.datasets import read_annotations
-from edokit.members.course import Course
-from edokit.members.linear import LinearMember
-from edokit.members.recipe import Lesson
+from edokit.members.recipe import MemberData
+from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import soft
+from edokit.members.training_data import TrainingData
 from edokit.metrics import ce
 
 
 def test_it_learns_who_objects() -> None:
-    course = Course.of(small_people(400))
+    course = TrainingData.of(small_people(400))
     train, test = course.take(course.where("train")), course.take(course.where("test"))
-    member = LinearMember(2).fit(Lesson(train.texts, lambda epoch: soft(train)))
+    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < ce(constant, test.soft_labels)
 
 
 def test_shared_counts_change_nothing() -> None:
-    course = Course.of(small_people())
+    course = TrainingData.of(small_people())
     lessons = [
-        Lesson(course.texts, lambda epoch: soft(course), shared=shared)
+        MemberData(course.texts, lambda epoch: soft(course), shared=shared)
         for shared in (None, LinearMember.prepare(course.texts, {}))
     ]
     alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
@@ -38,9 +38,9 @@ def test_shared_counts_change_nothing() -> None:
 
 
 def test_a_context_weight_of_zero_makes_context_silent() -> None:
-    course = Course.of(small_people(24))
+    course = TrainingData.of(small_people(24))
     pairs = [(str(text), f"reply {i}") for i, text in enumerate(course.texts)]
-    member = LinearMember(2, context=0.0).fit(Lesson(pairs, lambda epoch: soft(course)))
+    member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft(course)))
     np.testing.assert_allclose(
         member.predict_proba([("tea", "river")]), member.predict_proba([("tea", "awful")])
     )
@@ -58,8 +58,8 @@ def test_a_strength_of_zero_is_refused() -> None:
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    course = Course.of(small_people(24))
-    LinearMember(2).fit(Lesson(course.texts, lambda epoch: soft(course))).save(tmp_path)
+    course = TrainingData.of(small_people(24))
+    LinearMember(2).fit(MemberData(course.texts, lambda epoch: soft(course))).save(tmp_path)
     file = tmp_path / "linear.npz"
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(InputError, match="train the member again"):
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
     lewidi: Path, dataset: str, bound: float
 ) -> None:
-    course = Course.of(read_annotations(lewidi / dataset))
+    course = TrainingData.of(read_annotations(lewidi / dataset))
     train, test = course.take(course.where("train")), course.take(course.where("test"))
-    member = LinearMember(2).fit(Lesson(train.texts, lambda epoch: soft(train)))
+    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < bound

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from edokit._errors import EDOWarning
-from edokit.members.logistic import Logistic, over_all_classes
+from edokit.members.recipes.linear import Logistic, over_all_classes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))

@@ -13,10 +13,9 @@ from tiny_transformer import tiny_model
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
-from edokit.members.course import Course
-from edokit.members.recipe import Lesson, Member, Text
-from edokit.members.registry import find_recipe, known_options, make_member
+from edokit.members.recipe import Member, MemberData, Text, find_recipe, known_options, make_member
 from edokit.members.supervision import majority, soft
+from edokit.members.training_data import TrainingData
 
 RECIPES = {
     "linear": {},
@@ -49,15 +48,15 @@ def made(recipe: tuple[str, dict[str, object]], n_classes: int = 2) -> Member:
 
 def lesson_of(
     texts: Sequence[Text], targets: Floats, recipe: tuple[str, dict[str, object]]
-) -> Lesson:
+) -> MemberData:
     shared = find_recipe(recipe[0]).prepare(texts, recipe[1])
-    return Lesson(texts, lambda epoch: targets, shared=shared)
+    return MemberData(texts, lambda epoch: targets, shared=shared)
 
 
 def test_it_learns_from_shares_and_comes_back_from_its_folder(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = Course.of(small_people())
+    course = TrainingData.of(small_people())
     member = made(recipe)
     member.fit(lesson_of(course.texts, soft(course), recipe), seed=1)
     new = [*course.texts[:5], "something never seen before"]
@@ -73,7 +72,7 @@ def test_it_learns_from_shares_and_comes_back_from_its_folder(
 def test_nothing_it_keeps_is_a_pickle(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = Course.of(small_people(24))
+    course = TrainingData.of(small_people(24))
     member = made(recipe)
     member.fit(lesson_of(course.texts, majority(course), recipe), seed=1)
     (tmp_path / "kept").mkdir()
@@ -83,7 +82,7 @@ def test_nothing_it_keeps_is_a_pickle(
 
 
 def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object]]) -> None:
-    course = Course.of(small_people(24))
+    course = TrainingData.of(small_people(24))
     lesson = lesson_of(course.texts, majority(course), recipe)
     first, second = made(recipe), made(recipe)
     first.fit(lesson, seed=5)
@@ -94,7 +93,7 @@ def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object
 
 
 def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
-    course = Course.of(small_people(24))
+    course = TrainingData.of(small_people(24))
     pairs = [(str(text), "nice day\nyou are late") for text in course.texts]
     member = made(recipe)
     member.fit(lesson_of(pairs, soft(course), recipe), seed=1)
@@ -104,7 +103,7 @@ def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
 def test_one_class_gives_a_constant_member_and_a_warning(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = Course.of(small_people(24))
+    course = TrainingData.of(small_people(24))
     member = made(recipe, n_classes=3)
     with pytest.warns(EDOWarning, match="one class"):
         member.fit(lesson_of(course.texts, np.eye(3)[np.full(24, 1)], recipe), seed=1)

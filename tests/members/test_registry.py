@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from edokit._errors import InputError
-from edokit.members.recipe import Member
-from edokit.members.registry import (
-    checked_options,
+from edokit.members.recipe import (
+    Member,
     find_recipe,
     known_options,
     make_member,
     recipe_names,
+    recipe_options,
     takes_device,
 )
 
@@ -45,19 +45,19 @@ def test_anything_else_is_refused(name: str, reason: str) -> None:
 
 def test_options_are_understood_as_text_and_as_values() -> None:
     same = {"strength": 3.0, "fewest": 4}
-    assert checked_options("linear", {"strength": "3", "fewest": "4"}) == same
-    assert checked_options("linear", {"strength": 3, "fewest": 4}) == same
+    assert recipe_options("linear", {"strength": "3", "fewest": "4"}) == same
+    assert recipe_options("linear", {"strength": 3, "fewest": 4}) == same
 
 
 def test_truth_and_nothing_are_understood() -> None:
     given = {"speaker_tags": "true", "annotator_heads": "False", "weight_decay": "none"}
     wanted = {"speaker_tags": True, "annotator_heads": False, "weight_decay": None}
-    assert checked_options("transformer", given) == wanted
-    assert checked_options("transformer", {"weight_decay": "0.01"}) == {"weight_decay": 0.01}
+    assert recipe_options("transformer", given) == wanted
+    assert recipe_options("transformer", {"weight_decay": "0.01"}) == {"weight_decay": 0.01}
 
 
 def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None:
-    assert checked_options("encoder", {"model": "7"}) == {"model": "7"}
+    assert recipe_options("encoder", {"model": "7"}) == {"model": "7"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None
 )
 def test_wrong_options_are_refused(options: dict[str, object], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        checked_options("linear", options)
+        recipe_options("linear", options)
 
 
 def test_the_device_reaches_recipes_that_compute_with_torch() -> None:

@@ -10,7 +10,7 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.members.pool import parse_pool
+from edokit.members.groups import parse_pool
 from edokit.members.score import load_member, score_members
 from edokit.members.texts import Texts
 from edokit.members.train import train_members

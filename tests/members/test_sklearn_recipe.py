@@ -9,15 +9,14 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.members.course import Course
-from edokit.members.recipe import Lesson
-from edokit.members.sklearn_recipe import SklearnMember
-from edokit.members.skops_file import read_estimator_file
+from edokit.members.recipe import MemberData
+from edokit.members.recipes.sklearn import SklearnMember, read_estimator_file
 from edokit.members.supervision import majority, soft
+from edokit.members.training_data import TrainingData
 
-COURSE = Course.of(small_people(48))
-HARD = Lesson(COURSE.texts, lambda epoch: majority(COURSE))
-SOFT = Lesson(COURSE.texts, lambda epoch: soft(COURSE))
+COURSE = TrainingData.of(small_people(48))
+HARD = MemberData(COURSE.texts, lambda epoch: majority(COURSE))
+SOFT = MemberData(COURSE.texts, lambda epoch: soft(COURSE))
 SVD = "sklearn.decomposition.TruncatedSVD(n_components=5)"
 
 
@@ -71,7 +70,7 @@ def test_texts_with_shares_are_counted_once() -> None:
 
 
 def test_shares_are_passed_on_as_weights() -> None:
-    half = Lesson(COURSE.texts, lambda epoch: np.full((48, 2), 0.5))
+    half = MemberData(COURSE.texts, lambda epoch: np.full((48, 2), 0.5))
     member = SklearnMember(2, estimator="sklearn.naive_bayes.MultinomialNB()").fit(half)
     np.testing.assert_allclose(member.predict_proba(COURSE.texts[:3]), 0.5)
 

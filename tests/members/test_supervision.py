@@ -12,8 +12,8 @@ from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
-from edokit.members.course import Course
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
+from edokit.members.training_data import TrainingData
 
 
 @st.composite
@@ -129,7 +129,7 @@ def test_more_per_annotator_members_than_annotators_are_refused() -> None:
 
 def test_a_course_gives_the_same_targets_as_its_annotations() -> None:
     people = small_people()
-    course = Course.of(people)
+    course = TrainingData.of(people)
     np.testing.assert_array_equal(random_select(course, 5, 1), random_select(people, 5, 1))
     np.testing.assert_allclose(soft(course), soft(people))
     np.testing.assert_array_equal(majority(course), majority(people))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from edokit.members import text_counts
-from edokit.members.text_counts import WIDTH, TextCounts, TfIdf, count
+from edokit.members.recipes import linear as text_counts
+from edokit.members.recipes.linear import WIDTH, TextCounts, TfIdf, count
 
 TEXTS = ["A warm cup of tea", "tea in the garden", "the river is warm, warm, warm", "tea"]
 

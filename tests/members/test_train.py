@@ -20,10 +20,9 @@ from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members import engine
-from edokit.members.course import Course
-from edokit.members.crossfit import fold_numbers
-from edokit.members.pool import Group, parse_pool
+from edokit.members.groups import Group, parse_pool
 from edokit.members.train import Trained, make_plan, train_members, train_plan
+from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
 from edokit.predictions import read_predictions
 
@@ -159,7 +158,10 @@ def test_a_killed_training_goes_on_and_loses_nothing(tmp_path: Path, jobs: int) 
     script, note, out = tmp_path / "killed.py", tmp_path / "note", tmp_path / "out"
     script.write_text(KILLED)
     command = [sys.executable, str(script), str(out), str(note), str(jobs)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
     running = subprocess.Popen(command, env=environment, start_new_session=True)
     deadline = time.monotonic() + 60
     while len(finished_members(out)) < 2:
@@ -271,7 +273,7 @@ def test_test_predictions_are_the_mean_over_folds(tmp_path: Path) -> None:
         trained.predictions["test"].probabilities[0, 0], np.mean(folds, axis=0), rtol=1e-6
     )
     place = {item: row for row, item in enumerate(trained.predictions["fit"].items)}
-    numbers = fold_numbers(Course.of(PEOPLE), 3, 0)
+    numbers = fold_numbers(TrainingData.of(PEOPLE), 3, 0)
     for item, fold in zip(PEOPLE.items, numbers, strict=True):
         if fold >= 0:
             answer = trained.predictions["fit"].probabilities[place[item], 0]
@@ -285,8 +287,8 @@ def test_folds_need_no_splits() -> None:
 
 
 def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> None:
-    course = Course.of(PEOPLE)
-    from edokit.members.unit import Classroom, fit_unit
+    course = TrainingData.of(PEOPLE)
+    from edokit.members.jobs import JobContext, fit_job
 
     plan = make_plan(course, parse_pool("member_cases:EpochMember:1"), cross_fit=3)
     seen: list[Any] = []
@@ -303,7 +305,7 @@ def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> Non
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
-            fit_unit(Classroom(plan, {"EpochMember": None}), plan.units[0], Path(folder))
+            fit_job(JobContext(plan, {"EpochMember": None}), plan.units[0], Path(folder))
     lesson = seen[0]
     assert len(lesson.dev_texts) > 0
     assert not set(lesson.dev_texts) & set(lesson.texts)
@@ -374,7 +376,7 @@ def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
     from tiny_transformer import tiny_model
 
     options = {"model": tiny_model(tmp_path / "model"), "max_length": 24, "epochs": 1}
-    with pytest.raises(InputError, match="device 'cuda' must be there"):
+    with pytest.raises(InputError, match="no device 'cuda'"):
         train("transformer:1", options=options, device="cuda")
 
 
@@ -393,13 +395,16 @@ runpy.run_module("edokit.members", run_name="__main__")
 
 
 def test_a_prepared_training_runs_where_little_is_installed(tmp_path: Path) -> None:
-    from edokit.members.train import prepare_elsewhere
+    from edokit.members.train import prepare_training
 
     out = tmp_path / "out"
     groups = [Group("linear", 2), Group("member_cases:FailingMember", 4)]
-    assert prepare_elsewhere(PEOPLE, groups, out=out) == 6
+    assert prepare_training(PEOPLE, groups, out=out) == 6
     (tmp_path / "bare.py").write_text(BARE)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
     command = [sys.executable, str(tmp_path / "bare.py"), str(out), "--jobs", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
@@ -414,7 +419,7 @@ def test_a_prepared_training_runs_where_little_is_installed(tmp_path: Path) -> N
 
 
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
-    plan = make_plan(Course.of(PEOPLE), parse_pool("linear:2"))
+    plan = make_plan(TrainingData.of(PEOPLE), parse_pool("linear:2"))
     assert train_plan(plan, tmp_path, jobs=1) == []
     events: list[Any] = []
     assert train_plan(plan, tmp_path, jobs=1, step=events.append) == []

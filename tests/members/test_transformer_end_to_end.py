@@ -10,8 +10,8 @@ import pytest
 from tiny_transformer import texts_and_classes, tiny_model, torch
 
 from edokit._errors import InputError
-from edokit.members.backbone import load_backbone
-from edokit.members.end_to_end import EndToEndMembers, JointLesson
+from edokit.members.end_to_end import EndToEndMembers, JointData
+from edokit.members.pretrained import load_backbone
 from edokit.objective import Settings
 from edokit.torch import EDOHead
 
@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-def joint_lesson(**given: object) -> JointLesson:
+def joint_lesson(**given: object) -> JointData:
     """The last member is taught the contrary: it should count for little."""
     texts, classes = texts_and_classes(N, 0)
     dev_texts, dev_classes = texts_and_classes(24, 1)
@@ -38,7 +38,7 @@ def joint_lesson(**given: object) -> JointLesson:
         "dev_hard_labels": dev_classes,
         **given,
     }
-    return JointLesson(**arguments)
+    return JointData(**arguments)
 
 
 def members(model: str, **options: object) -> EndToEndMembers:

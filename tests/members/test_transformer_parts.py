@@ -13,22 +13,24 @@ from tiny_transformer import LONGEST, tiny_model, torch
 
 from edokit import metrics
 from edokit._errors import InputError
-from edokit.members.adversarial import moved_to_hurt, word_embeddings
-from edokit.members.backbone import load_backbone, load_tokenizer
-from edokit.members.best_epoch import BestEpoch
 from edokit.members.dev_scores import dev_scores
-from edokit.members.dialogue import with_speaker_tags
-from edokit.members.fine_tuning import FineTuning
-from edokit.members.layer_decay import parameter_groups
-from edokit.members.tokens import Reader, batches_by_length, padded
-from edokit.members.transformer_losses import annotator_loss, cross_entropy, manhattan
-from edokit.members.transformer_network import (
+from edokit.members.pretrained import load_backbone, load_tokenizer
+from edokit.members.recipes._fine_tune import BestEpoch
+from edokit.members.recipes._network import (
     AnnotatorHeads,
     MemberHeads,
     MemberNetwork,
     OneHead,
+    annotator_loss,
     class_prior,
+    cross_entropy,
+    manhattan,
+    moved_to_hurt,
+    parameter_groups,
+    word_embeddings,
 )
+from edokit.members.recipes._tokens import Reader, batches_by_length, padded, with_speaker_tags
+from edokit.members.recipes.transformer import FineTuning
 
 
 @pytest.fixture(scope="module")
@@ -315,9 +317,10 @@ def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
         "import sys\n"
         "for name in ('pandas', 'pyarrow', 'optuna', 'typer', 'rich', 'plotly', 'skops'):\n"
         "    sys.modules[name] = None\n"
-        "import edokit.members.transformer, edokit.members.end_to_end, edokit.members.tune\n"
+        "import edokit.members.recipes.transformer, edokit.members.end_to_end\n"
+        "import edokit.members.tuning\n"
         "assert 'torch' not in sys.modules\n"
-        "import edokit.members.fine_tune, edokit.members.transformer_files\n"
+        "import edokit.members.recipes._fine_tune\n"
         "import edokit.members.end_to_end_task\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -15,10 +15,10 @@ import pytest
 from tiny_transformer import torch
 
 from edokit.datasets.lewidi import read_lewidi
-from edokit.members.course import Course
 from edokit.members.dev_scores import dev_scores
-from edokit.members.recipe import Lesson
-from edokit.members.transformer import TransformerMember
+from edokit.members.recipe import MemberData
+from edokit.members.recipes.transformer import TransformerMember
+from edokit.members.training_data import TrainingData
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = 0.388
@@ -38,26 +38,26 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def brexit(lewidi: Path) -> Course:
-    return Course.of(read_lewidi(lewidi / "HS-Brexit"))
+def brexit(lewidi: Path) -> TrainingData:
+    return TrainingData.of(read_lewidi(lewidi / "HS-Brexit"))
 
 
 @pytest.mark.lewidi
-def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: Course) -> None:
+def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: TrainingData) -> None:
     some = brexit.take(np.random.default_rng(0).permutation(brexit.where("train"))[:256])
     test = brexit.take(brexit.where("test"))
     member = TransformerMember(
         2, model=minilm, learning_rate=2e-4, epochs=1, batch_size=16, max_length=48, device="cpu"
     )
-    member.fit(Lesson(some.texts, lambda epoch: some.soft_labels), seed=0)
+    member.fit(MemberData(some.texts, lambda epoch: some.soft_labels), seed=0)
     scores = dev_scores(member.predict_proba(test.texts), test.soft_labels, test.hard_labels())
     assert scores["ce"] < CONSTANT
 
 
 @pytest.mark.lewidi
 def test_its_embeddings_know_what_is_alike(minilm: str) -> None:
-    from edokit.members.backbone import load_backbone, load_tokenizer
-    from edokit.members.tokens import Reader, padded
+    from edokit.members.pretrained import load_backbone, load_tokenizer
+    from edokit.members.recipes._tokens import Reader, padded
 
     reader = Reader(load_tokenizer(minilm), 64)
     texts = ["The bus is late again.", "My train has a delay.", "I like this cake."]

@@ -13,7 +13,7 @@ from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
 from edokit.members import train as training
-from edokit.members.pool import parse_pool
+from edokit.members.groups import parse_pool
 from edokit.members.storing import discard, remove_unfinished
 from edokit.members.train import Trained, train_members
 

@@ -14,7 +14,7 @@ pytest.importorskip("accelerate")
 # The suite runs beside itself: threads that wait for each other would cost more than they bring.
 torch.set_num_threads(1)
 
-from edokit.members.recipe import Lesson  # noqa: E402
+from edokit.members.recipe import MemberData  # noqa: E402
 
 PLAIN = ("bus", "late", "again", "lovely", "day", "you", "are", "stop", "it", "please", "thanks")
 WORDS = (*PLAIN, "rude", "nice", "user", "agent", ":", "no")
@@ -71,7 +71,7 @@ def texts_and_classes(n: int, seed: int) -> tuple[list[str], np.ndarray]:
     return texts, classes
 
 
-def lesson(n: int = 64, n_dev: int = 24, **given: object) -> Lesson:
+def lesson(n: int = 64, n_dev: int = 24, **given: object) -> MemberData:
     """A lesson that a tiny transformer learns in a few epochs."""
     texts, classes = texts_and_classes(n, 0)
     dev_texts, dev_classes = texts_and_classes(n_dev, 1)
@@ -83,4 +83,4 @@ def lesson(n: int = 64, n_dev: int = 24, **given: object) -> Lesson:
         "dev_hard_labels": dev_classes,
         **given,
     }
-    return Lesson(**arguments)
+    return MemberData(**arguments)

@@ -26,8 +26,8 @@ HEAVY = (
     "edokit.datasets.label_studio",
     "edokit.datasets.lewidi",
     "edokit.datasets.table",
-    "edokit.members.linear",
-    "edokit.members.manifest",
+    "edokit.members.recipes.linear",
+    "edokit.members.folder",
     "edokit.search.journal",
     "edokit.search.postgres",
     "edokit.search.result",
@@ -181,7 +181,7 @@ def _serve() -> None:
             importlib.import_module(name)
         except ImportError:
             continue
-    from edokit.members.registry import find_recipe
+    from edokit.members.recipe import find_recipe
 
     find_recipe("linear")
     for line in sys.stdin:

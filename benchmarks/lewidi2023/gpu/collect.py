@@ -16,10 +16,10 @@ from pathlib import Path
 from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
 from edokit._errors import EDOWarning
-from edokit.members import Course, Trained, make_plan, train_members
-from edokit.members.collect import unfinished
+from edokit.members import Trained, TrainingData, make_plan, train_members
 from edokit.members.dev_scores import dev_scores
-from edokit.members.pool import Group, check_pool
+from edokit.members.folder import unfinished
+from edokit.members.groups import Group, check_pool
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
         if not (run / "members").is_dir():
             continue
         annotations, pairs = read(given.lewidi, dataset)
-        course = Course.of(annotations, pairs=pairs)
+        course = TrainingData.of(annotations, pairs=pairs)
         pools: dict[str, list[Group]] = {}
         for group in check_pool(groups_of(dataset)):
             if unfinished(make_plan(course, [group], seed=SEED), run):
@@ -69,7 +69,7 @@ def members_of(trained: Trained) -> int:
     return len(trained.predictions["dev"].members)
 
 
-def scores_of(trained: Trained, course: Course) -> str:
+def scores_of(trained: Trained, course: TrainingData) -> str:
     """Scores of the plain mean on dev and test, for people."""
     shown = []
     for split in ("dev", "test"):

@@ -26,8 +26,8 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoModel, AutoTokenizer
 
-from edokit.members.course import Course
-from edokit.members.dialogue import with_speaker_tags
+from edokit.members.recipes._tokens import with_speaker_tags
+from edokit.members.training_data import TrainingData
 
 _SPECIAL = 5  # padding, end, beginning, unknown, mask
 _SPACE = "▁"
@@ -76,7 +76,7 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
 def lines_of(lewidi: Path, dataset: str) -> list[str]:
     """Everything that a member reads of a dataset, dialogues with who speaks."""
     annotations, pairs = read(lewidi, dataset)
-    course = Course.of(annotations, pairs=pairs)
+    course = TrainingData.of(annotations, pairs=pairs)
     lines: list[str] = []
     for text in course.texts:
         lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
-from edokit.members.pool import Group
+from edokit.members.groups import Group
 
 Options = dict[str, Any]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups_of, read
 
 from edokit._errors import EDOWarning
-from edokit.members.train import prepare_elsewhere
+from edokit.members.train import prepare_training
 
 
 def main() -> None:
@@ -32,11 +32,11 @@ def main() -> None:
     for dataset in DATASETS:
         annotations, pairs = read(given.lewidi, dataset)
         out = given.runs / dataset
-        fits = prepare_elsewhere(annotations, groups_of(dataset), out=out, seed=SEED, pairs=pairs)
+        fits = prepare_training(annotations, groups_of(dataset), out=out, seed=SEED, pairs=pairs)
         print(f"{out}: {fits} members planned")
     out = given.runs / DECODER
     armis, _ = read(given.lewidi, "ArMIS")
-    fits = prepare_elsewhere(armis, decoder_groups(), out=out, seed=SEED, cross_fit=DECODER_FOLDS)
+    fits = prepare_training(armis, decoder_groups(), out=out, seed=SEED, cross_fit=DECODER_FOLDS)
     print(f"{out}: {fits} fits planned")
 
 

@@ -1,5 +1,8 @@
 """Reading tables and JSON with clear errors, and writing files whole or not at all."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from edokit._io.atomic import (
     cannot_read,
     cannot_write,
@@ -10,13 +13,15 @@ from edokit._io.atomic import (
     whole_file,
 )
 from edokit._io.json import check_depth, not_utf8, read_json, write_json
-from edokit._io.read_tables import (
-    TABLE_SUFFIXES,
-    number_column,
-    parquet_columns,
-    read_table,
-)
-from edokit._io.write_tables import write_table, write_tables
+
+if TYPE_CHECKING:
+    from edokit._io.read_tables import (
+        TABLE_SUFFIXES,
+        number_column,
+        parquet_columns,
+        read_table,
+    )
+    from edokit._io.table_writer import write_table, write_tables
 
 __all__ = [
     "TABLE_SUFFIXES",
@@ -37,3 +42,11 @@ __all__ = [
     "write_table",
     "write_tables",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Tables need pyarrow, which is slow to import and missing on machines that only train."""
+    if name not in __all__:
+        raise AttributeError(name)
+    module = "table_writer" if name.startswith("write_") else "read_tables"
+    return getattr(import_module(f"{__name__}.{module}"), name)

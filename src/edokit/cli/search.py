@@ -213,7 +213,7 @@ def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) ->
 
 def _value(text: str) -> Any:
     """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
-    from edokit.members.registry import plain_value
+    from edokit.members.recipe import plain_value
 
     low, dots, high = text.partition("..")
     if dots:

@@ -107,7 +107,7 @@ def train(
 ) -> None:
     """Train members and write what they say about dev and test; start again to go on."""
     from edokit.members import parse_pool, train_members
-    from edokit.members.train import prepare_elsewhere
+    from edokit.members.train import prepare_training
     from edokit.runs import check_train_place
 
     check_train_place(out)
@@ -146,12 +146,12 @@ def train(
         dialogue=dialogue,
     )
     if posterior is not None:
-        from edokit.members.crowd_targets import crowd_targets
+        from edokit.members.supervision import crowd_targets
 
         people = crowd_targets(people, posterior, seed=seed)
     how: dict[str, Any] = {"out": out, "seed": seed, "cross_fit": cross_fit, "pairs": pairs}
     if prepare:
-        units = prepare_elsewhere(people, groups, **how)
+        units = prepare_training(people, groups, **how)
         line = f"{out}: {counted(units, 'fit')} planned; train with `python -m edokit.members`"
         console.done({"out": str(out), "planned": units}, line, json)
         return
@@ -241,7 +241,7 @@ def _show(
         more = {} if ensemble is None else {"ensemble": ensemble.summary()}
         console.print_json({**result, **more})
         return
-    from edokit.members.crossfit import DEV, FIT
+    from edokit.members.training_data import DEV, FIT
 
     # Quality is chosen on dev and reported on test once, by other commands.
     seen = [split for split in manifest["predictions"] if split in (FIT, *DEV)]

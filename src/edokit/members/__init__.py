@@ -1,13 +1,10 @@
 """From texts and annotations to fitted members and their predictions."""
 
-from edokit.members.course import Course
+from edokit.members.groups import Group, parse_pool
 from edokit.members.hub import score_models
-from edokit.members.judges import read_judges
-from edokit.members.plan import Plan, Unit
-from edokit.members.pool import Group, parse_pool
-from edokit.members.recipe import Lesson, Member
-from edokit.members.registry import find_recipe, recipe_names
-from edokit.members.score import load_member, score_members
+from edokit.members.jobs import Plan, TrainingJob
+from edokit.members.recipe import Member, MemberData, find_recipe, recipe_names
+from edokit.members.score import load_member, read_judges, score_members
 from edokit.members.supervision import (
     Draw,
     Supervision,
@@ -19,18 +16,19 @@ from edokit.members.supervision import (
 )
 from edokit.members.texts import Texts, read_texts
 from edokit.members.train import Trained, make_plan, train_members, train_plan
+from edokit.members.training_data import TrainingData
 
 __all__ = [
-    "Course",
+    "TrainingData",
     "Draw",
     "Group",
-    "Lesson",
+    "MemberData",
     "Member",
     "Plan",
     "Supervision",
     "Texts",
     "Trained",
-    "Unit",
+    "TrainingJob",
     "find_recipe",
     "load_member",
     "majority",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import EDOError
-from edokit.members.plan import Plan
+from edokit.members.jobs import Plan
 from edokit.members.train import train_plan
 
 

@@ -12,18 +12,22 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.members.fine_tuning import FineTuning, check_number
-from edokit.members.recipe import Lesson, Progress, Text
-from edokit.members.settings_file import read_settings, write_settings
-from edokit.members.transformers_extra import need_transformers
+from edokit.members.pretrained import require_packages
+from edokit.members.recipe import MemberData, Progress, Text
+from edokit.members.recipes.transformer import (
+    FineTuning,
+    check_number,
+    read_settings,
+    write_settings,
+)
 
-FOLDER = "end-to-end"
+END_TO_END = "end-to-end"
 """Where a training keeps such members."""
 _SETTINGS = "end_to_end.json"
 
 
 @dataclass(frozen=True)
-class JointLesson:
+class JointData:
     """What members and weights learn from: N texts, targets per member, labels for the pool."""
 
     texts: Sequence[Text]
@@ -76,7 +80,7 @@ class EndToEndMembers(FineTuning):
         return {**super().options(), **{name: getattr(self, name) for name in own}}
 
     def fit(
-        self, lesson: JointLesson, head: Any, *, seed: int, progress: Progress | None = None
+        self, lesson: JointData, head: Any, *, seed: int, progress: Progress | None = None
     ) -> EndToEndMembers:
         """Learn members and weights together.
 
@@ -85,12 +89,12 @@ class EndToEndMembers(FineTuning):
         called, and knows ``set_epoch``, ``final_weights`` and ``size``. Afterwards it holds the
         weights of the best epoch.
         """
-        need_transformers()
+        require_packages("fine-tuning")
         from edokit.members.end_to_end_task import joint_task
-        from edokit.members.fine_tune import fine_tune
+        from edokit.members.recipes._fine_tune import fine_tune
 
         task = joint_task(lesson, head, self)
-        plain = Lesson(
+        plain = MemberData(
             lesson.texts,
             lesson.member_targets,
             lesson.dev_texts,
@@ -111,7 +115,7 @@ class EndToEndMembers(FineTuning):
             raise InputError("members must be fitted before they are used", "call fit first")
         if not len(texts):
             return np.empty((0, self.n_members, self.n_classes))
-        from edokit.members.transformer_predict import probabilities
+        from edokit.members.recipes._trainer import probabilities
 
         tuned = self._tuned
         return probabilities(
@@ -127,7 +131,7 @@ class EndToEndMembers(FineTuning):
         """Write weights (safetensors), configs (JSON) and tokenizer."""
         if self._tuned is None:
             raise InputError("members must be fitted before they are saved", "call fit first")
-        from edokit.members.transformer_files import save_tuned
+        from edokit.members.recipes._fine_tune import save_tuned
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -150,9 +154,9 @@ class EndToEndMembers(FineTuning):
             members = cls(**{**state["options"], "device": device})
             members.weights_, members.size_ = state["weights"], state["size"]
             members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
-        need_transformers()
-        from edokit.members.transformer_files import load_tuned
-        from edokit.members.transformer_network import MemberHeads
+        require_packages("fine-tuning")
+        from edokit.members.recipes._fine_tune import load_tuned
+        from edokit.members.recipes._network import MemberHeads
 
         members._tuned = load_tuned(
             folder, members, lambda width: MemberHeads(width, members.n_classes, members.n_members)

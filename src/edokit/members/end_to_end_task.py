@@ -10,15 +10,14 @@ import torch
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.members.end_to_end import EndToEndMembers, JointLesson
-from edokit.members.fine_tune import Task
-from edokit.members.transformer_answers import Arrays, TargetAnswers
-from edokit.members.transformer_losses import target_loss
-from edokit.members.transformer_network import MemberHeads, MemberNetwork
-from edokit.members.transformer_trainer import Batch
+from edokit.members.end_to_end import EndToEndMembers, JointData
+from edokit.members.recipes._fine_tune import Task
+from edokit.members.recipes._network import MemberHeads, MemberNetwork, target_loss
+from edokit.members.recipes._tokens import Arrays, TargetAnswers
+from edokit.members.recipes._trainer import Batch
 
 
-def joint_task(lesson: JointLesson, head: Any, options: EndToEndMembers) -> Task:
+def joint_task(lesson: JointData, head: Any, options: EndToEndMembers) -> Task:
     """Targets [N, K, C] for the members, labels [N, C] and [N] for the pool."""
     shape = (len(lesson.texts), options.n_classes)
     soft = np.asarray(lesson.soft_labels, dtype=np.float32)
@@ -59,7 +58,7 @@ class _JointAnswers:
 
     def __init__(
         self,
-        lesson: JointLesson,
+        lesson: JointData,
         soft: npt.NDArray[np.float32],
         hard: npt.NDArray[np.int64],
         options: EndToEndMembers,

@@ -8,25 +8,24 @@ from pathlib import Path
 
 from edokit._errors import InputError
 from edokit._parallel import dask_client
-from edokit.members.plan import Unit
+from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job
 from edokit.members.recipe import Progress
 from edokit.members.storing import whole_folder
-from edokit.members.unit import Classroom, Outcome, train_unit
 
 LOCAL = "local"
 _DASK = "dask://"
 _PATIENCE = 30  # seconds in which a scheduler and its first worker must answer
 
 
-def run_units(
-    room: Classroom,
-    units: Sequence[Unit],
+def run_jobs(
+    room: JobContext,
+    units: Sequence[TrainingJob],
     members: Path,
     *,
     engine: str = LOCAL,
     jobs: int | None = None,
     devices: Sequence[str | None] = (None,),
-    progress: Callable[[Unit], Progress] | None = None,
+    progress: Callable[[TrainingJob], Progress] | None = None,
 ) -> Iterator[Outcome]:
     """Outcomes as they come; each finished unit is in its folder by then.
 
@@ -47,22 +46,22 @@ def run_units(
     if jobs == 1:
         for unit, device in placed:
             note = None if progress is None else progress(unit)
-            yield train_unit(room, unit, members, device, note)
+            yield run_job(room, unit, members, device, note)
         return
 
-    def together(some: Sequence[tuple[Unit, str | None]]) -> Iterator[Outcome]:
+    def together(some: Sequence[tuple[TrainingJob, str | None]]) -> Iterator[Outcome]:
         from joblib import Parallel, delayed
 
         # Two workers at least: with one, joblib would train in this process.
         parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-        yield from parallel(delayed(train_unit)(room, u, members, d) for u, d in some)
+        yield from parallel(delayed(run_job)(room, u, members, d) for u, d in some)
 
     yield from _survive(placed, together)
 
 
 def _survive(
-    placed: Sequence[tuple[Unit, str | None]],
-    together: Callable[[Sequence[tuple[Unit, str | None]]], Iterator[Outcome]],
+    placed: Sequence[tuple[TrainingJob, str | None]],
+    together: Callable[[Sequence[tuple[TrainingJob, str | None]]], Iterator[Outcome]],
 ) -> Iterator[Outcome]:
     """All at once; after a crash each of the rest alone, so that the guilty one is known."""
     waiting = {unit.path: (unit, device) for unit, device in placed}
@@ -80,11 +79,11 @@ def _survive(
 
 
 def _on_dask(
-    room: Classroom, placed: Sequence[tuple[Unit, str | None]], members: Path, engine: str
+    room: JobContext, placed: Sequence[tuple[TrainingJob, str | None]], members: Path, engine: str
 ) -> Iterator[Outcome]:
     with dask_client(engine) as client:
 
-        def together(some: Sequence[tuple[Unit, str | None]]) -> Iterator[Outcome]:
+        def together(some: Sequence[tuple[TrainingJob, str | None]]) -> Iterator[Outcome]:
             from joblib import Parallel, delayed, parallel_config
 
             with parallel_config(
@@ -97,10 +96,10 @@ def _on_dask(
         yield from _survive(placed, together)
 
 
-def _train_far_away(room: Classroom, unit: Unit, device: str | None) -> Outcome:
+def _train_far_away(room: JobContext, unit: TrainingJob, device: str | None) -> Outcome:
     """Train on a machine that may not see our folders; its files travel back."""
     with tempfile.TemporaryDirectory() as folder:
-        outcome = train_unit(room, unit, Path(folder), device)
+        outcome = run_job(room, unit, Path(folder), device)
         place = Path(folder) / unit.path
         files = {
             file.relative_to(place).as_posix(): file.read_bytes()

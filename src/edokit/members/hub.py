@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.members.model_place import folder_or_id, loading, need_models
+from edokit.members.pretrained import TO_PREDICT, folder_or_id, loading, require_packages
 from edokit.members.recipe import Text
 from edokit.members.texts import Texts
 
@@ -41,7 +41,7 @@ def score_models(
     """
     from edokit.predictions import Predictions
 
-    need_models("a text-classification model")
+    require_packages("a text-classification model", TO_PREDICT)
     if not models:
         raise InputError("a model must be named to score texts, but none is", "name one")
     asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
@@ -127,10 +127,8 @@ def _load(model: str) -> tuple[Any, list[str]]:
     """The model and its labels, in the order of its outputs."""
     from transformers import AutoModelForSequenceClassification
 
-    from edokit.members.backbone import quiet
-
     where = folder_or_id(model)
-    with quiet(), loading(model):
+    with loading(model):
         network, report = AutoModelForSequenceClassification.from_pretrained(
             where, output_loading_info=True
         )
@@ -158,9 +156,9 @@ def _load(model: str) -> tuple[Any, list[str]]:
 def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str | None) -> Floats:
     import torch
 
-    from edokit.members.backbone import choose_device, load_tokenizer
-    from edokit.members.tokens import Reader, padded
-    from edokit.members.transformer_predict import on_device
+    from edokit.members.pretrained import choose_device, load_tokenizer
+    from edokit.members.recipes._tokens import Reader, padded
+    from edokit.members.recipes._trainer import on_device
 
     chosen = choose_device(device)
     tokenizer = load_tokenizer(model)

@@ -1,16 +1,21 @@
-"""What a member learns from: annotations, seed and epoch in, targets [N, C] out."""
+"""Targets [N, C] of a member from annotations, seed and epoch; posteriors of crowd models."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
+from dataclasses import replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError, MissingExtraError, one_of
 from edokit._types import Floats
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
 
 Positions = npt.NDArray[np.int64]
 
@@ -38,7 +43,7 @@ class Draw(str, Enum):
 
 
 class Answers(Protocol):
-    """What is needed of annotations (`edokit.annotations.Annotations`, or a `Course`)."""
+    """What is needed of annotations (`edokit.annotations.Annotations`, or a `TrainingData`)."""
 
     @property
     def classes(self) -> tuple[str, ...]: ...
@@ -130,3 +135,88 @@ def _rows(answers: Answers, which: npt.NDArray[np.intp]) -> Floats:
     else:
         rows = np.eye(len(answers.classes))[answers.label_codes[which]]
     return rows
+
+
+MODELS = ("dawid-skene", "mace")
+
+
+def crowd_targets(
+    annotations: Annotations,
+    model: str = "dawid-skene",
+    *,
+    splits: Collection[str] | None = ("train",),
+    restarts: int = 10,
+    seed: int = 0,
+) -> Annotations:
+    """The same items with the model's posterior in place of the shares of the annotators.
+
+    Only items of ``splits`` are changed (all, if None or if there are no splits), and only they
+    are shown to the model; the others keep their shares. Published hard labels stay. Train on the
+    result with the supervision ``soft``. MACE starts ``restarts`` times and keeps the best.
+    """
+    one_of("model", model, MODELS)
+    if annotations.label_codes is None:
+        raise InputError(
+            f"{model} needs the class that each annotator chose, but these annotators gave"
+            " probabilities",
+            "use the supervision soft",
+        )
+    soft = annotations.soft_labels.copy()
+    rows = np.arange(len(soft))
+    if splits is not None and annotations.splits is not None:
+        rows = np.flatnonzero(np.isin(annotations.splits, list(splits)))
+    if not len(rows):
+        raise InputError(
+            f"{model} needs items to learn from, but there are none in {', '.join(splits or ())}",
+            f"the splits are {', '.join(annotations.split_names)}",
+        )
+    soft[rows] = _posterior(annotations.take(rows), model, restarts, seed)
+    items = np.arange(len(soft), dtype=np.int32)
+    return replace(
+        annotations,
+        annotators=np.array([model], dtype=object),
+        item_codes=items,
+        annotator_codes=np.zeros_like(items),
+        label_codes=None,
+        label_probabilities=soft,
+        attributes={},
+    )
+
+
+def _posterior(annotations: Annotations, model: str, restarts: int, seed: int) -> Floats:
+    """[N, C] what the model believes of each item."""
+    import pandas as pd
+
+    crowds = _crowdkit()
+    table = pd.DataFrame(
+        {
+            "task": annotations.item_codes,
+            "worker": annotations.annotator_codes,
+            "label": annotations.label_codes,
+        }
+    )
+    with warnings.catch_warnings():
+        # What a library's own dependencies say to programmers is nothing that a user can mend.
+        warnings.simplefilter("ignore")
+        if model == "dawid-skene":
+            fitted: Any = crowds.DawidSkene()
+        else:
+            fitted = crowds.MACE(n_restarts=restarts, random_state=seed)
+        found = fitted.fit_predict_proba(table)
+    wanted = found.reindex(
+        index=range(len(annotations.items)), columns=range(len(annotations.classes)), fill_value=0.0
+    )
+    posterior: Floats = wanted.to_numpy(dtype=np.float64, copy=True)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
+
+
+def _crowdkit() -> Any:
+    try:
+        from crowdkit import aggregation
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Dawid–Skene and MACE need the package crowd-kit, but it can't be imported: {error}",
+            'install it with: pip install "edokit[crowds]"',
+        ) from error
+    return aggregation

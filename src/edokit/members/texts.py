@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import HAVE, InputError, are, examples, headings
-from edokit.members.course import utterance_and_context
-from edokit.members.recipe import Text
-from edokit.members.tokens import check_texts
+from edokit.members.recipe import Text, check_texts
+from edokit.members.training_data import utterance_and_context
 
 
 @dataclass(frozen=True, eq=False)

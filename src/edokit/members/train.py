@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edokit._errors import EDOError, EDOWarning, InputError, counted, examples
 from edokit.members import engine as engines
-from edokit.members.collect import MEMBERS, collect, not_asked_for, unfinished
-from edokit.members.course import Course
-from edokit.members.crossfit import check_splits, fold_numbers, rows_of
-from edokit.members.end_to_end import FOLDER
-from edokit.members.manifest import NAME, PREDICTIONS, check_kind, clear, make_manifest
-from edokit.members.plan import Plan, Unit, plan_units
-from edokit.members.pool import Group, check_pool
-from edokit.members.recipe import Progress, Text
-from edokit.members.registry import find_recipe, make_member, takes_device
+from edokit.members.end_to_end import END_TO_END
+from edokit.members.folder import MANIFEST as NAME
+from edokit.members.folder import (
+    MEMBERS,
+    check_kind,
+    clear,
+    collect,
+    make_manifest,
+    not_asked_for,
+    unfinished,
+)
+from edokit.members.folder import PREDICTIONS_FOLDER as PREDICTIONS
+from edokit.members.groups import Group, check_pool
+from edokit.members.jobs import JobContext, Outcome, Plan, TrainingJob, plan_jobs
+from edokit.members.recipe import Progress, Text, find_recipe, make_member, takes_device
 from edokit.members.storing import remove_unfinished
+from edokit.members.supervision import Supervision
+from edokit.members.training_data import TrainingData, check_splits, fold_numbers, rows_for_job
 from edokit.members.tuning import tune_pool
-from edokit.members.twins import tell_of_twins
-from edokit.members.unit import Classroom, Outcome
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -71,7 +79,7 @@ def train_members(
     with which the options of fine-tuned groups are searched first.
     """
     pool = check_pool(groups)
-    course = Course.of(annotations, pairs=pairs)
+    course = TrainingData.of(annotations, pairs=pairs)
     if tune is not None:
         kept = None if out is None else Path(out)
         pool = tune_pool(pool, course, tune, seed=seed, out=kept, device=device, step=step)
@@ -97,7 +105,7 @@ def train_members(
             raise _all_failed(failed)
         predictions = collect(plan, folder, broken)
         _tell_of_others(plan, folder)
-        tell_of_twins(pool, predictions)
+        warn_of_identical_members(pool, predictions)
         manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
         if out is not None:
             write_trained(folder, predictions, manifest)
@@ -120,7 +128,7 @@ def _tell_of_others(plan: Plan, out: Path) -> None:
 
 
 def make_plan(
-    course: Course, groups: Sequence[Group], *, seed: int = 0, cross_fit: int | None = None
+    course: TrainingData, groups: Sequence[Group], *, seed: int = 0, cross_fit: int | None = None
 ) -> Plan:
     """What there is to train."""
     check_splits(course, cross_fit)
@@ -128,7 +136,7 @@ def make_plan(
         # Options that a recipe refuses are refused now, not once per member.
         make_member(group.recipe, len(course.classes), group.options)
     folds = None if cross_fit is None else fold_numbers(course, cross_fit, seed)
-    return plan_units(groups, course, seed=seed, folds=folds)
+    return plan_jobs(groups, course, seed=seed, folds=folds)
 
 
 def train_plan(
@@ -150,9 +158,9 @@ def train_plan(
             " without one",
             "leave the device out",
         )
-    check_kind(out, FOLDER, overwrite=overwrite)
-    if (out / FOLDER).is_dir():
-        clear(out, FOLDER)
+    check_kind(out, END_TO_END, overwrite=overwrite)
+    if (out / END_TO_END).is_dir():
+        clear(out, END_TO_END)
     if out.is_dir():
         remove_unfinished(out)
     waiting = unfinished(plan, out, overwrite=overwrite)
@@ -172,8 +180,8 @@ def train_plan(
         failed += broken
         ready = [unit for unit in now if unit.group in shared]
         devices = engines.devices_for(on_device and engine == engines.LOCAL, device)
-        for outcome in engines.run_units(
-            Classroom(plan, shared, keep_models),
+        for outcome in engines.run_jobs(
+            JobContext(plan, shared, keep_models),
             ready,
             out / MEMBERS,
             engine=engine,
@@ -194,12 +202,12 @@ def train_plan(
 
 
 def _prepare(
-    plan: Plan, units: Sequence[Unit], device: str | None
+    plan: Plan, units: Sequence[TrainingJob], device: str | None
 ) -> tuple[dict[str, Any], list[Outcome]]:
     """What the members of each group share; a group whose work fails takes its units with it."""
     texts: tuple[Text, ...] = ()
     if plan.folds is None:
-        rows = rows_of(plan.course, None, None)
+        rows = rows_for_job(plan.course, None, None)
         needed = {*rows.learn, *rows.stop, *(i for some in rows.answer.values() for i in some)}
         texts = tuple(plan.course.texts[i] for i in sorted(needed))
     else:
@@ -217,7 +225,7 @@ def _prepare(
     return shared, failed
 
 
-def _told(step: Step, unit: Unit) -> Progress:
+def _told(step: Step, unit: TrainingJob) -> Progress:
     return lambda event: step({"member": unit.path, **event})
 
 
@@ -250,7 +258,7 @@ def _kept(path: Path) -> str:
         return ""
 
 
-def prepare_elsewhere(
+def prepare_training(
     annotations: Annotations,
     groups: Sequence[Group],
     *,
@@ -260,8 +268,40 @@ def prepare_elsewhere(
     pairs: bool = False,
 ) -> int:
     """Write what ``python -m edokit.members`` trains on another machine; returns how many fits."""
-    course = Course.of(annotations, pairs=pairs)
+    course = TrainingData.of(annotations, pairs=pairs)
     plan = make_plan(course, check_pool(groups), seed=seed, cross_fit=cross_fit)
     out.mkdir(parents=True, exist_ok=True)
     plan.save(out)
     return len(plan.units)
+
+
+_SAME = 1e-6
+_SHARED = (Supervision.SOFT.value, Supervision.MAJORITY.value)
+"""Whose targets are the same for every member."""
+
+
+def warn_of_identical_members(
+    pool: Sequence[Group], predictions: Mapping[str, Predictions]
+) -> None:
+    """Say which groups hold several members with the same answers, and what to do about it."""
+    alike = [group for group in pool if all(_are_identical(group, p) for p in predictions.values())]
+    if not alike:
+        return
+    named = "; ".join(f"{group.name}, {group.members} members" for group in alike)
+    shared = [group.supervision for group in alike if group.supervision in _SHARED]
+    why = " (they learn the same targets, and nothing in them is left to chance)" if shared else ""
+    hint = "train them with --supervision random-select, or " if shared else ""
+    warnings.warn(
+        f"all members of a group give the same answers{why}: {named}; {hint}ask for one, and add"
+        " groups that differ in recipe or options",
+        EDOWarning,
+        stacklevel=3,
+    )
+
+
+def _are_identical(group: Group, answers: Predictions) -> bool:
+    own = [k for k, name in enumerate(answers.groups or ()) if name == group.name]
+    if len(own) < 2:
+        return False
+    said = np.asarray(answers.probabilities)[:, own]
+    return bool((np.abs(said - said[:, :1]) <= _SAME).all())

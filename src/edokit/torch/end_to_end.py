@@ -14,18 +14,26 @@ import numpy as np
 
 from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import EDOEnsemble
-from edokit.members.arrays_file import read_arrays, write_arrays
-from edokit.members.collect import MEMBERS, read_card
-from edokit.members.course import Course
-from edokit.members.end_to_end import FOLDER
-from edokit.members.manifest import ENSEMBLE, check_kind, clear, described, member_scores, scores
-from edokit.members.manifest import PREDICTIONS as TABLES
-from edokit.members.plan import member_seed
+from edokit.members.end_to_end import END_TO_END
+from edokit.members.folder import ENSEMBLE_FOLDER as ENSEMBLE
+from edokit.members.folder import (
+    MEMBERS,
+    check_kind,
+    clear,
+    described,
+    member_scores,
+    read_card,
+    scores,
+)
+from edokit.members.folder import PREDICTIONS_FOLDER as TABLES
+from edokit.members.jobs import CARD, FORMAT, hardware, member_seed, split_warnings, versions
+from edokit.members.jobs import JOB_PREDICTIONS as PREDICTIONS
+from edokit.members.pretrained import require_packages
+from edokit.members.recipe import read_arrays, write_arrays
 from edokit.members.storing import remove_unfinished, whole_folder
 from edokit.members.supervision import Draw, Supervision
 from edokit.members.train import Step, Trained, write_trained
-from edokit.members.transformers_extra import need_transformers
-from edokit.members.unit import CARD, FORMAT, PREDICTIONS, hardware, heard, versions
+from edokit.members.training_data import TrainingData
 from edokit.predictions import Predictions
 from edokit.torch.plan import HEAD, JointPlan
 
@@ -64,9 +72,9 @@ def train_end_to_end(
     ``preset`` names the objective: "default" or "paper-fixed". ``out`` gets the model
     (``end-to-end``), ``predictions`` of all other splits, the ``ensemble`` and a manifest.
     """
-    need_transformers()
+    require_packages("fine-tuning")
     plan = JointPlan.of(
-        Course.of(annotations, pairs=pairs),
+        TrainingData.of(annotations, pairs=pairs),
         members=members,
         options=options or {},
         preset=preset,
@@ -79,8 +87,8 @@ def train_end_to_end(
     check_kind(out, MEMBERS, overwrite=overwrite)
     if not _is_there(plan, out, overwrite=overwrite):
         _train(plan, out, device, step)
-    card = read_card(out / FOLDER) or {}
-    predictions = _predictions(plan, read_arrays(out / FOLDER / PREDICTIONS))
+    card = read_card(out / END_TO_END) or {}
+    predictions = _predictions(plan, read_arrays(out / END_TO_END / PREDICTIONS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # evenly split items were told of before
         ensemble = EDOEnsemble.from_weights(
@@ -101,7 +109,7 @@ def _is_there(plan: JointPlan, out: Path, *, overwrite: bool) -> bool:
     """Whether this very training is done; another one is refused or to be replaced."""
     if out.is_dir():
         remove_unfinished(out)
-    card = read_card(out / FOLDER)
+    card = read_card(out / END_TO_END)
     if card is None or card.get("fingerprint") == plan.fingerprint:
         return card is not None
     if not overwrite:
@@ -115,7 +123,7 @@ def _is_there(plan: JointPlan, out: Path, *, overwrite: bool) -> bool:
 
 def _train(plan: JointPlan, out: Path, device: str | None, step: Step) -> None:
     """Fit, predict and keep everything in a folder that appears whole."""
-    course, place = plan.course, out / FOLDER
+    course, place = plan.course, out / END_TO_END
     history: list[dict[str, Any]] = []
 
     def note(event: dict[str, Any]) -> None:
@@ -128,14 +136,14 @@ def _train(plan: JointPlan, out: Path, device: str | None, step: Step) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             network, head = plan.network(device), plan.head()
-            seed = member_seed(plan.seed, FOLDER, 0)
+            seed = member_seed(plan.seed, END_TO_END, 0)
             network.fit(plan.lesson(), head, seed=seed, progress=note)
             arrays: dict[str, Any] = {}
             for name, rows in plan.rows.answer.items():
                 answers = network.predict_members([course.texts[i] for i in rows])
                 arrays[name] = answers.astype(np.float32)
                 arrays[f"{name} items"] = np.array([course.items[i] for i in rows])
-        ours, theirs = heard(caught)
+        ours, theirs = split_warnings(caught)
         _predictions(plan, arrays)  # what are no probabilities is refused before it is kept
         network.save(folder)
         write_arrays(folder / PREDICTIONS, **arrays)
@@ -158,7 +166,7 @@ def _train(plan: JointPlan, out: Path, device: str | None, step: Step) -> None:
         (folder / CARD).write_text(text, encoding="utf-8")
         if (read_card(place) or {}).get("fingerprint") != plan.fingerprint:
             # What is replaced goes only now that the new is finished.
-            clear(out, MEMBERS, FOLDER)
+            clear(out, MEMBERS, END_TO_END)
     for line in ours:
         warnings.warn(line, EDOWarning, stacklevel=3)
 
@@ -225,7 +233,7 @@ def _manifest(
         "failed": [],
         "predictions": {name: f"{TABLES}/{name}.npz" for name in predictions},
         "end_to_end": {
-            "folder": FOLDER,
+            "folder": END_TO_END,
             "preset": plan.preset,
             **{name: card[name] for name in ("size", "best_epoch", "history", "notes", "hardware")},
         },
@@ -235,7 +243,7 @@ def _manifest(
 
 
 def _check_device(device: str | None) -> None:
-    from edokit.members.backbone import choose_device
+    from edokit.members.pretrained import choose_device
 
     if choose_device(device).type == "mps":
         raise InputError(

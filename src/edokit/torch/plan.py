@@ -14,13 +14,12 @@ import numpy as np
 from edokit._errors import InputError, examples, one_of
 from edokit._types import Floats
 from edokit.ensemble import PRESETS
-from edokit.members.course import Course
-from edokit.members.crossfit import Rows, check_splits, rows_of
-from edokit.members.end_to_end import EndToEndMembers, JointLesson
-from edokit.members.fine_tuning import check_number
-from edokit.members.plan import member_seed
-from edokit.members.registry import known_options, typed_options
+from edokit.members.end_to_end import EndToEndMembers, JointData
+from edokit.members.jobs import member_seed
+from edokit.members.recipe import check_options, known_options
+from edokit.members.recipes.transformer import check_number
 from edokit.members.supervision import Draw, Supervision, majority, random_select, soft
+from edokit.members.training_data import Rows, TrainingData, check_splits, rows_for_job
 from edokit.torch.head import EDOHead
 
 HEAD = "head"
@@ -35,7 +34,7 @@ _NO_OPTIONS = ("n_members", "annotator_heads")
 class JointPlan:
     """Members and weights to be learned together."""
 
-    course: Course
+    course: TrainingData
     """Texts and answers of all splits."""
     members: int
     options: Mapping[str, Any]
@@ -48,7 +47,7 @@ class JointPlan:
     @classmethod
     def of(
         cls,
-        course: Course,
+        course: TrainingData,
         *,
         members: int,
         options: Mapping[str, Any],
@@ -66,7 +65,7 @@ class JointPlan:
         check_number("members", members, 1, float("inf"), whole=True)
         known = known_options(EndToEndMembers)
         known = {name: value for name, value in known.items() if name not in _NO_OPTIONS}
-        given = typed_options("training end to end", known, options)
+        given = check_options("training end to end", known, options)
         every = EndToEndMembers(len(course.classes), n_members=members, **given).options()
         every = {name: every[name] for name in known}
         plan = cls(course, members, every, preset, supervision, draw, seed)
@@ -76,7 +75,7 @@ class JointPlan:
     @cached_property
     def rows(self) -> Rows:
         """Which items are learned from, stopped on and answered."""
-        return rows_of(self.course, None, None)
+        return rows_for_job(self.course, None, None)
 
     @property
     def dev(self) -> str:
@@ -111,7 +110,7 @@ class JointPlan:
             class_counts=np.bincount(learn, minlength=len(self.course.classes)).tolist(),
         )
 
-    def lesson(self) -> JointLesson:
+    def lesson(self) -> JointData:
         """What members and weights learn from."""
         learn, stop = self.course.take(self.rows.learn), self.course.take(self.rows.stop)
         seeds = [member_seed(self.seed, HEAD, k) for k in range(self.members)]
@@ -125,7 +124,7 @@ class JointPlan:
                 each = [same(learn)] * self.members
             return np.stack(each, axis=1)
 
-        return JointLesson(
+        return JointData(
             texts=learn.texts,
             member_targets=targets,
             soft_labels=learn.soft_labels,

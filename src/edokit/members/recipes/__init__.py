@@ -1,4 +1,1 @@
-"""One file a recipe, called like it; `edokit.members.registry` finds them.
-
-A recipe of many parts lives beside this folder and is only named here.
-"""
+"""One file a recipe, named like it; files that begin with ``_`` are parts of recipes."""

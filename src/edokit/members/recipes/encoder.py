@@ -1,5 +1,264 @@
-"""A frozen sentence encoder, logistic regression."""
+"""Members on a frozen sentence encoder: cached embeddings, and logistic regression."""
 
-from edokit.members.encoder import EncoderMember
+from __future__ import annotations
 
-__all__ = ["EncoderMember"]
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError
+from edokit._types import Floats
+from edokit.members.pretrained import TO_PREDICT, folder_or_id, loading, require_packages
+from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipes.linear import Logistic
+from edokit.members.storing import whole_folder
+
+_FILE = "encoder.npz"
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True, eq=False)
+class TextVectors:
+    """Vectors of texts that were embedded before."""
+
+    rows: dict[str, int]
+    """The row of each text."""
+    vectors: Vectors
+    """[T, D]."""
+
+    @classmethod
+    def of(cls, texts: Sequence[Text], model: str, device: str | None = None) -> TextVectors:
+        """Embed every text once, utterance and context apart; the last ones are remembered."""
+        return _last_vectors(tuple(texts), model, device)
+
+    def __call__(self, texts: Sequence[Text], context: float) -> Floats:
+        """Features [N, D], or [N, 2 D] with the context's vector scaled by its weight."""
+        first = [text if isinstance(text, str) else text[0] for text in texts]
+        features: Floats = self.vectors[[self.rows[text] for text in first]].astype(np.float64)
+        if all(isinstance(text, str) for text in texts):
+            return features
+        second = self.vectors[[self.rows[text[1]] for text in texts if not isinstance(text, str)]]
+        if len(second) < len(texts):
+            raise InputError(
+                "texts must all be single or all be pairs (utterance, context), but both occur",
+                "give every utterance a context, which may be empty",
+            )
+        return np.hstack([features, context * second.astype(np.float64)])
+
+    def knows(self, texts: Sequence[Text]) -> bool:
+        """Whether all of the texts were embedded."""
+        return all(
+            part in self.rows
+            for text in texts
+            for part in ((text,) if isinstance(text, str) else text)
+        )
+
+
+@lru_cache(maxsize=1)
+def _last_vectors(texts: tuple[Text, ...], model: str, device: str | None) -> TextVectors:
+    parts = (part for text in texts for part in ((text,) if isinstance(text, str) else text))
+    distinct = list(dict.fromkeys(parts))
+    rows = {text: row for row, text in enumerate(distinct)}
+    return TextVectors(rows, embed(distinct, model, device))
+
+
+class EncoderMember(Member):
+    """Logistic regression on the vectors of a sentence encoder that stays as it is."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        model: str = MODEL,
+        strength: float = 5.0,
+        context: float = 0.5,
+        device: str | None = None,
+    ) -> None:
+        """``model`` is a hub id or folder, ``strength`` how freely weights may grow, ``context``
+        what a context counts against the text itself."""
+        for name, value in (("strength", strength), ("context", context)):
+            if value < 0 or (name == "strength" and value == 0):
+                raise InputError(f"{name} must be above 0, but got {value}", f"raise {name}")
+        self.n_classes = n_classes
+        self.model = model
+        self.strength = strength
+        self.context = context
+        self.device = device
+        self._vectors: TextVectors | None = None
+        self._classifier: Logistic | None = None
+
+    @classmethod
+    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
+        """Vectors of all texts."""
+        return TextVectors.of(texts, options.get("model", MODEL), options.get("device"))
+
+    def fit(
+        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+    ) -> EncoderMember:
+        """Learn from the targets of epoch 0; the optimum is unique, so the seed plays no part."""
+        self._vectors = lesson.shared
+        self._classifier = Logistic.fit(
+            self._features(lesson.texts), lesson.targets(0), self.strength
+        )
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, C]."""
+        if self._classifier is None:
+            raise InputError("a member must be fitted before it predicts", "call fit first")
+        return self._classifier.predict(self._features(texts))
+
+    def save(self, folder: Path) -> None:
+        """Write one file of plain arrays; the encoder itself stays where it is."""
+        assert self._classifier is not None
+        write_arrays(
+            folder / _FILE,
+            model=np.array(self.model),
+            context=np.array(self.context),
+            **self._classifier.arrays(),
+        )
+
+    @classmethod
+    def load(cls, folder: Path, *, device: str | None = None) -> EncoderMember:
+        """Read what ``save`` wrote."""
+        arrays = read_arrays(folder / _FILE, ("model", "context", *Logistic.__annotations__))
+        member = cls(
+            int(arrays["n_classes"]),
+            model=str(arrays["model"]),
+            context=float(arrays["context"]),
+            device=device,
+        )
+        member._classifier = Logistic.of(arrays)
+        return member
+
+    def _features(self, texts: Sequence[Text]) -> Floats:
+        if self._vectors is None or not self._vectors.knows(texts):
+            self._vectors = TextVectors.of(texts, self.model, self.device)
+        return self._vectors(texts, self.context)
+
+
+Vectors = npt.NDArray[np.float32]
+BATCH = 64
+_VECTORS = "vectors.npy"
+_WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model")
+
+
+def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vectors:
+    """Vectors [N, D] of length one.
+
+    They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
+    and the texts hold, so that the same texts are never embedded twice.
+    """
+    require_packages("a sentence encoder", TO_PREDICT)
+    encoder = Encoder(model)
+    wanted = hashlib.sha256(encoder.identity.encode())
+    for text in texts:
+        wanted.update(b"\0" + text.encode("utf-8", "surrogatepass"))
+    place = cache_folder() / "embeddings" / wanted.hexdigest()[:32]
+    try:
+        kept: Vectors = np.load(place / _VECTORS, allow_pickle=False)
+        if len(kept) == len(texts):
+            return kept
+    except (OSError, ValueError, EOFError):
+        pass
+    vectors = encoder(texts, device)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = (vectors / np.where(length > 0, length, 1)).astype(np.float32)
+    try:
+        with whole_folder(place) as folder:
+            np.save(folder / _VECTORS, vectors)
+    except InputError:
+        pass  # a cache that can't be written costs time, not results
+    return vectors
+
+
+def cache_folder() -> Path:
+    """Where things that can be computed again are kept."""
+    given = os.environ.get("EDO_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edokit"
+
+
+class Encoder:
+    """A sentence encoder by hub id or folder.
+
+    It is read by sentence-transformers where that is installed, else by transformers with the
+    mean over the tokens.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._where = folder_or_id(model)
+        self._sentence = find_spec("sentence_transformers") is not None
+        how = "sentence-transformers" if self._sentence else "mean"
+        self.identity = f"{how} {_identity(self._where)}"
+        """What the vectors depend on."""
+
+    def __call__(self, texts: Sequence[str], device: str | None = None) -> Vectors:
+        """Vectors [N, D]."""
+        from edokit.members.pretrained import choose_device
+
+        chosen = choose_device(device)
+        if not self._sentence:
+            return self._mean_of_tokens(texts, chosen)
+        with loading(self.model):
+            from sentence_transformers import SentenceTransformer
+
+            model = SentenceTransformer(self._where, device=str(chosen))
+        vectors: Vectors = model.encode(
+            list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _mean_of_tokens(self, texts: Sequence[str], device: Any) -> Vectors:
+        import torch
+
+        from edokit.members.pretrained import load_backbone, load_tokenizer
+        from edokit.members.recipes._tokens import Reader, padded
+        from edokit.members.recipes._trainer import on_device
+
+        tokenizer = load_tokenizer(self.model)
+        backbone = load_backbone(self.model).to(device).eval()
+        reader = Reader(tokenizer, 512)
+        tokens = reader(list(texts))
+        order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+        parts = []
+        for start in range(0, len(order), BATCH):
+            batch = [tokens[i] for i in order[start : start + BATCH]]
+            inputs = on_device(padded(batch, tokenizer.pad_token_id, reader.max_length), device)
+            inputs.pop("target_mask")
+            mask = inputs["attention_mask"].unsqueeze(-1).float()
+            with torch.no_grad():
+                states = backbone(**inputs).last_hidden_state
+            parts.append(((states * mask).sum(1) / mask.sum(1)).float().cpu().numpy())
+        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
+        vectors[order] = np.concatenate(parts)
+        return vectors
+
+
+def _identity(where: str) -> str:
+    """A folder by what is in it, a hub id by its name and commit."""
+    folder = Path(where)
+    if not folder.is_dir():
+        with loading(where):
+            from transformers import AutoConfig
+
+            commit = getattr(AutoConfig.from_pretrained(where), "_commit_hash", None)
+        return f"{where} {commit}"
+    content = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix in _WEIGHTS:
+            content.update(file.relative_to(folder).as_posix().encode())
+            with file.open("rb") as stream:
+                while block := stream.read(1 << 22):
+                    content.update(block)
+    return content.hexdigest()

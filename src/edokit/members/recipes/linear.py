@@ -1,5 +1,300 @@
-"""TF-IDF of words and characters, logistic regression: seconds on a CPU."""
+"""Members that train in seconds: TF-IDF of words and characters, and logistic regression."""
 
-from edokit.members.linear import LinearMember
+from __future__ import annotations
 
-__all__ = ["LinearMember"]
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats
+from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+
+_FILE = "linear.npz"
+
+
+class LinearMember(Member):
+    """Logistic regression on words, pairs of words and runs of 2 to 5 characters.
+
+    The defaults were chosen on the dev splits of the four LeWiDi 2023 datasets.
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        strength: float = 5.0,
+        words: float = 0.5,
+        context: float = 0.4,
+        fewest: int = 2,
+    ) -> None:
+        """``strength`` is how freely weights may grow, ``words`` and ``context`` what words and a
+        context count against the characters of the text, ``fewest`` in how many texts a piece of
+        text must occur."""
+        for name, value, least in (
+            ("strength", strength, 0.0),
+            ("words", words, 0.0),
+            ("context", context, 0.0),
+            ("fewest", fewest, 1),
+        ):
+            if value < least or (name == "strength" and value == 0):
+                bound = f"at least {least:g}" if value != 0 else "above 0"
+                raise InputError(f"{name} must be {bound}, but got {value}", f"raise {name}")
+        self.n_classes = n_classes
+        self.strength = strength
+        self.words = words
+        self.context = context
+        self.fewest = fewest
+        self._features: TfIdf | None = None
+        self._model: Logistic | None = None
+        self._count: Any = recall
+
+    @classmethod
+    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts:
+        """Counts of all texts."""
+        return TextCounts.of(texts)
+
+    def fit(
+        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+    ) -> LinearMember:
+        """Learn from the targets of epoch 0; the optimum is unique, so the seed plays no part."""
+        self._count = lesson.shared or recall
+        counts = self._count(lesson.texts)
+        weights = (self.words, 1.0, self.words * self.context, self.context)
+        self._features = TfIdf.fit(counts, weights, self.fewest)
+        features = self._features.transform(counts)
+        self._model = Logistic.fit(features, lesson.targets(0), self.strength)
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, C]."""
+        if self._model is None or self._features is None:
+            raise InputError("a member must be fitted before it predicts", "call fit first")
+        return self._model.predict(self._features.transform(self._count(texts)))
+
+    def save(self, folder: Path) -> None:
+        """Write one file of plain arrays."""
+        assert self._model is not None
+        assert self._features is not None
+        write_arrays(
+            folder / _FILE,
+            columns=self._features.columns,
+            idf=self._features.idf,
+            block_weights=self._features.block_weights,
+            **self._model.arrays(),
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> LinearMember:
+        """Read what ``save`` wrote."""
+        arrays = read_arrays(
+            folder / _FILE, ("columns", "idf", "block_weights", *Logistic.__annotations__)
+        )
+        member = cls(int(arrays["n_classes"]))
+        member._features = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
+        member._model = Logistic.of(arrays)
+        return member
+
+
+WIDTH = 1 << 22
+"""Columns of a block: pieces of text are hashed to a column, so that nothing must be learned."""
+BLOCKS = ("words", "characters", "context words", "context characters")
+"""Blocks of columns; the last two are empty unless texts are pairs."""
+
+# Arabic vowel marks and the stroke that stretches a word are a matter of style.
+_MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
+
+
+@dataclass(frozen=True, eq=False)
+class TextCounts:
+    """Counts [T, blocks · WIDTH] of texts that were read before."""
+
+    rows: dict[Text, int]
+    """The row of each text."""
+    counts: sparse.csr_matrix
+    """Counts, a row per text."""
+
+    @classmethod
+    def of(cls, texts: Sequence[Text]) -> TextCounts:
+        """Read every text once."""
+        distinct = list(dict.fromkeys(texts))
+        return cls({text: row for row, text in enumerate(distinct)}, count(distinct))
+
+    def __call__(self, texts: Sequence[Text]) -> sparse.csr_matrix:
+        """Counts [N, blocks · WIDTH]; texts not read before are read now."""
+        rows = [self.rows.get(text, -1) for text in texts]
+        return recall(texts) if -1 in rows else self.counts[rows]
+
+
+def count(texts: Sequence[Text]) -> sparse.csr_matrix:
+    """Counts [N, blocks · WIDTH] of words and pairs of words, and of 2 to 5 characters in a row."""
+    paired = any(not isinstance(text, str) for text in texts)
+    segments = [[text if isinstance(text, str) else text[0] for text in texts]]
+    if paired:
+        segments.append(["" if isinstance(text, str) else text[1] for text in texts])
+    parts = [
+        counter.transform([text.translate(_MARKS) for text in segment])
+        for segment in segments
+        for counter in _counters()
+    ]
+    empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(parts))))
+    joined: sparse.csr_matrix = sparse.hstack([*parts, empty], format="csr", dtype=np.float32)
+    return joined
+
+
+def recall(texts: Sequence[Text]) -> sparse.csr_matrix:
+    """The same, remembering the last texts: many members are asked about them in turn."""
+    return _last_counts(tuple(texts))
+
+
+@lru_cache(maxsize=1)
+def _last_counts(texts: tuple[Text, ...]) -> sparse.csr_matrix:
+    return count(texts)
+
+
+@cache
+def _counters() -> tuple[Any, Any]:
+    plain = {"n_features": WIDTH, "norm": None, "alternate_sign": False, "dtype": np.float32}
+    return (
+        HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **plain),
+        HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), **plain),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TfIdf:
+    """Which columns count, and how much each is worth."""
+
+    columns: npt.NDArray[np.int32]
+    """The columns that are kept [F], ascending."""
+    idf: npt.NDArray[np.float32]
+    """Worth of each of them [F]: the rarer the more."""
+    block_weights: npt.NDArray[np.float32]
+    """Length of each block's part of a row [blocks]."""
+
+    @classmethod
+    def fit(
+        cls, counts: sparse.csr_matrix, block_weights: Sequence[float], fewest: int = 2
+    ) -> TfIdf:
+        """Keep what occurs in at least ``fewest`` of the texts; everything, if nothing does."""
+        columns, frequency = np.unique(counts.indices, return_counts=True)
+        kept = frequency >= fewest
+        kept |= not kept.any()
+        idf = np.log((1 + counts.shape[0]) / (1 + frequency[kept])) + 1
+        return cls(
+            columns[kept].astype(np.int32),
+            idf.astype(np.float32),
+            np.asarray(block_weights, dtype=np.float32),
+        )
+
+    def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
+        place = np.searchsorted(self.columns, counts.indices)
+        found = place < len(self.columns)
+        found[found] = self.columns[place[found]] == counts.indices[found]
+        place = place[found]
+        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[found]
+        values = (1 + np.log(counts.data[found].astype(np.float64))) * self.idf[place]
+        block = self.columns[place] // WIDTH
+        part = row * len(BLOCKS) + block
+        length = np.sqrt(np.bincount(part, values**2, minlength=counts.shape[0] * len(BLOCKS)))
+        values *= self.block_weights[block] / length[part]
+        return sparse.csr_matrix((values, (row, place)), shape=(counts.shape[0], len(self.columns)))
+
+
+_STEPS = 2000
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A fitted regression over C classes, of which it saw P."""
+
+    weights: npt.NDArray[np.float32]
+    """Weights [P, F]; [1, F] where it saw two classes, [0, F] where it saw one."""
+    intercepts: npt.NDArray[np.float32]
+    """One for each row of weights."""
+    seen: npt.NDArray[np.int64]
+    """The classes it saw [P]."""
+    n_classes: int
+    """C."""
+    n_targets: int
+    """N, of which it learned."""
+
+    @classmethod
+    def fit(cls, features: Any, targets: Floats, strength: float) -> Logistic:
+        """Learn from features [N, F] and targets [N, C]; a small strength means simple weights.
+
+        A row of shares counts as several rows with one class each, weighted by the shares. A class
+        that never occurs gets the probability 1 / (N + C), as if it had been seen once more; if
+        only one class occurs, the answer is the same for every item.
+        """
+        n, c = targets.shape
+        rows, classes = np.nonzero(targets)
+        seen = np.unique(classes)
+        if len(seen) == 1:
+            warnings.warn(
+                f"all {n} targets name one class: this member gives every text the same answer",
+                EDOWarning,
+                stacklevel=2,
+            )
+            nothing = np.zeros((0, features.shape[1]), dtype=np.float32)
+            return cls(nothing, nothing[:, 0], seen, c, n)
+        model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS)
+        plain = len(rows) == n and bool((targets[rows, classes] == 1).all())
+        # Members train side by side; threads of their own would only stand in each other's way.
+        with threadpool_limits(1):
+            if plain:
+                model.fit(features, classes)
+            else:
+                model.fit(features[rows], classes, sample_weight=targets[rows, classes])
+        return cls(model.coef_.astype(np.float32), model.intercept_.astype(np.float32), seen, c, n)
+
+    def predict(self, features: Any) -> Floats:
+        """Probabilities [N, C]."""
+        n = features.shape[0]
+        logits = np.zeros((n, len(self.seen)))
+        if len(self.seen) > 1:
+            scores = np.asarray(features @ self.weights.T.astype(np.float64)) + self.intercepts
+            logits[:, -len(self.weights) :] = scores
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it by name."""
+        return {
+            "weights": self.weights,
+            "intercepts": self.intercepts,
+            "seen": self.seen,
+            "n_classes": np.array(self.n_classes),
+            "n_targets": np.array(self.n_targets),
+        }
+
+    @classmethod
+    def of(cls, arrays: Any) -> Logistic:
+        """From what ``arrays`` gave."""
+        return cls(
+            arrays["weights"],
+            arrays["intercepts"],
+            arrays["seen"],
+            int(arrays["n_classes"]),
+            int(arrays["n_targets"]),
+        )
+
+
+def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:
+    """Probabilities [N, C] from shares [N, P] of the classes that were seen among N targets."""
+    unseen = 1.0 / (n_targets + n_classes)
+    probabilities = np.full((len(shares), n_classes), unseen)
+    probabilities[:, seen] = shares * (1 - unseen * (n_classes - len(seen)))
+    return probabilities

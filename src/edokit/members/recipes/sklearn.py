@@ -1,5 +1,343 @@
-"""Any scikit-learn classifier by its import path."""
+"""Members that are any scikit-learn classifier, given as text and kept with skops."""
 
-from edokit.members.sklearn_recipe import SklearnMember
+from __future__ import annotations
 
-__all__ = ["SklearnMember"]
+import ast
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from edokit._errors import EDOWarning, InputError, MissingExtraError, examples, one_of
+from edokit._types import Floats
+from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipes.linear import TextCounts, TfIdf, over_all_classes, recall
+
+_ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
+_BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
+FEATURES = ("tfidf", "texts")
+
+
+class SklearnMember(Member):
+    """A classifier given by import path and parameters, on TF-IDF features or on the texts."""
+
+    def __init__(
+        self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
+    ) -> None:
+        """``estimator`` is written ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``. It sees sparse
+        ``tfidf`` features or, where it reads texts by itself, ``texts``. Names are taken from
+        scikit-learn; ``allow`` names further packages that you trust, separated by commas."""
+        one_of("features", features, FEATURES)
+        self.n_classes = n_classes
+        self.estimator = estimator
+        self.features = features
+        self.allow = tuple(name.strip() for name in allow.split(",") if name.strip())
+        if not estimator:
+            raise InputError(
+                "the recipe 'sklearn' needs an estimator, but got none",
+                "give estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
+            )
+        self._fitted: Any = read_estimator(estimator, self.allow)
+        self._tfidf: TfIdf | None = None
+        self._seen = np.empty(0, dtype=np.int64)
+        self._n = 0
+        self._count: Any = recall
+
+    @classmethod
+    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts | None:
+        """Counts of all texts."""
+        return TextCounts.of(texts) if options.get("features", "tfidf") == "tfidf" else None
+
+    def fit(
+        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+    ) -> SklearnMember:
+        """Learn from the targets of epoch 0; shares become weighted rows."""
+        targets = lesson.targets(0)
+        rows, classes = np.nonzero(targets)
+        weights = targets[rows, classes]
+        self._seen, self._n = np.unique(classes), len(targets)
+        self._count = lesson.shared or recall
+        self._fitted = read_estimator(self.estimator, self.allow)
+        if self.features == "tfidf":
+            self._tfidf = TfIdf.fit(self._count(lesson.texts), _BLOCK_WEIGHTS)
+        if len(self._seen) == 1:
+            warnings.warn(
+                f"all {self._n} targets name one class: this member gives every text the same"
+                " answer",
+                EDOWarning,
+                stacklevel=2,
+            )
+            return self
+        features = self._transform(lesson.texts)
+        more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
+        self._fitted.set_params(
+            **{
+                name: seed
+                for name, value in self._fitted.get_params().items()
+                if name.split("__")[-1] == "random_state" and value is None
+            }
+        )
+        with threadpool_limits(1):
+            try:
+                self._fit_rows(features, rows, classes, more)
+            except (ValueError, TypeError) as error:
+                raise InputError(
+                    f"{self.estimator} must be able to learn from these features, but: {error}",
+                    "choose another estimator, or put a transformation in front of it with"
+                    " sklearn.pipeline.make_pipeline(…)",
+                ) from error
+        return self
+
+    def _fit_rows(self, features: Any, rows: Any, classes: Any, more: dict[str, Any]) -> None:
+        """Fit on these rows of the features, some of which may stand there several times."""
+        from sklearn.pipeline import Pipeline
+
+        if not isinstance(features, list):
+            self._fitted.fit(features[rows], classes, **more)
+            return
+        rest, first = self._fitted, None
+        if isinstance(rest, Pipeline) and len(rest.steps) > 1 and len(rows) > len(features):
+            rest, first = rest[1:], rest.steps[0][1]
+        if first is None or isinstance(first, Pipeline):
+            self._fitted.fit([features[i] for i in rows], classes, **more)
+            return
+        # How many texts hold a word is counted on each text once.
+        rest.fit(first.fit_transform(features)[rows], classes, **more)
+        self._fitted.steps[1:] = rest.steps
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, C]."""
+        if not len(self._seen):
+            raise InputError("a member must be fitted before it predicts", "call fit first")
+        shares = np.ones((len(texts), 1))
+        if len(self._seen) > 1:
+            shares = np.asarray(self._fitted.predict_proba(self._transform(texts)))
+        return over_all_classes(shares, self._seen, self.n_classes, self._n)
+
+    def save(self, folder: Path) -> None:
+        """Write the estimator with skops, the rest as plain arrays."""
+        arrays: dict[str, Any] = {
+            "n_classes": np.array(self.n_classes),
+            "seen": self._seen,
+            "n": np.array(self._n),
+            "estimator": np.array(self.estimator),
+            "features": np.array(self.features),
+            "allow": np.array(",".join(self.allow)),
+        }
+        if self._tfidf is not None:
+            arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
+        write_arrays(folder / _ARRAYS, **arrays)
+        if len(self._seen) > 1:
+            write_estimator(self._fitted, folder / _ESTIMATOR)
+
+    @classmethod
+    def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
+        """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
+        arrays = read_arrays(folder / _ARRAYS, ("n_classes", "seen", "n", "features", "estimator"))
+        member = cls.__new__(cls)
+        member.n_classes = int(arrays["n_classes"])
+        member.estimator = str(arrays["estimator"])
+        member.features = str(arrays["features"])
+        member.allow = ()
+        member._seen, member._n = arrays["seen"], int(arrays["n"])
+        member._count = recall
+        member._tfidf = None
+        member._fitted = None
+        if "columns" in arrays:
+            weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
+            member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
+        if len(member._seen) > 1:
+            member._fitted = read_estimator_file(folder / _ESTIMATOR, trust)
+        return member
+
+    def _transform(self, texts: Sequence[Text]) -> Any:
+        if self._tfidf is not None:
+            return self._tfidf.transform(self._count(texts))
+        return [text if isinstance(text, str) else "\n".join(text) for text in texts]
+
+    def _weight_parameter(self) -> str:
+        """How its fit calls the weights of rows."""
+        from sklearn.pipeline import Pipeline
+        from sklearn.utils.validation import has_fit_parameter
+
+        last, prefix = self._fitted, ""
+        while isinstance(last, Pipeline):
+            name, last = last.steps[-1]
+            prefix += f"{name}__"
+        if not has_fit_parameter(last, "sample_weight"):
+            raise InputError(
+                f"shares need an estimator that takes weights, but {type(last).__name__} does not",
+                "choose the supervision random-select or majority",
+            )
+        return f"{prefix}sample_weight"
+
+
+_FACTORIES = ("sklearn.pipeline", "sklearn.compose")
+_EXAMPLE = "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3)"
+
+
+def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
+    """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
+    packages = {"sklearn", *allowed}
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise _wrong(text, f"it can't be read: {error}") from error
+    estimator = _value(tree, text, packages)
+    if isinstance(tree, ast.Name | ast.Attribute):
+        estimator = _made(tree, text, packages, [], {})
+    if not hasattr(estimator, "fit"):
+        raise _wrong(text, "it has no fit")
+    if not hasattr(type(estimator), "predict_proba"):
+        raise _wrong(
+            text,
+            f"{type(estimator).__name__} gives no probabilities",
+            "put it into sklearn.calibration.CalibratedClassifierCV(…)",
+        )
+    return estimator
+
+
+def _value(node: ast.AST, text: str, packages: Collection[str]) -> Any:
+    if isinstance(node, ast.Call):
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise _wrong(text, "** is not understood")
+        arguments = [_value(argument, text, packages) for argument in node.args]
+        named = {str(word.arg): _value(word.value, text, packages) for word in node.keywords}
+        return _made(node.func, text, packages, arguments, named)
+    if isinstance(node, ast.List | ast.Tuple):
+        values = [_value(element, text, packages) for element in node.elts]
+        return values if isinstance(node, ast.List) else tuple(values)
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _named(node, text, packages)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _wrong(text, f"{ast.unparse(node)!r} is no plain value") from error
+
+
+def _made(
+    function: ast.AST,
+    text: str,
+    packages: Collection[str],
+    arguments: list[Any],
+    named: dict[str, Any],
+) -> Any:
+    found = _named(function, text, packages)
+    estimator = isinstance(found, type) and hasattr(found, "get_params")
+    factory = getattr(found, "__module__", "") in _FACTORIES and callable(found)
+    if not (estimator or factory):
+        raise _wrong(text, f"{ast.unparse(function)} is no estimator")
+    try:
+        return found(*arguments, **named)
+    except TypeError as error:
+        raise _wrong(text, str(error)) from error
+
+
+def _named(node: ast.AST, text: str, packages: Collection[str]) -> Any:
+    path = ast.unparse(node)
+    parts = path.split(".")
+    if not all(part.isidentifier() and not part.startswith("_") for part in parts):
+        raise _wrong(text, f"{path} is no public name")
+    if parts[0] not in packages:
+        raise _wrong(
+            text,
+            f"{parts[0]} is not among the allowed packages {', '.join(sorted(packages))}",
+            f"if you trust it, allow it with the option allow={parts[0]}",
+        )
+    try:
+        found = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
+        return getattr(found, parts[-1])
+    except (ImportError, AttributeError) as error:
+        raise _wrong(text, str(error)) from error
+
+
+def _wrong(text: str, reason: str, hint: str = _EXAMPLE) -> InputError:
+    return InputError(
+        f"estimator must be an import path with parameters, but in {text!r} {reason}", hint
+    )
+
+
+TRUSTED = frozenset(
+    {
+        "scipy.sparse._csr.csr_array",
+        "scipy.sparse._csr.csr_matrix",
+        "sklearn._loss.link.HalfLogitLink",
+        "sklearn._loss.link.IdentityLink",
+        "sklearn._loss.link.Interval",
+        "sklearn._loss.link.LogitLink",
+        "sklearn._loss.link.LogLink",
+        "sklearn._loss.link.MultinomialLogit",
+        "sklearn._loss.loss.ExponentialLoss",
+        "sklearn._loss.loss.HalfBinomialLoss",
+        "sklearn._loss.loss.HalfMultinomialLoss",
+        "sklearn._loss._loss.CyExponentialLoss",
+        "sklearn._loss._loss.CyHalfBinomialLoss",
+        "sklearn._loss._loss.CyHalfMultinomialLoss",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
+        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        "sklearn.gaussian_process.kernels.ConstantKernel",
+        "sklearn.gaussian_process.kernels.Product",
+        "sklearn.gaussian_process.kernels.RBF",
+        "sklearn.gaussian_process.kernels.Sum",
+        "sklearn.gaussian_process.kernels.WhiteKernel",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.metrics._dist_metrics.ManhattanDistance64",
+        "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+    }
+)
+"""Types beyond those that skops itself trusts: inner parts of scikit-learn's classifiers."""
+
+
+def write_estimator(estimator: Any, path: Path) -> None:
+    """Write a fitted estimator."""
+    _skops().dump(estimator, path)
+
+
+def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
+    """Read it back; types outside skops' list, ``TRUSTED`` and the packages in ``trust`` are
+    refused before anything of them is made."""
+    skops = _skops()
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+        strange = [
+            name for name in unknown if name not in TRUSTED and name.split(".")[0] not in trust
+        ]
+        if strange:
+            raise InputError(
+                f"{path} must hold known types only, but holds {examples(strange)}",
+                f"if you made it yourself, load it with --trust {strange[0].split('.')[0]}",
+            )
+        return skops.load(path, trusted=unknown)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can fail in any way
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise InputError(
+            f"{path} must be a whole skops file, but can't be read: {reason}",
+            "train the member again",
+        ) from error
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise MissingExtraError(
+            "members of the recipe 'sklearn' are kept with skops, but it can't be imported:"
+            f" {error}",
+            "install it with: pip install skops",
+        ) from error
+    return skops.io

@@ -1,16 +1,20 @@
-"""An encoder, a pooling of its tokens, and heads on top."""
+"""The network of a fine-tuned member: encoder, pooling, heads, losses, learning rates."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from edokit.members.fine_tuning import Pooling
+from edokit.members.recipes.transformer import Loss, Pooling
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
@@ -163,3 +167,106 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
 def _set_bias(layer: nn.Linear, prior: npt.NDArray[np.float64]) -> None:
     with torch.no_grad():
         layer.bias.copy_(torch.tensor([math.log(share) for share in prior]))
+
+
+def target_loss(kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean over items of the distance between logits [..., C] and targets [..., C]."""
+    if Loss(kind) is Loss.MD:
+        return manhattan(logits, targets)
+    return cross_entropy(logits, targets)
+
+
+def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """−mean Σ_c t_c ln p_c."""
+    return -(targets * F.log_softmax(logits, dim=-1)).sum(dim=-1).mean()
+
+
+def manhattan(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """mean Σ_c |p_c − t_c|."""
+    return (F.softmax(logits, dim=-1) - targets).abs().sum(dim=-1).mean()
+
+
+def annotator_loss(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of heads [B, A, C] to answers [B, A, C]; a row of zeros: no answer.
+
+    Annotators of an item count alike, and so do items.
+    """
+    per_answer = -(answers * F.log_softmax(logits, dim=-1)).sum(dim=-1)
+    answered = (answers.sum(dim=-1) > 0).to(logits.dtype)
+    return (per_answer.sum(dim=1) / answered.sum(dim=1).clamp(min=1.0)).mean()
+
+
+_LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
+
+
+def parameter_groups(
+    network: nn.Module, learning_rate: float, layer_decay: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    """Parameters for an optimizer, by learning rate and by whether weight decay applies.
+
+    Heads learn at ``learning_rate``, the encoder's top layer at ``layer_decay`` times it, each
+    layer below at that times the one above, embeddings slowest. Biases and norms don't decay.
+    """
+    named = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
+    numbers = [int(found[1]) for name, _ in named if (found := _LAYER.search(name))]
+    depth = max(numbers, default=-1) + 1
+    norms = {
+        f"{name}.weight"
+        for name, module in network.named_modules()
+        if "norm" in type(module).__name__.lower()
+    }
+    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    for name, weight in named:
+        below = _steps_below_heads(name, depth)
+        decays = not name.endswith("bias") and name not in norms
+        group = groups.setdefault(
+            (below, decays),
+            {
+                "params": [],
+                "lr": learning_rate * layer_decay**below,
+                "weight_decay": weight_decay if decays else 0.0,
+            },
+        )
+        group["params"].append(weight)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _steps_below_heads(name: str, depth: int) -> int:
+    if not name.startswith("backbone."):
+        return 0
+    found = _LAYER.search(name)
+    # Embeddings, and biases of positions that all layers share, stand below the first layer.
+    return depth - int(found[1]) if found else depth + 1
+
+
+def word_embeddings(backbone: nn.Module) -> nn.Parameter:
+    """The matrix of word embeddings of an encoder."""
+    weight: nn.Parameter = backbone.get_input_embeddings().weight
+    return weight
+
+
+@contextmanager
+def moved_to_hurt(
+    weight: nn.Parameter, norm: float, earlier: torch.Tensor | None = None
+) -> Iterator[None]:
+    """Inside, ``weight`` stands one step of this norm up its gradient; after it, as before.
+
+    ``earlier`` is the part of the gradient that other batches left, where gradients accumulate.
+    Without a gradient nothing moves.
+    """
+    if weight.grad is None:
+        yield
+        return
+    with torch.no_grad():
+        gradient = weight.grad if earlier is None else weight.grad - earlier
+        length = gradient.norm()
+        # Chosen on the device, so that the host need not wait for the length.
+        usable = torch.isfinite(length) & (length > 0)
+        step = torch.where(usable, norm / length, torch.zeros_like(length))
+        before = weight.detach().clone()
+        weight.add_(torch.where(usable, gradient * step, torch.zeros_like(gradient)))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            weight.copy_(before)

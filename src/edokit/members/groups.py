@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, examples, one_of
-from edokit.members.registry import checked_options, find_recipe, known_options
+from edokit.members.recipe import find_recipe, known_options, recipe_options
 from edokit.members.supervision import Draw, Supervision
 
 MEMBERS = 10
@@ -60,7 +60,7 @@ class Group:
                 "leave draw out",
             )
         return replace(
-            self, name=name, draw=draw, options=checked_options(self.recipe, self.options)
+            self, name=name, draw=draw, options=recipe_options(self.recipe, self.options)
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit.members.pool import Group, check_pool, parse_pool
+from edokit.members.groups import Group, check_pool, parse_pool
 
 TOML = """
 [[group]]

@@ -1,4 +1,4 @@
-"""Texts and answers of all splits in plain arrays, so that they travel to any machine."""
+"""Texts and annotations in plain arrays, and which items a job trains on, stops on and predicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class TrainingData:
     """N items with their texts, and M answers of A annotators in C classes."""
 
     items: tuple[str, ...]
@@ -49,7 +49,9 @@ class Course:
     """Hard labels [N]."""
 
     @classmethod
-    def of(cls, annotations: Annotations, *, pairs: bool = False, ties: str = "first") -> Course:
+    def of(
+        cls, annotations: Annotations, *, pairs: bool = False, ties: str = "first"
+    ) -> TrainingData:
         """From annotations with texts.
 
         With ``pairs`` the first line of a text is the utterance and the others are its context.
@@ -102,7 +104,7 @@ class Course:
         """Positions of the items of these splits."""
         return np.flatnonzero(np.isin(np.array(self.splits, dtype=object), splits))
 
-    def take(self, positions: npt.ArrayLike) -> Course:
+    def take(self, positions: npt.ArrayLike) -> TrainingData:
         """The items at these positions, in this order, with the annotators who answered them."""
         chosen = np.asarray(positions, dtype=np.int64)
         place = np.full(len(self), -1, dtype=np.int32)
@@ -110,7 +112,7 @@ class Course:
         kept = np.flatnonzero(place[self.item_codes] >= 0)
         people, codes = np.unique(self.annotator_codes[kept], return_inverse=True)
         labels, probabilities = self.label_codes, self.label_probabilities
-        return Course(
+        return TrainingData(
             items=tuple(self.items[i] for i in chosen),
             texts=tuple(self.texts[i] for i in chosen),
             splits=tuple(self.splits[i] for i in chosen),
@@ -136,7 +138,7 @@ class Course:
             temporary.write_text(self._json(), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Course:
+    def load(cls, path: Path) -> TrainingData:
         """Read what ``save`` wrote."""
         stored = json.loads(path.read_text(encoding="utf-8"))
         texts = (text if isinstance(text, str) else tuple(text) for text in stored["texts"])
@@ -185,3 +187,106 @@ def _texts(annotations: Annotations) -> Sequence[str]:
 
 def _array(values: Any, kind: type) -> Any:
     return None if values is None else np.asarray(values, dtype=kind)
+
+
+Positions = npt.NDArray[np.int64]
+TRAIN = "train"
+DEV = ("dev", "validation", "valid", "val")
+"""What the split to choose by may be called."""
+FIT = "fit"
+"""The name of the out-of-fold predictions, from which weights are fitted."""
+_STOP_SHARE = 0.1
+
+
+class Rows(NamedTuple):
+    """Positions of items for one fit."""
+
+    learn: Positions
+    """To learn from."""
+    stop: Positions
+    """To stop early on."""
+    answer: dict[str, Positions]
+    """To predict, by the name of the predictions."""
+
+
+def rows_for_job(
+    course: TrainingData, folds: npt.NDArray[np.int32] | None, fold: int | None
+) -> Rows:
+    """The rows of a plain fit, or of one fold's fit."""
+    if folds is None or fold is None:
+        others = [name for name in dict.fromkeys(course.splits) if name != TRAIN]
+        dev = next((name for name in DEV if name in others), "")
+        answer = {name: course.where(name) for name in others}
+        return Rows(course.where(TRAIN), course.where(dev), answer)
+    inside = [name for name in dict.fromkeys(course.splits) if name in (TRAIN, *DEV)]
+    learn = np.flatnonzero((folds >= 0) & (folds != fold))
+    # The answers of the held-out fold stay unknown, so a part of the rest tells when to stop.
+    chosen = np.random.default_rng([fold, 0xED0]).permutation(len(learn))
+    stop = np.sort(chosen[: int(_STOP_SHARE * len(learn))])
+    answer = {FIT: np.flatnonzero(folds == fold)}
+    answer |= {
+        name: course.where(name) for name in dict.fromkeys(course.splits) if name not in inside
+    }
+    return Rows(learn, learn[stop], answer)
+
+
+def fold_numbers(course: TrainingData, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+    """The fold of each item of train and dev [N], -1 for the others.
+
+    Folds are alike in size and in hard labels; near-duplicate texts share a fold.
+    """
+    from edokit.datasets.near_duplicates import near_duplicate_groups
+
+    inside = course.where(TRAIN, *DEV)
+    if not 2 <= n_folds <= len(inside):
+        raise InputError(
+            f"the number of folds must be between 2 and the {len(inside)} items of train and dev,"
+            f" but got {n_folds}",
+            "five folds are common",
+        )
+    texts = [text if isinstance(text, str) else "\n".join(text) for text in course.texts]
+    groups = near_duplicate_groups([texts[i] for i in inside])
+    order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
+    sizes = np.bincount(groups)
+    labels = course.hard[inside]
+    counts = np.zeros((n_folds, len(course.classes)), dtype=np.int64)
+    starts = np.argsort(groups, kind="stable")
+    ends = np.cumsum(sizes)
+    folds = np.full(len(course), -1, dtype=np.int32)
+    # Large groups first; each goes where its class is rarest, then where there is most room.
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        members = starts[ends[group] - sizes[group] : ends[group]]
+        tally = np.bincount(labels[members], minlength=len(course.classes))
+        fold = int(np.lexsort((counts.sum(axis=1), counts[:, tally.argmax()]))[0])
+        counts[fold] += tally
+        folds[inside[members]] = fold
+    if (counts.sum(axis=1) == 0).any():
+        raise InputError(
+            f"every fold must get an item, but near-duplicate texts leave {n_folds} folds"
+            " with none",
+            "ask for fewer folds",
+        )
+    return folds
+
+
+def check_splits(course: TrainingData, n_folds: int | None) -> None:
+    """Refuse data that leave nothing to tell apart, to learn from or to predict."""
+    if len(course.classes) < 2:
+        raise InputError(
+            "members learn to tell classes apart, which must be two at least, but everyone said"
+            f" {examples(course.classes)}",
+            "name those that nobody chose, too: --classes no,yes",
+        )
+    names = list(dict.fromkeys(course.splits))
+    shown = ", ".join(map(repr, names))
+    if not len(course.where(TRAIN)):
+        raise InputError(
+            "members learn from the split 'train', which must have items, but the data has"
+            f" {shown}",
+            "name the splits train, dev and test, or make them with `edo data split`",
+        )
+    if n_folds is None and names == [TRAIN]:
+        raise InputError(
+            "without folds there must be a split beside 'train' to predict, but there is none",
+            "make one with `edo data split`, or use --cross-fit 5",
+        )

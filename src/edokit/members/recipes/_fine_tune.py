@@ -1,4 +1,4 @@
-"""From a lesson to a fine-tuned network: one member from start to best epoch."""
+"""Fine-tuning of one network, from the pretrained weights to the best epoch."""
 
 from __future__ import annotations
 
@@ -8,29 +8,50 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import set_seed
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
-from edokit.members.adversarial import word_embeddings
-from edokit.members.backbone import choose_device, load_backbone, load_tokenizer
-from edokit.members.best_epoch import BestEpoch
 from edokit.members.dev_scores import dev_scores
-from edokit.members.fine_tuning import FineTuning
-from edokit.members.layer_decay import parameter_groups
-from edokit.members.memory import free_memory, kept_copy, out_of_memory
-from edokit.members.recipe import Lesson, Progress
-from edokit.members.tokens import Reader, padded
-from edokit.members.transformer_answers import Answers, EpochBatches
-from edokit.members.transformer_network import MemberNetwork, class_prior, pooled_width
-from edokit.members.transformer_predict import on_device, probabilities
-from edokit.members.transformer_trainer import Batch, train
+from edokit.members.pretrained import (
+    choose_device,
+    empty_backbone,
+    free_memory,
+    kept_copy,
+    load_backbone,
+    load_tokenizer,
+    out_of_memory,
+)
+from edokit.members.recipe import MemberData, Progress
+from edokit.members.recipes._network import (
+    AnnotatorHeads,
+    MemberNetwork,
+    OneHead,
+    annotator_loss,
+    class_prior,
+    parameter_groups,
+    pooled_width,
+    target_loss,
+    word_embeddings,
+)
+from edokit.members.recipes._tokens import (
+    AnnotatorAnswers,
+    Answers,
+    EpochBatches,
+    Reader,
+    TargetAnswers,
+    padded,
+)
+from edokit.members.recipes._trainer import Batch, on_device, probabilities, train
+from edokit.members.recipes.transformer import F1_DELTA, Criterion, FineTuning
 
 _FIRST_LOOK = 8  # texts that tell how loud a model's features are
 
@@ -67,7 +88,7 @@ class FineTuned:
 
 
 def fine_tune(
-    options: FineTuning, lesson: Lesson, task: Task, *, seed: int, progress: Progress | None
+    options: FineTuning, lesson: MemberData, task: Task, *, seed: int, progress: Progress | None
 ) -> FineTuned:
     """Train from the pretrained weights; out of memory once, batches are halved and accumulated."""
     if not len(lesson.texts):
@@ -108,7 +129,7 @@ def fine_tune(
 
 def _attempt(
     options: FineTuning,
-    lesson: Lesson,
+    lesson: MemberData,
     task: Task,
     reader: Reader,
     device: torch.device,
@@ -176,7 +197,7 @@ class _Watch:
     def __init__(
         self,
         options: FineTuning,
-        lesson: Lesson,
+        lesson: MemberData,
         task: Task,
         reader: Reader,
         network: MemberNetwork,
@@ -239,7 +260,7 @@ class _Watch:
         return self._best.epoch
 
 
-def _dev_labels(lesson: Lesson) -> tuple[Floats, Any]:
+def _dev_labels(lesson: MemberData) -> tuple[Floats, Any]:
     """Soft labels [N, C] and hard labels [N] of the dev texts."""
     soft, hard = lesson.dev_soft_labels, lesson.dev_hard_labels
     if not len(lesson.dev_texts):
@@ -264,3 +285,99 @@ def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(legacy)  # noqa: NPY002
+
+
+@dataclass
+class BestEpoch:
+    """Remembers the best epoch; patience is spent by epochs that are not clearly better."""
+
+    criterion: str
+    patience: int
+    epoch: int | None = None
+    """The best epoch so far."""
+    value: float = float("-inf")
+    waited: int = 0
+
+    def see(self, epoch: int, ce: float, f1: float) -> bool:
+        """Whether this epoch is the best so far."""
+        by_f1 = Criterion(self.criterion) is Criterion.F1
+        value, delta = (f1, F1_DELTA) if by_f1 else (-ce, 0.0)
+        clearly = value - self.value >= delta if delta else value > self.value
+        self.waited = 0 if clearly else self.waited + 1
+        better = value > self.value
+        if better:
+            self.value, self.epoch = value, epoch
+        return better
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether training should stop."""
+        return 0 < self.patience <= self.waited
+
+
+def target_task(targets: TargetAnswers, n_classes: int, loss: str) -> Task:
+    """Targets [N, C], one head."""
+    return Task(
+        answers=targets,
+        prior=targets.now.astype(float),
+        head=lambda width: OneHead(width, n_classes),
+        loss_of=lambda network, logits, batch: target_loss(loss, logits, batch["answers"]),
+        pool=lambda network, shares: shares,
+    )
+
+
+def annotator_task(
+    answers: AnnotatorAnswers, n_classes: int, average: Callable[[Floats], Floats]
+) -> Task:
+    """Answers of annotators [N, A, C], a head for each."""
+    return Task(
+        answers=answers,
+        prior=answers.prior,
+        head=lambda width: AnnotatorHeads(width, n_classes, len(answers.annotators)),
+        loss_of=lambda network, logits, batch: annotator_loss(logits, batch["answers"]),
+        pool=lambda network, shares: average(shares),
+    )
+
+
+def head_of(options: FineTuning, n_annotators: int) -> Callable[[int], nn.Module]:
+    """What makes the heads of a member for so many features."""
+    if options.annotator_heads:
+        return lambda width: AnnotatorHeads(width, options.n_classes, n_annotators)
+    return lambda width: OneHead(width, options.n_classes)
+
+
+_WEIGHTS = "model.safetensors"
+
+
+def save_tuned(tuned: FineTuned, folder: Path) -> None:
+    """Write weights, the encoder's config and the tokenizer."""
+    weights = {
+        name: value.detach().cpu().contiguous()
+        for name, value in tuned.network.state_dict().items()
+        if not name.startswith("joint.")
+    }
+    (folder / _WEIGHTS).write_bytes(save(weights))
+    tuned.network.backbone.config.save_pretrained(folder)
+    tuned.reader.tokenizer.save_pretrained(folder)
+
+
+def load_tuned(folder: Path, options: FineTuning, head: Callable[[int], nn.Module]) -> FineTuned:
+    """The network that was saved in a folder, ready to predict."""
+    device = choose_device(options.device)
+    reader = Reader(
+        load_tokenizer(str(folder)), options.max_length, speaker_tags=options.speaker_tags
+    )
+    backbone = empty_backbone(folder)
+    network = MemberNetwork(
+        backbone, options.pooling, head(pooled_width(backbone, options.pooling))
+    )
+    weights = folder / _WEIGHTS
+    try:
+        network.load_state_dict(load(weights.read_bytes()))
+    except Exception as error:  # cut off, missing, or of another model
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"{weights} must hold the weights of the saved member, but: {reason}",
+            "train the member again",
+        ) from error
+    return FineTuned(network.to(device).eval(), reader, device, [], None)

@@ -1,0 +1,194 @@
+"""Pretrained models by folder or hub id, the devices they run on, and their memory."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError, examples
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+TO_PREDICT = ("torch", "transformers")
+TO_FINE_TUNE = ("torch", "transformers", "accelerate", "safetensors")
+_FILES = ("config.json", "modules.json")
+_HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
+
+
+def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> None:
+    """Raise an error that names the extra where a package is not installed."""
+    for name in packages:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{what} needs the package {name}, which can't be imported: {error}",
+                'install it with: pip install "edokit[transformers]"',
+            ) from error
+
+
+def folder_or_id(model: str) -> str:
+    """The folder or hub id; a path that holds no model is refused."""
+    path = Path(model).expanduser()
+    looks_local = (
+        path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or "\\" in model
+    )
+    if path.is_dir():
+        if any((path / name).is_file() for name in _FILES):
+            return str(path)
+        found = f"holds neither {' nor '.join(_FILES)}"
+    elif path.exists() or looks_local:
+        found = "is a file" if path.exists() else "does not exist"
+    else:
+        return model
+    raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
+
+
+@contextmanager
+def loading(model: str) -> Iterator[None]:
+    """Silence the libraries; whatever keeps the model from loading is one error."""
+    try:
+        with quiet():
+            yield
+    except EDOError:
+        raise
+    except Exception as error:  # each architecture fails in its own way
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise InputError(f"the model {model!r} can't be loaded: {reason}", _HINT) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the libraries' own progress bars and reports."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def load_backbone(model: str) -> nn.Module:
+    """The encoder with its pretrained weights in float32, without a head of its own."""
+    from transformers import AutoModel
+
+    with loading(model):
+        backbone, loaded = AutoModel.from_pretrained(folder_or_id(model), output_loading_info=True)
+    # The pooler on top of the first token is not ours to train: heads pool for themselves.
+    missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        warnings.warn(
+            f"the weights of {model} lack {len(missing)} of the model's parameters, which start at"
+            f" random: {examples(missing)}; check that the weights belong to the config",
+            EDOWarning,
+            stacklevel=2,
+        )
+    return _encoder(backbone, model)
+
+
+def empty_backbone(folder: Path) -> nn.Module:
+    """The encoder that a folder's config describes, its weights still to be filled in."""
+    from transformers import AutoConfig, AutoModel
+
+    with loading(str(folder)):
+        return _encoder(AutoModel.from_config(AutoConfig.from_pretrained(folder)), str(folder))
+
+
+def load_tokenizer(model: str) -> Any:
+    """The tokenizer that belongs to a model."""
+    from transformers import AutoTokenizer
+
+    with loading(model):
+        tokenizer = AutoTokenizer.from_pretrained(folder_or_id(model))
+    if tokenizer.pad_token_id is None:
+        raise InputError(
+            f"the tokenizer of {model} has no padding token",
+            "choose an encoder such as 'google-bert/bert-base-uncased'",
+        )
+    return tokenizer
+
+
+def choose_device(device: str | None) -> torch.device:
+    """Where to compute, with the number of the GPU; one that was asked for must be there."""
+    import torch
+
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        chosen = torch.device("meta")
+    available = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if chosen.type not in available:
+        raise InputError(
+            f"device is {device!r}, which is none of 'cpu', 'cuda', 'cuda:<number>' and 'mps'",
+            "leave it out to use a GPU where there is one",
+            parameters=("device",),
+        )
+    if (chosen.index or 0) >= available[chosen.type]:
+        raise InputError(
+            f"there is no device {device!r}: torch finds {available[chosen.type]} of this kind",
+            "leave device out to compute on what there is",
+            parameters=("device",),
+        )
+    return torch.device("cuda", chosen.index or 0) if chosen.type == "cuda" else chosen
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that a device's memory ran out."""
+    import torch
+
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return True
+    # Metal and some CUDA libraries say it in words alone.
+    return isinstance(error, RuntimeError) and "out of memory" in str(error).lower()
+
+
+def free_memory(device: torch.device) -> None:
+    """Release what a failed or finished training holds on a GPU."""
+    import torch
+
+    if device.type != "cpu":
+        gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def kept_copy(network: nn.Module, device: torch.device) -> dict[str, torch.Tensor]:
+    """A copy of the network's weights: on its GPU where there is ample room, else in memory."""
+    import torch
+
+    weights = network.state_dict()
+    size = sum(value.numel() * value.element_size() for value in weights.values())
+    ample = device.type == "cuda" and torch.cuda.mem_get_info(device)[0] > 8 * size
+    where = device if ample else torch.device("cpu")
+    return {name: value.detach().to(where, copy=True) for name, value in weights.items()}
+
+
+def _encoder(backbone: Any, model: str) -> nn.Module:
+    if backbone.config.is_encoder_decoder:
+        raise InputError(
+            f"{model} is an encoder with a decoder, but members are encoders",
+            "choose an encoder such as 'google-bert/bert-base-uncased'",
+        )
+    if getattr(backbone, "pooler", None) is not None:
+        backbone.pooler = None
+    # Checkpoints may be stored in half precision; training needs the full one.
+    encoder: nn.Module = backbone.float()
+    return encoder

@@ -1,0 +1,304 @@
+"""Texts as tokens and targets as arrays, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError
+from edokit._types import Floats
+from edokit.members.recipe import Text, check_texts
+
+_AT_ONCE = 1000
+_MULTIPLE = 8  # tensor cores work on lengths in eights
+
+
+class Tokens(NamedTuple):
+    """One text as a model reads it."""
+
+    ids: npt.NDArray[np.int32]
+    """Token ids [L]."""
+    types: npt.NDArray[np.int8] | None
+    """Segment of each token [L], for models that ask for it."""
+    start: int
+    """Where the target segment begins."""
+    stop: int
+    """Where the target segment ends."""
+
+
+TokenTable = dict[Text, Tokens]
+"""Tokens by text."""
+
+
+class Reader:
+    """Turns texts into tokens; texts that are known already cost a look-up."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_length: int,
+        *,
+        speaker_tags: bool = False,
+        known: Mapping[Text, Tokens] | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        # Tokenizers without a limit of their own say so with a huge number.
+        self.max_length = min(max_length, tokenizer.model_max_length)
+        self.speaker_tags = speaker_tags
+        self.known: Mapping[Text, Tokens] = {} if known is None else known
+
+    def __call__(self, texts: Sequence[Text]) -> list[Tokens]:
+        """Tokens of each text."""
+        check_texts(texts)
+        new = list(dict.fromkeys(text for text in texts if text not in self.known))
+        read: TokenTable = {}
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
+            read.update(zip(some, self._read(some), strict=True))
+        return [read[text] if text in read else self.known[text] for text in texts]
+
+    def table(self, texts: Sequence[Text]) -> TokenTable:
+        """Tokens by text, for members to share."""
+        return dict(zip(texts, self(texts), strict=True))
+
+    def _read(self, texts: list[Text]) -> list[Tokens]:
+        if self.speaker_tags:
+            texts = [with_speaker_tags(text) for text in texts]
+        single = [i for i, text in enumerate(texts) if isinstance(text, str)]
+        paired = [i for i, text in enumerate(texts) if not isinstance(text, str)]
+        read: dict[int, Tokens] = {}
+        for which in (single, paired):
+            if which:
+                read.update(zip(which, self._encode([texts[i] for i in which]), strict=True))
+        return [read[i] for i in range(len(texts))]
+
+    def _encode(self, texts: list[Text]) -> list[Tokens]:
+        columns = (
+            (texts,) if isinstance(texts[0], str) else tuple(map(list, zip(*texts, strict=True)))
+        )
+        encoded = self.tokenizer(
+            *columns,
+            truncation=True,
+            max_length=self.max_length,
+            padding=False,
+            return_attention_mask=False,
+            return_special_tokens_mask=True,
+        )
+        types = encoded.get("token_type_ids")
+        return [
+            Tokens(
+                np.asarray(ids, dtype=np.int32),
+                None if types is None else np.asarray(types[i], dtype=np.int8),
+                *self._target(encoded, i),
+            )
+            for i, ids in enumerate(encoded["input_ids"])
+        ]
+
+    def _target(self, encoded: Any, i: int) -> tuple[int, int]:
+        """Where the first segment stands; all tokens where it has none."""
+        if getattr(self.tokenizer, "is_fast", False):
+            inside = [segment == 0 for segment in encoded.sequence_ids(i)]
+        else:
+            inside = [not special for special in encoded["special_tokens_mask"][i]]
+        if True not in inside:
+            return 0, len(inside)
+        start = inside.index(True)
+        return start, start + sum(inside)
+
+
+def batches_by_length(
+    lengths: npt.NDArray[np.int64], batch_size: int, rng: np.random.Generator
+) -> list[npt.NDArray[np.int64]]:
+    """Every position once, in shuffled batches of texts of like length.
+
+    The batch with the longest text comes first, so that memory that is too small shows at once.
+    """
+    order = rng.permutation(len(lengths))
+    pool = 50 * batch_size
+    batches: list[npt.NDArray[np.int64]] = []
+    for start in range(0, len(order), pool):
+        part = order[start : start + pool]
+        part = part[np.argsort(-lengths[part], kind="stable")]
+        batches += [part[i : i + batch_size] for i in range(0, len(part), batch_size)]
+    rng.shuffle(batches)
+    longest = max(range(len(batches)), key=lambda b: int(lengths[batches[b]].max()))
+    batches[0], batches[longest] = batches[longest], batches[0]
+    return batches
+
+
+def padded(
+    tokens: Sequence[Tokens], pad_id: int, max_length: int
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Token ids, attention mask and target mask [B, L], with segments where the model asks."""
+    longest = max(len(one.ids) for one in tokens)
+    shape = (len(tokens), max(longest, min(-(-longest // _MULTIPLE) * _MULTIPLE, max_length)))
+    batch = {
+        "input_ids": np.full(shape, pad_id, dtype=np.int64),
+        "attention_mask": np.zeros(shape, dtype=np.int64),
+        "target_mask": np.zeros(shape, dtype=np.int64),
+    }
+    if tokens[0].types is not None:
+        batch["token_type_ids"] = np.zeros(shape, dtype=np.int64)
+    for row, one in enumerate(tokens):
+        batch["input_ids"][row, : len(one.ids)] = one.ids
+        batch["attention_mask"][row, : len(one.ids)] = 1
+        batch["target_mask"][row, one.start : one.stop] = 1
+        if one.types is not None:
+            batch["token_type_ids"][row, : len(one.ids)] = one.types
+    return batch
+
+
+SPEAKERS = ("user", "agent")
+"""Who says the utterance, and who answers."""
+
+
+def with_speaker_tags(text: Text) -> Text:
+    """(utterance, context) with the speaker in front of each turn; a single text as it is.
+
+    The context holds a turn a line, oldest first, and the two speakers take turns: its last line
+    is what the other one said before the utterance.
+    """
+    if isinstance(text, str):
+        return text
+    utterance, context = text
+    turns = context.split("\n") if context else []
+    tagged = [
+        f"{SPEAKERS[(len(turns) - position) % 2]}: {turn}" for position, turn in enumerate(turns)
+    ]
+    return f"{SPEAKERS[0]}: {utterance}", "\n".join(tagged)
+
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Answers(Protocol):
+    """Right answers for the items of a lesson."""
+
+    def begin(self, epoch: int) -> None:
+        """Get the answers of an epoch ready."""
+
+    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
+        """Answers of these items, by name."""
+
+
+class TargetAnswers:
+    """Targets [N, C], or [N, K, C], that may be drawn anew for every epoch."""
+
+    def __init__(self, targets: Callable[[int], Floats], shape: tuple[int, ...]) -> None:
+        self._targets = targets
+        self._shape = shape
+        self.begin(0)
+
+    def begin(self, epoch: int) -> None:
+        """Ask for the targets of an epoch."""
+        drawn = np.asarray(self._targets(epoch), dtype=np.float32)
+        if drawn.shape != self._shape:
+            raise InputError(
+                f"targets must have shape {list(self._shape)} (texts first, classes last), but"
+                f" those of epoch {epoch} have {list(drawn.shape)}",
+                "give one row per text",
+            )
+        if not np.isfinite(drawn).all():
+            raise InputError(
+                f"targets must be finite, but those of epoch {epoch} are not", "fill the gaps"
+            )
+        self.now = drawn
+
+    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
+        """Targets of these items [B, …, C]."""
+        return {"answers": self.now[items]}
+
+    def only_class(self, epochs: int) -> int | None:
+        """The class that all targets of all epochs name; none where there are several."""
+        for epoch in range(epochs):
+            self.begin(epoch)
+            if len(present := np.flatnonzero(self.now.sum(axis=0))) > 1:
+                return None
+        return int(present[0])
+
+
+class AnnotatorAnswers:
+    """What each annotator answered [N, A, C]; zeros where one did not judge the item."""
+
+    def __init__(self, annotations: Any, n_texts: int, n_classes: int) -> None:
+        if annotations is None:
+            raise InputError(
+                "a head per annotator needs to know who answered what, but the lesson has no"
+                " annotations",
+                "give the annotations, or choose annotator_heads=False",
+            )
+        self.annotators = [str(name) for name in annotations.annotators]
+        item, annotator = (
+            np.asarray(annotations.item_codes),
+            np.asarray(annotations.annotator_codes),
+        )
+        if annotations.label_codes is not None:
+            answers = np.eye(n_classes)[np.asarray(annotations.label_codes)]
+        else:
+            answers = np.asarray(annotations.label_probabilities)
+        order = np.argsort(item, kind="stable")
+        self._annotator = annotator[order]
+        self._answers = answers[order].astype(np.float32)
+        self._starts = np.searchsorted(item[order], np.arange(n_texts + 1))
+        self._shape = (len(self.annotators), n_classes)
+        self.activity = np.bincount(annotator, minlength=len(self.annotators)).astype(np.float64)
+        """How many answers each annotator gave [A]."""
+
+    @property
+    def prior(self) -> Floats:
+        """All answers [M, C]."""
+        answers: Floats = self._answers.astype(np.float64)
+        return answers
+
+    def begin(self, epoch: int) -> None:
+        """Answers are the same in every epoch."""
+
+    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
+        """Answers [B, A, C]; who answered twice is split."""
+        batch = np.zeros((len(items), *self._shape), dtype=np.float32)
+        for row, item in enumerate(items):
+            own = slice(self._starts[item], self._starts[item + 1])
+            np.add.at(batch[row], self._annotator[own], self._answers[own])
+        totals = batch.sum(axis=-1, keepdims=True)
+        return {"answers": batch / np.where(totals > 0, totals, 1.0)}
+
+
+class EpochBatches:
+    """The items of an epoch in batches of like length, and a batch's arrays."""
+
+    def __init__(
+        self,
+        tokens: Sequence[Tokens],
+        answers: Answers,
+        *,
+        batch_size: int,
+        seed: int,
+        pad_id: int,
+        max_length: int,
+    ) -> None:
+        self._tokens, self._answers = tokens, answers
+        self._batch_size, self._seed = batch_size, seed
+        self._pad_id, self._max_length = pad_id, max_length
+        self._lengths = np.array([len(one.ids) for one in tokens])
+        self._epoch = 0
+
+    def begin(self, epoch: int) -> None:
+        """Get an epoch ready: its order and its answers."""
+        self._epoch = epoch
+        self._answers.begin(epoch)
+
+    def __len__(self) -> int:
+        return -(-len(self._tokens) // self._batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = np.random.default_rng([self._seed, self._epoch])
+        for batch in batches_by_length(self._lengths, self._batch_size, rng):
+            yield batch.tolist()
+
+    def arrays(self, items: Sequence[int]) -> Arrays:
+        """Tokens and answers of these items."""
+        batch = padded([self._tokens[i] for i in items], self._pad_id, self._max_length)
+        return {**batch, **self._answers.of(np.asarray(items))}
