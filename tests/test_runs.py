@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit.runs import Input, RunRecord, as_typed, begin, digest
+from edokit._outputs import begin_run
+from edokit.runs import Input, RunRecord, as_typed, digest
 
 
 def rows(path: Path) -> Path:
@@ -80,9 +81,9 @@ def test_a_damaged_record_is_one_clear_line(tmp_path: Path) -> None:
 
 def test_new_results_withdraw_the_record_of_those_they_replace(tmp_path: Path) -> None:
     RunRecord("search", {}).save(tmp_path)
-    begin(tmp_path)
+    begin_run(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    begin(tmp_path)
+    begin_run(tmp_path)
 
 
 def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) -> None:

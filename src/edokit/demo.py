@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io import write_json, write_table
+from edokit._outputs import check_output
 from edokit.annotations import Annotations
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
 from edokit.datasets.simulate import Simulation, simulate
@@ -21,7 +22,7 @@ from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy
 from edokit.predictions import Predictions, write_predictions
-from edokit.runs import Input, RunRecord, check_place, digest
+from edokit.runs import Input, RunRecord, digest
 from edokit.search import search
 
 Step = Callable[[int, int, str], None]
@@ -48,12 +49,7 @@ def run_demo(
     if members < 1:
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
     if out is not None:
-        check_place(out, "demo")
-        if (out / "manifest.json").exists():
-            raise InputError(
-                f"a demo needs a folder of its own, but {out} holds trained members",
-                "choose another --out",
-            )
+        check_output(out, "demo")
     simulation = simulate(regime, seed=seed)
     people = simulation.annotations
     dev, test = people.split("dev"), people.split("test")

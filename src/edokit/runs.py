@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, without_credentials
-from edokit._io import cannot_read, cannot_write, read_json, refuse_links, write_json
+from edokit._io import cannot_read, read_json, write_json
+from edokit._outputs import RUN_RECORD
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.predictions import Predictions, read_predictions
 
-FILE = "run.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
 _LIMIT = 2**30
 # An argument is known to its end, so that a password may hold spaces.
@@ -61,12 +61,12 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``; where it is, the results are whole."""
-        write_json(asdict(self), folder / FILE)
+        write_json(asdict(self), folder / RUN_RECORD)
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
         """Read what ``save`` wrote."""
-        stored = read_json(folder / FILE)
+        stored = read_json(folder / RUN_RECORD)
         try:
             inputs = {str(role): Input(**given) for role, given in stored["inputs"].items()}
             record = cls(**{**stored, "inputs": inputs})
@@ -74,7 +74,7 @@ class RunRecord:
             return record
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{folder / FILE} must describe a run, but does not: {error}", "run it again"
+                f"{folder / RUN_RECORD} must describe a run, but does not: {error}", "run it again"
             ) from error
 
     def path(self, role: str, folder: Path) -> Path | None:
@@ -102,7 +102,7 @@ class RunRecord:
             return people.of_splits(splits) if splits else people
         except (TypeError, AttributeError) as error:
             raise InputError(
-                f"{folder / FILE} must say how {role} were read, but does not: {error}",
+                f"{folder / RUN_RECORD} must say how {role} were read, but does not: {error}",
                 "run it again",
             ) from error
 
@@ -124,59 +124,6 @@ def _check_types(record: RunRecord) -> None:
     for part in record.inputs.values():
         if not isinstance(part.options, Mapping):
             raise TypeError("the options of an input are no object")
-
-
-def begin(folder: Path) -> None:
-    """Withdraw the ``run.json`` of earlier results, which are about to be replaced."""
-    refuse_links(folder)
-    try:
-        (folder / FILE).unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(folder / FILE, error) from error
-
-
-def held(folder: Path) -> str | None:
-    """Which kind of run a folder holds, finished or not; none if it holds no run."""
-    if (folder / "results.json").exists() and (folder / "probabilities.csv").exists():
-        return "demo"
-    for kind in ("search", "compare"):
-        if (folder / kind).is_dir():
-            return kind
-    fitted = ("ensemble.json", "ensemble/ensemble.json")
-    return "fit" if any((folder / name).exists() for name in fitted) else None
-
-
-def check_train_place(folder: Path) -> None:
-    """Refuse a folder that holds a run and no members: a training would lie among its files."""
-    if not any((folder / name).exists() for name in ("manifest.json", "members", "end-to-end")):
-        check_place(folder, "train")
-
-
-def check_place(folder: Path, kind: str) -> None:
-    """Refuse a folder that holds a run of another kind, which this one would replace in part.
-
-    What is a file, or lies below one, is no folder and can't become one.
-    """
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            raise InputError(
-                f"{_NAMES[kind]} is kept in a folder, but {place} is a file", "choose another --out"
-            )
-    found = held(folder)
-    if found not in (None, kind):
-        raise InputError(
-            f"{_NAMES[kind]} needs a folder of its own, but {folder} holds {_NAMES[str(found)]}",
-            "choose another --out",
-        )
-
-
-_NAMES = {
-    "demo": "a demo",
-    "search": "a search",
-    "compare": "a comparison",
-    "fit": "a fitted ensemble",
-    "train": "a training",
-}
 
 
 def digest(path: Path) -> str | None:

@@ -319,6 +319,26 @@ def test_output_that_can_not_be_written_is_one_line(whole: Path) -> None:
         assert len(ran.stderr.strip().splitlines()) == 1
 
 
+def test_an_interruption_while_it_loads_ends_it_with_one_line() -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "import sys; sys.argv = ['edo', '--version'];"
+        # Whatever the command line imports first waits here.
+        "sys.meta_path.insert(0, type('Slow', (), {'find_spec': staticmethod(lambda name, *a:"
+        " name == 'typer' and (print('here', flush=True), __import__('time').sleep(60)))}));"
+        "from edokit.cli import main; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"here\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert errors.decode() == "edo: interrupted\n"
+
+
 def test_an_interruption_ends_it_with_one_line(whole: Path, tmp_path: Path) -> None:
     # A reader that waits stands for a long computation. Whoever runs the tests in the background
     # has told processes not to listen to Ctrl-C.

@@ -113,7 +113,7 @@ def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(edo: Any, tmp_pat
     ):
         code, _, err = edo(*words)
         assert (code, err.count("\n")) == (2, 1)
-        assert "must go to another file than its source" in err
+        assert "input and output are the same file" in err
     code, _, err = edo("report", run / "ensemble", "--out", tmp_path / "page.csv")
-    assert (code, "the page must be an .html file" in err) == (2, True)
+    assert (code, "must end in .html" in err) == (2, True)
     assert (members.read_bytes(), people.read_bytes()) == before

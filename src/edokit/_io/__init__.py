@@ -8,7 +8,6 @@ from edokit._io.atomic import (
     cannot_write,
     check_file,
     drop_folder,
-    refuse_links,
     temporary_folder,
     whole_file,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "parquet_columns",
     "read_json",
     "read_table",
-    "refuse_links",
     "temporary_folder",
     "whole_file",
     "write_json",

@@ -8,10 +8,11 @@ from typing import Any
 
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS
+from edokit._outputs import begin_run, check_output
 from edokit.baselines.compare import Comparison
 from edokit.ensemble import EDOEnsemble
 from edokit.predictions import write_predictions
-from edokit.runs import Input, RunRecord, as_typed, begin, check_place, digest
+from edokit.runs import Input, RunRecord, as_typed, digest
 
 
 def keep(
@@ -28,8 +29,8 @@ def keep(
     ``predictions`` and ``annotations`` are the files behind it by role, annotations with the
     arguments that they were read with.
     """
-    check_place(folder, "compare")
-    begin(folder)
+    check_output(folder, "comparison")
+    begin_run(folder)
     place = folder / "compare"
     write_json(comparison.to_dict(), place / "methods.json")
     for kind, ending in ENDINGS.items():

@@ -1,5 +1,16 @@
 """The command `edo`: one file a command, no logic."""
 
-from edokit.cli.app import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it with one line and exit 130, also while it loads."""
+    try:
+        from edokit.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        import sys
+
+        print("edo: interrupted", file=sys.stderr)
+        sys.exit(130)

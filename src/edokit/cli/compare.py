@@ -69,14 +69,14 @@ def compare(
     """Judge EDO and every baseline on the same members: F1, CE, MD, BS, intervals and tests."""
     from edokit import baselines
     from edokit._io.markup import FORMATS
+    from edokit._outputs import check_output
     from edokit.baselines.keep import keep
     from edokit.predictions import read_predictions
-    from edokit.runs import check_place
 
     if form is not None:
         one_of("format", form, FORMATS)
     if out is not None:
-        check_place(out, "compare")
+        check_output(out, "comparison")
     said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
     judged_by = annotations if test_annotations is None else test_annotations
     if judged_by == annotations and split == test_split:

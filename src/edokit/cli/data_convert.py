@@ -30,8 +30,9 @@ def convert(
 ) -> None:
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
     from edokit._io import write_table
+    from edokit._outputs import refuse_input
 
-    options.check_apart(out, source)
+    refuse_input(out, source)
     people = options.read_people(
         source,
         column=column,

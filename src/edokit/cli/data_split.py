@@ -31,9 +31,10 @@ def split(
 ) -> None:
     """Split by item, alike in hard labels, near-duplicate texts kept on one side."""
     from edokit._io import write_table
+    from edokit._outputs import refuse_input
     from edokit.datasets import describe, split_items
 
-    options.check_apart(out, source)
+    refuse_input(out, source)
     people = options.read_people(
         source,
         column=column,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,24 +96,6 @@ def named_file(text: str) -> tuple[str | None, Path]:
 def names(text: str | None) -> list[str] | None:
     """``"no, yes"`` as ``["no", "yes"]``."""
     return None if text is None else [part.strip() for part in text.split(",")]
-
-
-def check_apart(out: Path | None, *sources: Path | None) -> None:
-    """Refuse to replace a source by what is made of it; what is not given is apart."""
-    for source in sources:
-        if out is not None and source is not None:
-            _check_other_file(source, out)
-
-
-def _check_other_file(source: Path, out: Path) -> None:
-    same = False
-    with suppress(OSError, ValueError):  # what is no path is refused where it is read or written
-        same = out.exists() and source.exists() and out.samefile(source)
-    if same:
-        raise InputError(
-            f"what is made must go to another file than its source, but both are {source}",
-            "name another file",
-        )
 
 
 def read_people(

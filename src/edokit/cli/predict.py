@@ -55,6 +55,7 @@ def predict(
 ) -> None:
     """Pool the members' answers: probabilities, entropy, spread of the members and a label."""
     from edokit._io import write_table
+    from edokit._outputs import refuse_input
     from edokit.ensemble import load_ensemble
     from edokit.predictions import read_predictions
 
@@ -78,7 +79,7 @@ def predict(
             "leave it out, or give it to `edo score`, which makes predictions",
         )
     for made in (out, review_out):
-        options.check_apart(made, predictions, texts, judges, annotations)
+        refuse_input(made, predictions, texts, judges, annotations)
     fitted = load_ensemble(ensemble)
     shown = texts if annotations is None else annotations
     queue = reviewing.Queue(review, review_out, out, shown, split, column)

@@ -43,9 +43,11 @@ def join(
     json: options.Json = False,
 ) -> None:
     """Put one file per model side by side, items matched by id."""
+    from edokit._outputs import refuse_input
     from edokit.predictions import join_models, write_predictions
 
     pairs = [options.named_file(file) for file in files]
+    refuse_input(out, *(path for _, path in pairs))
     joined = join_models(
         [path for _, path in pairs],
         names=[name for name, _ in pairs],

@@ -69,6 +69,7 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Show what a run found: one self-contained page that opens from disk."""
+    from edokit._outputs import check_page
     from edokit.predictions import read_predictions
     from edokit.report import collect, write_figures, write_report
 
@@ -78,7 +79,7 @@ def report(
             "give --annotations, too",
         )
     if out is not None:
-        _check_page(out, predictions, annotations)
+        check_page(out, predictions, annotations)
     people = None
     if annotations is not None:
         people = options.read_people(
@@ -104,12 +105,3 @@ def report(
         line,
         json,
     )
-
-
-def _check_page(out: Path, *sources: Path | None) -> None:
-    """Refuse to write the page over what it is made of, or under the name of something else."""
-    options.check_apart(out, *sources)
-    if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(
-            f"the page must be an .html file, but --out is {out}", "name it report.html, say"
-        )

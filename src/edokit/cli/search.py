@@ -108,8 +108,9 @@ def search(
 
     Started again with the same folder or storage, it goes on where it stopped.
     """
+    from edokit._outputs import begin_run, check_output
     from edokit.predictions import read_predictions
-    from edokit.runs import as_typed, begin, check_place
+    from edokit.runs import as_typed
     from edokit.search import search as run_search
     from edokit.search.result import check_search, earlier_test
     from edokit.search.run import planned
@@ -139,7 +140,7 @@ def search(
     }
     plan = planned(**how)
     if out is not None:
-        check_place(out, "search")
+        check_output(out, "search")
         check_search(out, plan)
     parts = shards.to_stream(predictions, stream, memory, engine)
     place = storage if storage is not None else str((out or Path()) / "search" / JOURNAL)
@@ -190,7 +191,7 @@ def search(
         tested = _tested(out) if tested_before else {}
         typed = _typed(len(found.trials), trials, tested)
         record = replace(record, inputs={**record.inputs, **tested}, command=as_typed(typed))
-        begin(out)
+        begin_run(out)
         found.save(out, test=result["test"])
         record.save(out)
         if report:

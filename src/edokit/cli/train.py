@@ -106,11 +106,12 @@ def train(
     json: options.Json = False,
 ) -> None:
     """Train members and write what they say about dev and test; start again to go on."""
+    from edokit._outputs import check_output
     from edokit.members import parse_pool, train_members
+    from edokit._outputs import check_output
     from edokit.members.train import prepare_training
-    from edokit.runs import check_train_place
 
-    check_train_place(out)
+    check_output(out, "members", data)
     chosen = options.pairs(option, "--option", "KEY=VALUE")
     if end_to_end:
         _check_end_to_end(

@@ -11,10 +11,10 @@ import numpy as np
 
 from edokit._errors import InputError, examples
 from edokit._io import read_json, whole_file, write_json
+from edokit._outputs import REPLACE, check_output, other_content
 from edokit._version import __version__
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Fitted
-from edokit.runs import check_place
 
 FORMAT = 1
 """Raised when older versions could no longer read what is written."""
@@ -175,22 +175,17 @@ def _cell(name: str) -> str:
     return name.replace("|", "\\|").replace("\n", " ")
 
 
-_HINT = "choose another --out, or replace it with --overwrite"
-
-
 def check_settings(folder: Path, asked: EDOEnsemble, *, overwrite: bool = False) -> None:
     """Before anything is read: refuse a folder of something else, or of other settings."""
-    check_place(folder, "fit")
+    check_output(folder, "ensemble")
     there = None if overwrite else _there(folder)
     if there is None:
         return
     ours, theirs = asked.get_params(), there.get_params()
     other = [name for name, value in ours.items() if theirs[name] != value]
     if other:
-        raise InputError(
-            f"{folder} must be empty or hold this very ensemble, but its ensemble was fitted with"
-            f" other settings: {examples(other)}",
-            _HINT,
+        raise other_content(
+            folder, "an ensemble", f"which was fitted with other settings: {examples(other)}"
         )
 
 
@@ -216,7 +211,7 @@ def _there(folder: Path) -> EDOEnsemble | None:
     try:
         return load_ensemble(folder)
     except InputError as error:
-        raise InputError(error.message, _HINT) from error
+        raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
 
 
 def _alike(one: EDOEnsemble, other: EDOEnsemble) -> bool:
@@ -230,8 +225,4 @@ def _alike(one: EDOEnsemble, other: EDOEnsemble) -> bool:
 
 
 def _other_data(folder: Path) -> InputError:
-    return InputError(
-        f"{folder} must be empty or hold this very ensemble, but its ensemble was learned from"
-        " other data",
-        _HINT,
-    )
+    return other_content(folder, "an ensemble", "which was learned from other data")

@@ -41,7 +41,8 @@ def write_report(
 
     ``texts=False`` leaves the items' texts out.
     """
-    from edokit._io import refuse_links, whole_file
+    from edokit._io import whole_file
+    from edokit._outputs import REPORT, refuse_links
     from edokit.report.data import ReportData
     from edokit.report.page import render
 
@@ -52,8 +53,8 @@ def write_report(
     if out is None:
         if folder is None:
             raise TypeError("say where to write the page of collected data: out=…")
-        refuse_links(folder)
-        out = folder / "report.html"
+        refuse_links(folder, (REPORT,))
+        out = folder / REPORT
     page = render(found, texts=texts)
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from edokit._errors import EDOError, EDOWarning, InputError
 from edokit._io import read_json
+from edokit._outputs import RUN_RECORD as RUN_FILE
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.trials import Search, read_search
-from edokit.runs import FILE as RUN_FILE
 from edokit.runs import RunRecord, digest, is_there
 
 Found = TypeVar("Found")
