@@ -325,6 +325,10 @@ def test_a_source_is_not_replaced_by_what_is_made_of_it(shelf: Path) -> None:
         done = edo("data", what, shelf / "data.csv", shelf / ".." / shelf.name / "data.csv")
         assert_one_line(done, "input and output are the same file")
     assert (shelf / "data.csv").read_bytes() == before
+    before = (shelf / "dev.npz").read_bytes()
+    done = edo("predictions", "join", shelf / "dev.npz", "--logits", "--out", shelf / "dev.npz")
+    assert_one_line(done, "input and output are the same file")
+    assert (shelf / "dev.npz").read_bytes() == before
 
 
 def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> None:

@@ -324,8 +324,9 @@ def test_an_interruption_while_it_loads_ends_it_with_one_line() -> None:
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "import sys; sys.argv = ['edo', '--version'];"
         # Whatever the command line imports first waits here.
-        "sys.meta_path.insert(0, type('Slow', (), {'find_spec': staticmethod(lambda name, *a:"
-        " name == 'typer' and (print('here', flush=True), __import__('time').sleep(60)))}));"
+        "wait = lambda: print('here', flush=True) or __import__('time').sleep(60);"
+        "find = staticmethod(lambda name, *rest: wait() if name == 'typer' else None);"
+        "sys.meta_path.insert(0, type('Slow', (), {'find_spec': find}));"
         "from edokit.cli import main; main()"
     )
     with subprocess.Popen(

@@ -12,5 +12,5 @@ def main() -> None:
     except KeyboardInterrupt:
         import sys
 
-        print("edo: interrupted", file=sys.stderr)
+        sys.stderr.write("edo: interrupted\n")
         sys.exit(130)

@@ -108,7 +108,6 @@ def train(
     """Train members and write what they say about dev and test; start again to go on."""
     from edokit._outputs import check_output
     from edokit.members import parse_pool, train_members
-    from edokit._outputs import check_output
     from edokit.members.train import prepare_training
 
     check_output(out, "members", data)
