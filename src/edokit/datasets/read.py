@@ -242,7 +242,7 @@ def write_annotations(annotations: Annotations, path: str | Path) -> None:
     >>> edokit.read_annotations("labels.parquet", split="dev")
     Annotations(5 items, 6 annotators, 30 annotations, classes 0, 1)
     """
-    from edokit._io.write_tables import write_table
+    from edokit._io.table_writer import write_table
 
     write_table(annotations.to_table(), path)
 
