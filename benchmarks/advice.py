@@ -98,7 +98,7 @@ def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
 
 def measure(regime: str, count: int, structured: float, seed: int) -> dict[str, float]:
     """Distance to the truth of each way to learn."""
-    simulation = simulate(regime, seed=seed, structured=structured)
+    simulation = simulate(regime, random_state=seed, structured=structured)
     truth = simulation.truth[simulation.rows("test")]
     floor = entropy(truth)
     answers = fitted(simulation.annotations, count, seed)

@@ -92,7 +92,7 @@ def on_people(seeds: int) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     found: dict[str, dict[str, list[float]]] = {}
     for regime, items in REGIMES.items():
         for seed in range(seeds):
-            simulation = simulate(regime, seed=seed, items=items)
+            simulation = simulate(regime, random_state=seed, items=items)
             dev = simulation.annotations.split("dev")
             truth = simulation.truth[simulation.rows("test")]
             chance = [f"g{g}" for g in np.random.default_rng(seed).integers(0, 3, 10)]

@@ -82,7 +82,7 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
     found: dict[str, dict[str, list[Any]]] = {}
     for regime, items in REGIMES.items():
         for seed in range(seeds):
-            simulation = simulate(regime, seed=seed, items=items)
+            simulation = simulate(regime, random_state=seed, items=items)
             dev = simulation.annotations.split("dev")
             truth = simulation.truth[simulation.rows("test")]
             for name, pool in pools(simulation.annotations, seed).items():

@@ -55,7 +55,9 @@ def rejections(regime: Regime, structured: float, runs: int, shuffles: int) -> d
     """Share of the runs in which each test finds something."""
     found: dict[str, list[bool]] = {name: [] for name in TESTS}
     for seed in range(runs):
-        annotations = simulate(replace(regime, structured=structured), seed=seed).annotations
+        annotations = simulate(
+            replace(regime, structured=structured), random_state=seed
+        ).annotations
         answers = Answers.of(annotations)
         design = Design.of(answers)
         result = permutation_test(answers, design, look(answers, design), shuffles, seed)
@@ -94,7 +96,9 @@ def told(runs: int, shuffles: int) -> None:
             count = runs if structured == 0 else max(runs // 4, 1)
             found = []
             for seed in range(count):
-                drawn = simulate(replace(regime, structured=structured), seed=seed).annotations
+                drawn = simulate(
+                    replace(regime, structured=structured), random_state=seed
+                ).annotations
                 answers = Answers.of(drawn)
                 group = np.unique(drawn.attributes["group"], return_inverse=True)[1]
                 design = Design.of(answers, group, int(group.max()) + 1)
@@ -176,7 +180,7 @@ def shares(runs: int) -> None:
     for name, regime in regimes.items():
         rows: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
         for seed in range(runs):
-            simulation = simulate(regime, seed=seed)
+            simulation = simulate(regime, random_state=seed)
             answers = Answers.of(simulation.annotations)
             known = truth(simulation)
             with_names = declared(answers, simulation.annotations)

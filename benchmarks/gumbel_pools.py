@@ -26,7 +26,7 @@ def make_pool(regime: str, kind: str, seed: int = 0) -> Pool:
     ``graded``: from nearly the truth to nearly noise. ``alike``: ten members that mostly err
     together, as those of one recipe do.
     """
-    simulation = simulate(regime, seed=seed)
+    simulation = simulate(regime, random_state=seed)
     dev = simulation.annotations.split("dev")
     q, y = dev.soft_labels, dev.hard_labels()
     truth = simulation.truth[simulation.rows("dev")]

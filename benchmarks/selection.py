@@ -63,7 +63,7 @@ def simulated(seeds: int) -> Iterator[Pool]:
     for regime in REGIMES:
         for kind in KINDS:
             for seed in range(seeds):
-                simulation = simulate(regime, seed=seed)
+                simulation = simulate(regime, random_state=seed)
                 rng = np.random.default_rng(seed)
                 parts = {}
                 for split in ("dev", "test"):

@@ -18,7 +18,7 @@ NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}
 
 def fill(folder: Path) -> None:
     """Write everything that a page may name."""
-    simulation = simulate("partial-panel", seed=0, items=(90, 60, 60))
+    simulation = simulate("partial-panel", random_state=0, items=(90, 60, 60))
     people, truth = simulation.annotations, simulation.truth
     _annotations(people, folder)
     _exports(people, folder)

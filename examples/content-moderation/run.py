@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
 
 def moderated_posts() -> list[dict[str, Any]]:
     """What *Export → JSON* gives for a project with one choice, here of simulated moderators."""
-    people = simulate("partial-panel", seed=0, items=(600, 0, 0)).annotations
+    people = simulate("partial-panel", random_state=0, items=(600, 0, 0)).annotations
     verdicts = {"0": "fine", "1": "offensive"}
     tasks = [
         {"id": number, "data": {"text": str(text)}, "annotations": [], "predictions": []}

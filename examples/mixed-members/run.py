@@ -43,7 +43,7 @@ def edo(folder: Path, *words: str) -> None:
 
 def write_files(folder: Path) -> None:
     """What people said, and what three kinds of models left behind."""
-    simulation = simulate("two-camps", seed=1, items=(1, 300, 300))
+    simulation = simulate("two-camps", random_state=1, items=(1, 300, 300))
     people = simulation.annotations
     write_table(people.to_table(), folder / "people.csv")
     rng = np.random.default_rng(1)

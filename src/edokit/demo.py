@@ -50,7 +50,7 @@ def run_demo(
         raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
     if out is not None:
         check_output(out, "demo")
-    simulation = simulate(regime, seed=seed)
+    simulation = simulate(regime, random_state=seed)
     people = simulation.annotations
     dev, test = people.split("dev"), people.split("test")
     seen = [SEEN[k % len(SEEN)] for k in range(members)]

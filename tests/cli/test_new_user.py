@@ -25,7 +25,7 @@ SIZES = (60, 40, 30)
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """data.csv with all splits, dev.npz, test.npz and a folder of dev's shards."""
     folder = tmp_path_factory.mktemp("shelf")
-    simulation = simulate("partial-panel", seed=0, items=SIZES)
+    simulation = simulate("partial-panel", random_state=0, items=SIZES)
     people, truth = simulation.annotations, simulation.truth[:, 1]
     write_table(people.to_table(), folder / "data.csv")
     rng = np.random.default_rng(0)
@@ -348,7 +348,7 @@ def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> N
 
 
 def test_simulated_items_are_not_taken_for_published_ones() -> None:
-    people = simulate("partial-panel", seed=0, items=(2, 1, 1)).annotations
+    people = simulate("partial-panel", random_state=0, items=(2, 1, 1)).annotations
     assert people.items.tolist() == ["sim-train-1", "sim-train-2", "sim-dev-1", "sim-test-1"]
 
 

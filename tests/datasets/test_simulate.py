@@ -45,7 +45,7 @@ SMALL = Regime(
 
 @cache
 def simulated(name: str) -> Simulation:
-    return simulate(name, seed=0)
+    return simulate(name, random_state=0)
 
 
 def content(simulation: Simulation) -> dict[str, bytes]:
@@ -72,14 +72,14 @@ def hard_share(simulation: Simulation, split: str = "train") -> Floats:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str) -> None:
-    one, same, other = (content(simulate(name, seed=seed, items=0.1)) for seed in (5, 5, 6))
+    one, same, other = (content(simulate(name, random_state=seed, items=0.1)) for seed in (5, 5, 6))
     assert one == same
     for part in ("truth", "text", "label", "hard_label"):
         assert one[part] != other[part]
 
 
 def test_posts_stay_the_same_from_version_to_version() -> None:
-    assert list(simulate("three-voices", seed=0, items=(3, 0, 0)).texts) == [
+    assert list(simulate("three-voices", random_state=0, items=(3, 0, 0)).texts) == [
         "on the way home nothing special about dog owners, back to work",
         "credit to all of you, frankly decent, the radio played the same song 33 times",
         "This drizzle was absolutely lovely. We got two hours of hail in the valley.",
@@ -87,8 +87,8 @@ def test_posts_stay_the_same_from_version_to_version() -> None:
 
 
 def test_more_test_items_leave_everything_else_as_it_was() -> None:
-    few = simulate("partial-panel", seed=3, items=(400, 60, 50))
-    many = simulate("partial-panel", seed=3, items=(400, 60, 90))
+    few = simulate("partial-panel", random_state=3, items=(400, 60, 50))
+    many = simulate("partial-panel", random_state=3, items=(400, 60, 90))
     for split in ("train", "dev"):
         one, other = few.annotations.split(split), many.annotations.split(split)
         assert one.to_table().equals(other.to_table())
@@ -97,8 +97,8 @@ def test_more_test_items_leave_everything_else_as_it_was() -> None:
 
 
 def test_more_train_items_leave_the_first_posts_as_they_were() -> None:
-    few = simulate("crowd", seed=3, items=(50, 0, 0))
-    many = simulate("crowd", seed=3, items=(80, 0, 0))
+    few = simulate("crowd", random_state=3, items=(50, 0, 0))
+    many = simulate("crowd", random_state=3, items=(80, 0, 0))
     assert list(few.texts) == list(many.texts)[:50]
     assert few.feature_table().equals(many.feature_table()[:50])
 
@@ -128,7 +128,7 @@ def test_a_regime_has_the_shape_of_its_dataset(name: str) -> None:
 def test_the_class_balance_is_right_for_any_seed(name: str, seed: int) -> None:
     zeros, ones = SHAPES[name][3]
     n = zeros + ones
-    simulation = simulate(name, seed=seed, items=(n, 0, 0))
+    simulation = simulate(name, random_state=seed, items=(n, 0, 0))
     # Thresholds are solved for the expected balance; only the luck of single answers remains.
     luck = 4.0 * np.sqrt(0.06 / n)
     assert hard_share(simulation)[1] == pytest.approx(ones / n, abs=luck)
@@ -153,14 +153,14 @@ def test_regimes_scale_by_counts_and_by_fraction() -> None:
 
 
 def test_too_few_items_for_a_crowd_leave_some_silent_but_in_the_population() -> None:
-    simulation = simulate("crowd", seed=0, items=(20, 0, 0))
+    simulation = simulate("crowd", random_state=0, items=(20, 0, 0))
     assert len(simulation.annotations.annotators) <= 100
     assert len(simulation.annotators) == len(simulation.groups) == 670
     assert simulation.annotator_probabilities().shape == (20, 670, 2)
 
 
 def test_annotations_survive_the_way_through_a_table() -> None:
-    told = simulate("two-camps", seed=1, items=0.2).annotations
+    told = simulate("two-camps", random_state=1, items=0.2).annotations
     again = Annotations.from_table(told.to_table())
     assert list(again.items) == list(told.items)
     assert list(again.annotators) == list(told.annotators)
@@ -204,10 +204,10 @@ def test_answers_come_with_the_stated_probabilities() -> None:
 
 
 def test_repeated_answers_converge_to_everyones_probabilities_and_to_the_truth() -> None:
-    simulation = simulate(SMALL, seed=2, n_classes=3)
+    simulation = simulate(SMALL, random_state=2, n_classes=3)
     rows = np.arange(100)
     p = simulation.annotator_probabilities(rows)
-    asked = np.stack([simulation.ask_everyone(seed, rows) for seed in range(400)])
+    asked = np.stack([simulation.sample_labels(seed, rows) for seed in range(400)])
     frequency = np.stack([(asked == c).mean(axis=0) for c in range(3)], axis=-1)
     assert np.sqrt(np.mean((frequency - p) ** 2)) == pytest.approx(
         np.sqrt(np.mean(p * (1 - p)) / 400), rel=0.1
@@ -217,7 +217,7 @@ def test_repeated_answers_converge_to_everyones_probabilities_and_to_the_truth()
 
 def test_the_soft_labels_of_everyone_approach_the_truth() -> None:
     everyone = replace(SMALL, annotators=100, per_item={100: 1.0})
-    simulation = simulate(everyone, seed=0)
+    simulation = simulate(everyone, random_state=0)
     gap = simulation.annotations.soft_labels - simulation.truth
     p = simulation.annotator_probabilities()
     expected = np.mean(np.mean(p * (1 - p), axis=1) / 100)
@@ -262,7 +262,7 @@ def test_groups_see_what_their_views_say() -> None:
 
 def test_one_camp_is_stricter_than_the_other() -> None:
     for seed in range(5):
-        simulation = simulate("two-camps", seed=seed, items=(784, 0, 0))
+        simulation = simulate("two-camps", random_state=seed, items=(784, 0, 0))
         rates = simulation.annotator_probabilities()[..., 1].mean(axis=0)
         concerned = simulation.groups == "concerned"
         assert rates[concerned].mean() > 1.5 * rates[~concerned].mean()
@@ -298,11 +298,11 @@ def test_the_shares_of_every_regime_add_up_to_one(name: str) -> None:
 
 def test_the_sources_match_what_repeated_answers_show() -> None:
     """Brute force: pairs of fresh answers that share the item, the person, the group or nothing."""
-    simulation = simulate(SMALL, seed=4)
-    y = np.stack([simulation.ask_everyone(seed) for seed in range(200)]).astype(np.int8)
+    simulation = simulate(SMALL, random_state=4)
+    y = np.stack([simulation.sample_labels(seed) for seed in range(200)]).astype(np.int8)
     rng = np.random.default_rng(0)
     m = 1_500_000
-    code = simulation.people.group
+    code = simulation.population.group
     members = [np.flatnonzero(code == g) for g in range(2)]
     first = rng.integers(0, 200, m)
     second = (first + rng.integers(1, 200, m)) % 200
@@ -335,8 +335,8 @@ def test_the_sources_match_what_repeated_answers_show() -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_pure_noise_has_no_structure_and_pure_structure_has_no_noise(name: str) -> None:
-    noise = simulate(name, seed=1, items=(150, 0, 0), structured=0.0)
-    structure = simulate(name, seed=1, items=(150, 0, 0), structured=1.0)
+    noise = simulate(name, random_state=1, items=(150, 0, 0), structured=0.0)
+    structure = simulate(name, random_state=1, items=(150, 0, 0), structured=1.0)
     assert noise.variance().structured_share == pytest.approx(0.0, abs=1e-12)
     assert noise.variance().noise > 0.01
     p = noise.annotator_probabilities()
@@ -345,7 +345,7 @@ def test_pure_noise_has_no_structure_and_pure_structure_has_no_noise(name: str) 
     assert structure.variance().noise == 0.0
     assert structure.variance().structured_share == 1.0
     assert set(np.unique(structure.annotator_probabilities())) == {0.0, 1.0}
-    assert np.array_equal(structure.ask_everyone(0), structure.ask_everyone(1))
+    assert np.array_equal(structure.sample_labels(0), structure.sample_labels(1))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -372,7 +372,7 @@ def test_the_parts_of_structure_can_be_taken_alone() -> None:
 
 
 def test_what_is_personal_averages_out_within_each_group() -> None:
-    people = simulate(replace(SMALL, group_weight=0.0), seed=0).people
+    people = simulate(replace(SMALL, group_weight=0.0), random_state=0).population
     for code in range(2):
         assert np.abs(people.views[people.group == code]).max() > 0.1
         assert people.views[people.group == code].mean(axis=0) == pytest.approx(0.0, abs=1e-12)
@@ -381,7 +381,7 @@ def test_what_is_personal_averages_out_within_each_group() -> None:
 def test_variance_of_one_split_is_that_of_its_items() -> None:
     simulation = simulate("two-camps", items=0.3)
     p = simulation.annotator_probabilities(simulation.rows("dev"))
-    alone = decompose(lambda: iter([p]), simulation.people.group)
+    alone = decompose(lambda: iter([p]), simulation.population.group)
     assert simulation.variance("dev").shares == pytest.approx(alone.shares)
 
 
@@ -426,7 +426,7 @@ def test_the_feature_table_names_what_posts_are_about() -> None:
 def test_text_tells_a_good_part_of_the_truth_but_not_all(
     name: str, items: tuple[int, int, int]
 ) -> None:
-    simulation = simulate(name, seed=0, items=items)
+    simulation = simulate(name, random_state=0, items=items)
     train, test = simulation.annotations.split("train"), simulation.rows("test")
     # The label of one random annotator per item.
     order = np.random.default_rng(0).permutation(len(train))
@@ -449,7 +449,7 @@ def test_text_tells_a_good_part_of_the_truth_but_not_all(
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_three_classes_rise_in_severity(name: str) -> None:
-    simulation = simulate(name, seed=0, items=(600, 0, 0), n_classes=3)
+    simulation = simulate(name, random_state=0, items=(600, 0, 0), n_classes=3)
     assert simulation.annotations.classes == ("0", "1", "2")
     assert simulation.thresholds[0] < simulation.thresholds[1]
     share = hard_share(simulation)
@@ -463,7 +463,7 @@ def test_three_classes_rise_in_severity(name: str) -> None:
 
 def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
     regime = replace(SMALL, balance=(0.5, 0.3, 0.2), per_item={5: 1.0}, items=(4000, 0, 0))
-    told = simulate(regime, seed=0).annotations
+    told = simulate(regime, random_state=0).annotations
     assert told.label_codes is not None
     middle = np.median(told.label_codes.reshape(4000, 5), axis=1).astype(int)
     assert np.bincount(middle) / 4000 == pytest.approx([0.5, 0.3, 0.2], abs=0.02)
@@ -476,17 +476,17 @@ def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
     ("arguments", "says"),
     [
         ({"regime": "quartet"}, "regime must be one of 'three-voices'"),
-        ({"seed": -1}, "seed must be a whole number"),
-        ({"seed": 0.5}, "seed must be a whole number"),
-        ({"items": 0.0}, r"fraction of the items must lie in \(0, 1\], but got 0.0"),
+        ({"random_state": -1}, "random_state=-1 is not a whole number"),
+        ({"random_state": 0.5}, "random_state=0.5 is not a whole number"),
+        ({"items": 0.0}, r"items=0.0 .*fraction of the items lies in \(0, 1\]"),
         ({"items": 500}, "fraction of the items"),
-        ({"items": (10, 10)}, "items must be three whole numbers"),
+        ({"items": (10, 10)}, r"items=\(10, 10\) .*three whole numbers"),
         ({"items": (0, 10, 10)}, "train at least 1"),
-        ({"items": (5, -1, 10)}, "items must be three"),
-        ({"items": (5.5, 1, 10)}, "items must be three"),
-        ({"n_classes": 1}, "n_classes must be"),
-        ({"structured": 1.5}, r"structured must lie in \[0, 1\], but got 1.5"),
-        ({"structured": float("nan")}, "structured must lie"),
+        ({"items": (5, -1, 10)}, "items=.*three whole numbers"),
+        ({"items": (5.5, 1, 10)}, "items=.*three whole numbers"),
+        ({"n_classes": 1}, "n_classes=1"),
+        ({"structured": 1.5}, r"structured=1.5 .*\[0, 1\]"),
+        ({"structured": float("nan")}, "structured=nan"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> None:
@@ -497,24 +497,24 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> N
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"annotators": 0}, "annotators must be a whole number above 0"),
-        ({"per_item": {}}, "per_item must map counts"),
+        ({"annotators": 0}, "annotators=0 .*whole number above 0"),
+        ({"per_item": {}}, "per_item={}.* maps counts"),
         ({"per_item": {13: 1.0}}, "counts of 1 to 12 annotators"),
         ({"per_item": {0: 1.0}}, "per_item"),
         ({"per_item": {3: 0.0}}, "per_item"),
         ({"per_item": {2.5: 1.0}}, "per_item"),
-        ({"balance": (1.0,)}, "balance must hold"),
-        ({"balance": (0.7, 0.7)}, "balance must hold"),
-        ({"balance": (1.0, 0.0)}, "balance must hold"),
-        ({"groups": ()}, "groups must have different names"),
-        ({"groups": (Group("a"), Group("a"))}, "groups must have different names"),
-        ({"disagreement": -0.1}, "disagreement must be 0 or more"),
-        ({"noise_spread": float("inf")}, "noise_spread must be 0 or more"),
-        ({"activity_spread": float("nan")}, "activity_spread must be 0 or more"),
-        ({"group_weight": -1.0}, "group_weight, personal_weight and threshold_weight"),
+        ({"balance": (1.0,)}, "balance=.*sum to 1"),
+        ({"balance": (0.7, 0.7)}, "balance=.*sum to 1"),
+        ({"balance": (1.0, 0.0)}, "balance=.*sum to 1"),
+        ({"groups": ()}, "groups=.*names differ"),
+        ({"groups": (Group("a"), Group("a"))}, "groups=.*names differ"),
+        ({"disagreement": -0.1}, "disagreement=-0.1 .*0 or more"),
+        ({"noise_spread": float("inf")}, "noise_spread=inf .*0 or more"),
+        ({"activity_spread": float("nan")}, "activity_spread=nan .*0 or more"),
+        ({"group_weight": -1.0}, "group_weight, personal_weight, threshold_weight"),
         (
             {"group_weight": 0.0, "personal_weight": 0.0, "threshold_weight": 0.0},
-            "one above 0",
+            "one is above 0",
         ),
     ],
 )
@@ -526,21 +526,21 @@ def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
 def test_bad_groups_are_refused() -> None:
     with pytest.raises(InputError, match="a view of group 'x' must be one of 'hostility'"):
         Group("x", views={"humour": 1.0})
-    with pytest.raises(InputError, match="share of group 'x' must be above 0"):
+    with pytest.raises(InputError, match=r"share=0.0 .*group 'x' needs a share above 0"):
         Group("x", share=0.0)
-    with pytest.raises(InputError, match="must have a finite weight"):
+    with pytest.raises(InputError, match=r"irony=nan .*finite"):
         Group("x", views={"irony": float("nan")})
 
 
 def test_structure_needs_people_who_can_differ() -> None:
     alone = replace(SMALL, annotators=1, per_item={1: 1.0}, groups=(Group("one"),))
-    with pytest.raises(InputError, match=r"lasting disagreement .* must come from something"):
+    with pytest.raises(InputError, match=r"structured=0.6 asks for lasting disagreement"):
         simulate(alone)
     assert simulate(alone, structured=0.0).truth.shape == (300, 2)
 
 
 def test_a_split_without_items_has_no_variance() -> None:
-    with pytest.raises(InputError, match="split 'dev' has none"):
+    with pytest.raises(InputError, match="split 'dev' has no items"):
         simulate(SMALL).variance("dev")
     with pytest.raises(InputError, match="split must be one of"):
         simulate(SMALL).rows("validation")

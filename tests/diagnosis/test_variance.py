@@ -47,7 +47,7 @@ def truth(simulation: Simulation) -> dict[str, float]:
 def test_true_shares_are_recovered_without_bias(regime: object) -> None:
     gaps = {name: [] for name in PARTS}
     for seed in range(4):
-        simulation = simulate(regime, seed=seed)
+        simulation = simulate(regime, random_state=seed)
         shares, known = declared(simulation.annotations), truth(simulation)
         for name in PARTS:
             gaps[name].append(getattr(shares, name).share - known[name])
@@ -56,7 +56,7 @@ def test_true_shares_are_recovered_without_bias(regime: object) -> None:
 
 
 def test_other_numbers_of_classes_are_recovered_too() -> None:
-    simulation = simulate(PANEL, seed=1, n_classes=4)
+    simulation = simulate(PANEL, random_state=1, n_classes=4)
     shares, known = declared(simulation.annotations), truth(simulation)
     for name in PARTS:
         assert getattr(shares, name).share == pytest.approx(known[name], abs=0.03)
@@ -64,7 +64,7 @@ def test_other_numbers_of_classes_are_recovered_too() -> None:
 
 def test_few_people_hide_part_of_their_views_and_that_is_said() -> None:
     for seed in range(3):
-        simulation = simulate("two-camps", seed=seed)
+        simulation = simulate("two-camps", random_state=seed)
         shares, known = declared(simulation.annotations), truth(simulation)
         for name in ("item", "group_item"):
             part = getattr(shares, name)
@@ -72,7 +72,7 @@ def test_few_people_hide_part_of_their_views_and_that_is_said() -> None:
 
 
 def test_the_shares_sum_to_one() -> None:
-    shares = declared(simulate("two-camps", seed=0, items=(200, 1, 1)).annotations)
+    shares = declared(simulate("two-camps", random_state=0, items=(200, 1, 1)).annotations)
     assert sum(getattr(shares, name).share for name in PARTS) == pytest.approx(1)
     assert shares.structured == pytest.approx(
         (shares.annotator.share + shares.group_item.share) / shares.disagreement

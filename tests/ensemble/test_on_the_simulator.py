@@ -28,7 +28,7 @@ class World(NamedTuple):
 def worlds() -> list[World]:
     built = []
     for seed in range(SEEDS):
-        simulation = simulate("three-voices", seed=seed)
+        simulation = simulate("three-voices", random_state=seed)
         pool = train_members(simulation.annotations, 10, seed, seen=SEEN)
         truth = simulation.truth[simulation.rows("test")]
         dev = simulation.annotations.split("dev")

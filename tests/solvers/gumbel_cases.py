@@ -41,7 +41,7 @@ def random_pool(items: int = 60, members: int = 5, classes: int = 3, seed: int =
 
 def three_of_ten(seed: int = 0) -> Data:
     """Simulated people; three members close to the truth, seven that know nothing, shuffled."""
-    simulation = simulate("partial-panel", seed=seed)
+    simulation = simulate("partial-panel", random_state=seed)
     rng = np.random.default_rng(seed)
     dev = simulation.annotations.split("dev")
     truth = simulation.truth[simulation.rows("dev")]

@@ -47,7 +47,7 @@ class Case:
 
 def make_inputs(folder: Path) -> None:
     """Annotations, and predictions as a file and as shards."""
-    simulation = simulate("partial-panel", seed=0, items=(40, 40, 40))
+    simulation = simulate("partial-panel", random_state=0, items=(40, 40, 40))
     people = simulation.annotations
     write_table(people.to_table(), folder / "people.csv")
     truth = simulation.truth[simulation.rows("dev")]

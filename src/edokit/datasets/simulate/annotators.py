@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
 from edokit._errors import InputError
-from edokit._types import Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
 from edokit.datasets.simulate.regimes import Regime
 
@@ -43,16 +42,16 @@ class Scale:
         return np.hstack([scaled, np.ones((len(features), 1))])
 
     def severity(self, features: Features) -> Floats:
-        """How bad each post is in everybody's eyes: [N]."""
+        """How bad each post is before anyone's own view: [N]."""
         scaled: Floats = (features.severity() - self.severity_mean) / self.severity_spread
         return scaled
 
 
 @dataclass(frozen=True)
-class People:
+class Population:
     """A annotators: group [A], own weight of each side [A, V + 1], noise [A], activity [A]."""
 
-    group: npt.NDArray[np.int64]
+    group: Ints
     views: Floats
     noise: Floats
     activity: Floats
@@ -62,16 +61,16 @@ class People:
         return len(self.group)
 
     def scores(self, features: Features) -> Floats:
-        """How bad each annotator finds each post, before wavering: [N, A]."""
+        """How bad each annotator finds each post, before noise: [N, A]."""
         severity = self.scale.severity(features)[:, None]
         scores: Floats = severity + self.scale.sides(features) @ self.views.T
         return scores
 
 
-def reaches(scores: Floats, noise: Floats, threshold: float) -> Floats:
-    """Probability that a wavering annotator puts a post above the threshold: shape of scores."""
+def exceed_probability(scores: Floats, noise: Floats, threshold: float) -> Floats:
+    """Probability that a noisy annotator puts a post above the threshold: shape of scores."""
     gap = scores - threshold
-    # Either everybody wavers or nobody does; who never wavers takes a step.
+    # Either all annotators are noisy or none is; without noise this is a step.
     if not np.any(noise):
         return (gap > 0).astype(np.float64)
     # A logistic with standard deviation 1 has the scale √3/π.
@@ -81,12 +80,12 @@ def reaches(scores: Floats, noise: Floats, threshold: float) -> Floats:
 
 def class_probabilities(scores: Floats, noise: Floats, thresholds: Floats) -> Floats:
     """Probability of each class, from rising thresholds [C - 1]: shape of scores, then C."""
-    tails = [reaches(scores, noise, threshold) for threshold in thresholds.tolist()]
+    tails = [exceed_probability(scores, noise, threshold) for threshold in thresholds.tolist()]
     edges = [np.ones_like(scores), *tails, np.zeros_like(scores)]
     return np.stack([low - high for low, high in pairwise(edges)], axis=-1)
 
 
-def draw_people(rng: np.random.Generator, regime: Regime) -> People:
+def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     """The annotators of a regime; each part of what sets them apart has the size it asks for."""
     count = regime.annotators
     # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
@@ -108,26 +107,27 @@ def draw_people(rng: np.random.Generator, regime: Regime) -> People:
         (regime.personal_weight, _unit(personal, sides)),
         (regime.threshold_weight, _unit(threshold, sides)),
     ]
-    # A part that cannot vary (one group, or groups of one person) leaves its weight to the others.
+    # A part that cannot vary (one group, or groups of one) leaves its weight to the others.
     parts = [(weight, part) for weight, part in parts if part.any()]
     total = sum(weight for weight, _ in parts)
     lasting = regime.disagreement * math.sqrt(regime.structured)
     if lasting > 0 and total == 0:
         raise InputError(
-            f"lasting disagreement (structured={regime.structured:g}) must come from something,"
-            f" but in regime {regime.name!r} no weighted part lets these people differ",
+            f"structured={regime.structured:g} asks for lasting disagreement, but in regime"
+            f" {regime.name!r} no weighted part lets the annotators differ",
             "set structured=0, or add groups with different views, annotators or weights",
+            parameters=("structured",),
         )
     views = np.zeros((count, sides.shape[1]))
     for weight, part in parts if lasting > 0 else []:
         views += lasting * math.sqrt(weight / total) * part
 
-    # How much someone wavers is itself a lasting trait, so it fades with the rest of them.
+    # An annotator's noise level is itself a lasting trait, so it fades with the rest of them.
     factor = np.exp(regime.noise_spread * math.sqrt(regime.structured) * z[:, -1])
     noise = regime.disagreement * math.sqrt(1.0 - regime.structured)
     # The activities are spread alike for every seed; who is active is drawn.
     ranks = ndtri((rng.random(count).argsort() + 0.5) / count)
-    return People(
+    return Population(
         group=group,
         views=views,
         noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
@@ -136,19 +136,19 @@ def draw_people(rng: np.random.Generator, regime: Regime) -> People:
     )
 
 
-def _groups(rng: np.random.Generator, regime: Regime) -> npt.NDArray[np.int64]:
-    """Group of each annotator [A]: shares are met as closely as whole people allow."""
+def _groups(rng: np.random.Generator, regime: Regime) -> Ints:
+    """Group of each annotator [A]: shares are met as closely as whole annotators allow."""
     shares = np.array([group.share for group in regime.groups])
     wanted = shares / shares.sum() * (regime.annotators - len(shares))
     sizes = np.floor(wanted).astype(np.int64)
     left = regime.annotators - len(shares) - int(sizes.sum())
     sizes[np.argsort(sizes - wanted, kind="stable")[:left]] += 1
-    # Nobody is left out: each group has one person, the others are shared out.
+    # Each group has at least one annotator; the others are divided by share.
     group = np.repeat(np.arange(len(shares)), sizes + 1)
     return group[rng.random(regime.annotators).argsort()]
 
 
-def _group_views(regime: Regime, group: npt.NDArray[np.int64]) -> Floats:
+def _group_views(regime: Regime, group: Ints) -> Floats:
     columns = {name: column for column, name in enumerate((*VIEW_NAMES, "always"))}
     views = np.zeros((len(regime.groups), len(columns)))
     for code, member in enumerate(regime.groups):
@@ -159,32 +159,30 @@ def _group_views(regime: Regime, group: npt.NDArray[np.int64]) -> Floats:
     return centred
 
 
-def _within_groups(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
+def _within_groups(values: Floats, group: Ints) -> Floats:
     """Values less their group's mean, so that what is personal is not shared."""
     sizes = np.bincount(group)
     means = np.stack([np.bincount(group, weights=column) / sizes for column in values.T], axis=1)
     centred: Floats = values - means[group]
-    # One person is their own group's mean, up to rounding.
+    # A single annotator is their own group's mean, up to rounding.
     centred[sizes[group] == 1] = 0.0
     return centred
 
 
 def _unit(views: Floats, sides: Floats) -> Floats:
-    """The same views, scaled to a mean square of 1 over the posts and people."""
+    """The same views, scaled to a mean square of 1 over the posts and annotators."""
     # mean_i (x_i·u)² = u'Mu with M the second moments of the sides: no [N, A] table needed.
     moments = sides.T @ sides / len(sides)
     size = float(np.mean(np.einsum("av,vw,aw->a", views, moments, views)))
     return views / math.sqrt(size) if size > 1e-24 else np.zeros_like(views)
 
 
-Chosen = npt.NDArray[np.int64]
-
 _BLOCK = 2048
 
 
 def choose_annotators(
     rng: np.random.Generator, n: int, per_item: Mapping[int, float], activity: Floats
-) -> Chosen:
+) -> Ints:
     """Annotators of each item, the active ones more often: [N, most per item], -1 fills up."""
     sizes = np.array(sorted(per_item))
     shares = np.array([per_item[int(size)] for size in sizes])
@@ -197,15 +195,15 @@ def choose_annotators(
         # The largest keys (log activity plus Gumbel noise) are a draw without replacement.
         keys = np.log(activity) - np.log(-np.log(u[:, 1:]))
         top = np.argsort(-keys, axis=1)[:, :most]
-        # Sorting by name hides who came first; empty places go to the end.
+        # Sorting by name hides who came first; empty cells go to the end.
         top[np.arange(most) >= count[:, None]] = len(activity)
         top.sort(axis=1)
         chosen[start : start + len(u)] = np.where(top == len(activity), -1, top)
     return chosen
 
 
-def give_everyone_work(rng: np.random.Generator, chosen: Chosen, annotators: int) -> None:
-    """Lets annotators without an item take over one from a busier colleague, in place."""
+def assign_idle(rng: np.random.Generator, chosen: Ints, annotators: int) -> None:
+    """Give annotators without an item one of a busier annotator, in place."""
     work = np.bincount(chosen[chosen >= 0], minlength=annotators)
     rows = iter(rng.random(len(chosen)).argsort().tolist())
     for idle in np.flatnonzero(work == 0).tolist():
@@ -221,30 +219,30 @@ def give_everyone_work(rng: np.random.Generator, chosen: Chosen, annotators: int
 
 
 def solve_thresholds(
-    scores: Floats, noise: Floats, chosen: Chosen, balance: tuple[float, ...]
+    scores: Floats, noise: Floats, chosen: Ints, balance: tuple[float, ...]
 ) -> Floats:
-    """Rising thresholds [C - 1] at which the items' middle answers are expected in balance.
+    """Rising thresholds [C - 1] at which the items' median labels are expected in balance.
 
-    scores [N, A] and noise [A] are those of the annotators; chosen says who answers.
+    scores [N, A] and noise [A] are those of the annotators; chosen says who annotates.
     """
-    answers = chosen >= 0
-    score = np.take_along_axis(scores, np.where(answers, chosen, 0), axis=1)
-    waver = noise[chosen]
+    asked = chosen >= 0
+    score = np.take_along_axis(scores, np.where(asked, chosen, 0), axis=1)
+    spread = noise[chosen]
     reach = float(np.max(np.abs(score))) + 50.0 * float(noise.max()) + 1.0
 
     def surplus(threshold: float, wanted: float) -> float:
-        chance = np.where(answers, reaches(score, waver, threshold), 0.0)
-        return _majority(chance, answers) - wanted
+        chance = np.where(asked, exceed_probability(score, spread, threshold), 0.0)
+        return _majority(chance, asked) - wanted
 
     above = 1.0 - np.cumsum(balance)[:-1]
     # Bracketing, since without noise the share is a staircase and has no slope.
     return np.array([brentq(surplus, -reach, reach, args=(share,)) for share in above])
 
 
-def _majority(chance: Floats, answers: npt.NDArray[np.bool_]) -> float:
+def _majority(chance: Floats, asked: Bools) -> float:
     """Expected share of items with more yes than no; a tie counts half."""
     n, most = chance.shape
-    # votes[i, v]: probability of v yes among the answers seen so far (Poisson-binomial).
+    # votes[i, v]: probability of v yes among the labels so far (Poisson-binomial).
     votes = np.zeros((n, most + 1))
     votes[:, 0] = 1.0
     for k in range(most):
@@ -252,6 +250,6 @@ def _majority(chance: Floats, answers: npt.NDArray[np.bool_]) -> float:
         votes[:, 1:] = votes[:, 1:] * (1.0 - yes) + votes[:, :-1] * yes
         votes[:, 0] *= 1.0 - chance[:, k]
     twice = 2 * np.arange(most + 1)
-    total = answers.sum(axis=1)[:, None]
+    total = asked.sum(axis=1)[:, None]
     wins = (twice > total) + 0.5 * (twice == total)
     return float(np.mean(np.sum(votes * wins, axis=1)))

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edokit._types import Strings
-from edokit.datasets.simulate import words
+from edokit._types import Bools, Floats, Ints, Strings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_WORDS: dict[str, Any] = json.loads(files(__package__).joinpath("words.json").read_text("utf-8"))
+"""Events and targets by topic, verdicts by heat (from praise to hostility), and what fills their
+gaps; in each list the first words are the common ones."""
+
 TARGETS: tuple[str, ...] = ("nobody", "person", "people", "reader")
 """Whom a post is aimed at: a thing, one person, a kind of people, or whoever reads it."""
 
-TOPICS: tuple[str, ...] = tuple(words.TOPICS)
+TOPICS: tuple[str, ...] = tuple(_WORDS["topics"])
 """What posts are about."""
 
 VIEW_NAMES: tuple[str, ...] = ("hostility", "irony", *TARGETS[1:], *TOPICS)
-"""The sides of a post that people may weigh differently, in the order of `Features.sides`."""
+"""The sides of a post that annotators may weigh differently, in the order of `Features.sides`."""
 
 # Given calm, given hostile: hostile posts are more often ironic and more often aimed at someone.
 _IRONY_RATE = np.array([0.12, 0.30])
@@ -41,16 +45,16 @@ _DRAWS_PER_POST = 48
 class Features:
     """What N posts are about: `hostility` in [0, 1], `irony`, and codes into TOPICS and TARGETS."""
 
-    topic: NDArray[np.int64]
-    hostility: NDArray[np.float64]
-    irony: NDArray[np.bool_]
-    target: NDArray[np.int64]
+    topic: Ints
+    hostility: Floats
+    irony: Bools
+    target: Ints
 
     def __len__(self) -> int:
         return len(self.topic)
 
-    def sides(self) -> NDArray[np.float64]:
-        """What people react to, one column per VIEW_NAMES: [N, V]."""
+    def sides(self) -> Floats:
+        """What annotators react to, one column per VIEW_NAMES: [N, V]."""
         # Irony, target and topic matter in proportion to how hostile the post is.
         heat = self.hostility[:, None]
         return np.hstack(
@@ -62,7 +66,7 @@ class Features:
             ]
         )
 
-    def severity(self) -> NDArray[np.float64]:
+    def severity(self) -> Floats:
         """How bad a post is in everybody's eyes, before anyone's own view: [N]."""
         aimed = np.array([0.0, 0.15, 0.25, 0.20])[self.target]
         return self.hostility * (1.0 + aimed - 0.25 * self.irony)
@@ -81,18 +85,16 @@ class Features:
             }
         )
 
-    def take(self, rows: NDArray[np.intp]) -> Features:
+    def take(self, rows: Ints) -> Features:
         """The posts at these positions."""
         return Features(self.topic[rows], self.hostility[rows], self.irony[rows], self.target[rows])
 
     @staticmethod
     def join(parts: Sequence[Features]) -> Features:
         """The posts of several parts, one after the other."""
+        names = ("topic", "hostility", "irony", "target")
         return Features(
-            np.concatenate([part.topic for part in parts]),
-            np.concatenate([part.hostility for part in parts]),
-            np.concatenate([part.irony for part in parts]),
-            np.concatenate([part.target for part in parts]),
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
         )
 
 
@@ -122,27 +124,27 @@ def write_posts(rng: np.random.Generator, features: Features) -> list[str]:
 
 def _write(topic: int, hostility: float, irony: bool, target: int, row: list[float]) -> str:
     dice = iter(row)
-    lexicon = words.TOPICS[TOPICS[topic]]
+    lexicon = _WORDS["topics"][TOPICS[topic]]
     marked = next(dice) < (_IRONY_SHOWN if irony else _IRONY_FALSE)
     praises = next(dice) < _IRONY_PRAISES and irony
     if next(dice) < _TARGET_HIDDEN:
         target = 0
-    pools = (lexicon.things, lexicon.persons, lexicon.people, words.READERS)
+    targets = (lexicon["things"], lexicon["persons"], lexicon["people"], _WORDS["readers"])[target]
 
     clauses = []
     for _ in range(1 + (next(dice) < 0.55)):
         blur = _HEAT_BLUR * (next(dice) + next(dice) - 1.0)
         heat = 0 if praises else min(max(int(5 * (hostility + blur)), 0), 4)
-        clauses.append(_verdict(heat, _pick(dice, pools[target]), target >= 2, dice))
+        clauses.append(_verdict(heat, _pick(dice, targets), target >= 2, dice))
     shape = next(dice)
     if shape < 0.85:
-        clauses.insert(0 if shape < 0.5 else len(clauses), _event(lexicon, dice))
+        clauses.insert(0 if shape < 0.5 else len(clauses), _event(lexicon["events"], dice))
     if next(dice) < 0.3:
-        clauses[0] = f"{_pick(dice, words.OPENINGS)} {clauses[0]}"
+        clauses[0] = f"{_pick(dice, _WORDS['openings'])} {clauses[0]}"
     if marked:
-        clauses.insert(1 + int(next(dice) * len(clauses)), _pick(dice, words.IRONY_MARKS))
+        clauses.insert(1 + int(next(dice) * len(clauses)), _pick(dice, _WORDS["irony_marks"]))
     if next(dice) < 0.35:
-        clauses.append(_pick(dice, words.CLOSINGS))
+        clauses.append(_pick(dice, _WORDS["closings"]))
     return _punctuate(clauses, next(dice))
 
 
@@ -151,17 +153,19 @@ def _pick(dice: Iterator[float], options: Sequence[str]) -> str:
     return options[int(len(options) * next(dice) ** 1.5)]
 
 
-def _event(lexicon: words.Topic, dice: Iterator[float]) -> str:
-    gaps = {name: _pick(dice, options) for name, options in words.FILLERS.items()}
-    return _pick(dice, lexicon.events).format(**gaps)
+def _event(events: Sequence[str], dice: Iterator[float]) -> str:
+    gaps = {name: _pick(dice, options) for name, options in _WORDS["fillers"].items()}
+    return _pick(dice, events).format(**gaps)
 
 
 def _verdict(heat: int, who: str, plural: bool, dice: Iterator[float]) -> str:
+    # The verb agrees with {who}.
     verbs = ("are", "were", "do", "", "") if plural else ("is", "was", "does", "s", "es")
     gaps = dict(zip(("is", "was", "does", "s", "es"), verbs, strict=True), who=who)
-    gaps |= {name: _pick(dice, options) for name, options in words.WORDS.items()}
-    gaps |= {f"{name}2": _pick(dice, words.WORDS[name]) for name in ("poor", "bad")}
-    return _pick(dice, words.VERDICTS[heat]).format(**gaps)
+    words = _WORDS["words"]
+    gaps |= {name: _pick(dice, options) for name, options in words.items()}
+    gaps |= {f"{name}2": _pick(dice, words[name]) for name in ("poor", "bad")}
+    return _pick(dice, _WORDS["verdicts"][heat]).format(**gaps)
 
 
 def _punctuate(clauses: list[str], style: float) -> str:

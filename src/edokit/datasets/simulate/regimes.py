@@ -11,9 +11,9 @@ from edokit._errors import InputError, one_of
 from edokit.datasets.simulate.posts import VIEW_NAMES
 
 
-def _rule(holds: bool, rule: str, given: object, hint: str) -> None:
+def _check(holds: bool, name: str, value: object, rule: str, hint: str) -> None:
     if not holds:
-        raise InputError(f"{rule}, but got {given!r}", hint)
+        raise InputError(f"{name}={value!r} is not possible: {rule}", hint)
 
 
 def _counts(value: object) -> bool:
@@ -27,7 +27,7 @@ def _are_weights(values: Iterable[float]) -> bool:
 
 @dataclass(frozen=True)
 class Group:
-    """People who see posts alike: how many they are, and what weighs more or less for them.
+    """Annotators who see posts alike: how many they are, and what weighs more or less for them.
 
     `views` maps a side of the post (`hostility`, `irony`, `person`, `people`, `reader`, a topic,
     or `always` for strictness whatever the post) to a weight: above 0 it makes a post worse in
@@ -41,18 +41,20 @@ class Group:
     views: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _rule(
+        _check(
             0 < self.share < math.inf,
-            f"the share of group {self.name!r} must be above 0",
+            "share",
             self.share,
+            f"group {self.name!r} needs a share above 0",
             "leave the group out, or give it a share",
         )
         for side, weight in self.views.items():
             one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
-            _rule(
+            _check(
                 math.isfinite(weight),
-                f"view {side!r} of group {self.name!r} must have a finite weight",
+                f"views of group {self.name!r}: {side}",
                 weight,
+                "a weight is a finite number",
                 "weights of -2 to 2 are usual",
             )
 
@@ -65,80 +67,87 @@ class Regime:
     items: tuple[int, int, int]
     """Items in train, dev and test."""
     annotators: int
-    """How many people there are."""
+    """How many annotators there are."""
     per_item: Mapping[int, float]
-    """How many of them answer an item: count -> share of the items, in any unit."""
+    """How many of them annotate an item: count -> share of the items, in any unit."""
     balance: tuple[float, ...]
-    """Share of the items in each class (by their middle answer), mildest class first."""
+    """Share of the items in each class (by their median label), mildest class first."""
     groups: tuple[Group, ...] = (Group("everyone"),)
-    """Who sees posts alike."""
+    """Groups of annotators who see posts alike."""
     disagreement: float = 0.5
-    """How far people lie apart on an item, where items lie 1 apart (standard deviations)."""
+    """How far annotators are apart on an item, where items are 1 apart (standard deviations)."""
     structured: float = 0.5
-    """The lasting part of the disagreement: 0 is pure noise, at 1 nobody ever wavers."""
+    """The lasting part of the disagreement: 0 is pure noise, at 1 there is none."""
     group_weight: float = 1.0
     """How much of the lasting part is views that groups share, ..."""
     personal_weight: float = 1.0
-    """... how much is views of one person alone, ..."""
+    """... how much is views of one annotator alone, ..."""
     threshold_weight: float = 1.0
-    """... and how much is strictness of one person, whatever the post."""
+    """... and how much is strictness of one annotator, whatever the post."""
     noise_spread: float = 0.3
-    """How unevenly people waver (standard deviation of the log)."""
+    """How unequal the annotators' noise is (standard deviation of the log)."""
     activity_spread: float = 0.0
-    """How unevenly the work is spread over people (standard deviation of the log)."""
+    """How unevenly the work is spread over annotators (standard deviation of the log)."""
 
     def __post_init__(self) -> None:
-        _rule(
+        _check(
             len(self.items) == 3
             and all(isinstance(n, Integral) and n >= 0 for n in self.items)
             and self.items[0] > 0,
-            "items must be three whole numbers (train, dev, test), train at least 1",
+            "items",
             self.items,
+            "it takes three whole numbers (train, dev, test), train at least 1",
             "write for example items=(600, 100, 100)",
         )
-        _rule(
+        _check(
             _counts(self.annotators),
-            "annotators must be a whole number above 0",
+            "annotators",
             self.annotators,
+            "it takes a whole number above 0",
             "write for example annotators=5",
         )
-        _rule(
+        _check(
             len(self.per_item) > 0
             and all(_counts(count) and count <= self.annotators for count in self.per_item)
             and _are_weights(self.per_item.values()),
-            f"per_item must map counts of 1 to {self.annotators} annotators to shares",
+            "per_item",
             dict(self.per_item),
+            f"it maps counts of 1 to {self.annotators} annotators to shares",
             "write for example per_item={1: 1.0}, or add annotators",
         )
-        _rule(
+        _check(
             len(self.balance) >= 2
             and min(self.balance) > 0
             and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
-            "balance must hold a share above 0 for each of two or more classes, 1 in all",
+            "balance",
             self.balance,
+            "each of two or more classes has a share above 0, and the shares sum to 1",
             "write for example balance=(0.7, 0.3)",
         )
         names = [group.name for group in self.groups]
-        _rule(
+        _check(
             0 < len(names) == len(set(names)) <= self.annotators,
-            f"groups must have different names and number 1 to {self.annotators} (the annotators)",
+            "groups",
             names,
+            f"the names differ, and there are 1 to {self.annotators} groups (the annotators)",
             "rename or leave out groups, or add annotators",
         )
-        _rule(
+        _check(
             0 <= self.structured <= 1,
-            "structured must lie in [0, 1]",
+            "structured",
             self.structured,
+            "it lies in [0, 1]",
             "0 is pure noise, 1 pure structure",
         )
         for name in ("disagreement", "noise_spread", "activity_spread"):
             value = getattr(self, name)
-            _rule(0 <= value < math.inf, f"{name} must be 0 or more", value, f"use {name}=0.5")
+            _check(0 <= value < math.inf, name, value, "it is 0 or more", f"use {name}=0.5")
         weights = (self.group_weight, self.personal_weight, self.threshold_weight)
-        _rule(
+        _check(
             _are_weights(weights),
-            "group_weight, personal_weight and threshold_weight must be 0 or more, one above 0",
+            "(group_weight, personal_weight, threshold_weight)",
             weights,
+            "they are 0 or more, and one is above 0",
             "for no lasting disagreement set structured=0",
         )
 
@@ -146,17 +155,18 @@ class Regime:
         """The same with other numbers of items, or with a fraction of them."""
         if isinstance(items, int | float):
             hint = "give counts as items=(train, dev, test)"
-            _rule(0 < items <= 1, "a fraction of the items must lie in (0, 1]", items, hint)
+            _check(0 < items <= 1, "items", items, "a fraction of the items lies in (0, 1]", hint)
             train, dev, test = (math.ceil(n * items) for n in self.items)
             return replace(self, items=(train, dev, test))
         return replace(self, items=items)
 
     def with_classes(self, n_classes: int) -> Regime:
         """The same with n classes; above the first, each is half as frequent as the one before."""
-        _rule(
+        _check(
             _counts(n_classes) and n_classes >= 2,
-            "n_classes must be a whole number, 2 or more",
+            "n_classes",
             n_classes,
+            "it takes a whole number from 2",
             "use n_classes=3, for example",
         )
         if n_classes == len(self.balance):
@@ -177,7 +187,7 @@ THREE_VOICES = Regime(
     structured=0.6,
     threshold_weight=0.3,
 )
-"""Three people with views of their own label everything, 3:2 (like ArMIS)."""
+"""Three annotators with views of their own label everything, 3:2 (like ArMIS)."""
 
 PARTIAL_PANEL = Regime(
     name="partial-panel",
@@ -193,7 +203,7 @@ PARTIAL_PANEL = Regime(
     structured=0.5,
     activity_spread=0.15,
 )
-"""Eight people share the work, two to seven per item, 5:1 (like ConvAbuse)."""
+"""Eight annotators share the work, two to seven per item, 5:1 (like ConvAbuse)."""
 
 TWO_CAMPS = Regime(
     name="two-camps",
@@ -209,7 +219,7 @@ TWO_CAMPS = Regime(
     structured=0.7,
     group_weight=6.0,
 )
-"""Six people in two camps label everything, 10:1 (like HS-Brexit)."""
+"""Six annotators in two camps label everything, 10:1 (like HS-Brexit)."""
 
 CROWD = Regime(
     name="crowd",
@@ -226,7 +236,7 @@ CROWD = Regime(
     structured=0.5,
     activity_spread=1.6,
 )
-"""Five of 670 people answer each item, few of them most of the time, 7:3 (like MD-Agreement)."""
+"""Five of 670 annotators label each item, few of them most of the time, 7:3 (like MD-Agreement)."""
 
 REGIMES: dict[str, Regime] = {
     regime.name: regime for regime in (THREE_VOICES, PARTIAL_PANEL, TWO_CAMPS, CROWD)

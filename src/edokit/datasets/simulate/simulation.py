@@ -12,15 +12,14 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
 from edokit._names import as_names
-from edokit._types import Codes, Floats, Strings
+from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.datasets.simulate.annotators import (
-    Chosen,
-    People,
+    Population,
+    assign_idle,
     choose_annotators,
     class_probabilities,
-    draw_people,
-    give_everyone_work,
+    draw_population,
     solve_thresholds,
 )
 from edokit.datasets.simulate.posts import Features, draw_features, write_posts
@@ -40,15 +39,15 @@ class Variance:
 
     total: float
     item: float
-    """Items differ, whoever is asked."""
+    """Items differ, whoever annotates."""
     annotator: float
-    """People differ, whatever they are shown: thresholds."""
+    """Population differ, whatever they are shown: thresholds."""
     group_item: float
     """Groups see different things in an item."""
     annotator_item: float
-    """People see different things in an item than their group does."""
+    """Population see different things in an item than their group does."""
     noise: float
-    """The same person, asked about the same item again, answers otherwise."""
+    """The same annotator labels the same item differently the next time."""
 
     @property
     def disagreement(self) -> float:
@@ -68,24 +67,24 @@ class Variance:
         return (within - self.noise) / within if within > 0 else float("nan")
 
 
-def decompose(blocks: Callable[[], Iterator[Floats]], group: npt.NDArray[np.int64]) -> Variance:
-    """The variance by source, from the answer probabilities of all annotators on all items.
+def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> Variance:
+    """The variance by source, from the class probabilities of all annotators on all items.
 
     `blocks()` yields them as [n, A, C] tables, the same each time; group [A] is each one's group.
     """
     sizes = np.bincount(group)
     belongs = (group[:, None] == np.arange(len(sizes))) / sizes
     item_means, group_means = [], []
-    people_sum: Floats | float = 0.0
+    annotator_sum: Floats | float = 0.0
     noise = 0.0
     for p in blocks():
         item_means.append(p.mean(axis=1))
         group_means.append(belongs.T @ p)
-        people_sum = people_sum + p.sum(axis=0)
+        annotator_sum = annotator_sum + p.sum(axis=0)
         noise += float(np.sum(p * (1.0 - p)))
     by_item = np.concatenate(item_means)  # [N, C]
     by_group = np.concatenate(group_means)  # [N, G, C]
-    by_person = np.asarray(people_sum) / len(by_item)  # [A, C]
+    by_annotator = np.asarray(annotator_sum) / len(by_item)  # [A, C]
     mean = by_item.mean(axis=0)
 
     # What remains of a group's view of an item once item and group averages are taken out.
@@ -94,7 +93,7 @@ def decompose(blocks: Callable[[], Iterator[Floats]], group: npt.NDArray[np.int6
     for p in blocks():
         rows = slice(start, start + len(p))
         rest = p - by_group[rows][:, group]
-        rest -= by_person - by_group.mean(axis=0)[group]
+        rest -= by_annotator - by_group.mean(axis=0)[group]
         own += float(np.sum(rest**2))
         start += len(p)
 
@@ -102,18 +101,16 @@ def decompose(blocks: Callable[[], Iterator[Floats]], group: npt.NDArray[np.int6
     return Variance(
         total=0.5 * float(np.sum(mean * (1.0 - mean))),
         item=0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
-        annotator=0.5 * float(np.mean(np.sum((by_person - mean) ** 2, axis=1))),
+        annotator=0.5 * float(np.mean(np.sum((by_annotator - mean) ** 2, axis=1))),
         group_item=0.5 * float(np.sum((seen**2).sum(axis=2) @ (sizes / cells))),
         annotator_item=0.5 * own / cells,
         noise=0.5 * noise / cells,
     )
 
 
-Rows = npt.NDArray[np.intp]
-
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
 
-# Items at a time: all annotators on all items of the largest regime are 7 million answers.
+# Items at a time: all annotators on all items of the largest regime are 7 million labels.
 _BLOCK = 512
 
 
@@ -121,26 +118,25 @@ _BLOCK = 512
 class Simulation:
     """Simulated annotations of N items, and what real ones hide.
 
-    The population, whose answers are the truth, is all A annotators, each counted once: the
-    active ones no more than the others.
+    The truth is the label distribution of all A annotators, each counted once, however active.
     """
 
     regime: Regime
     """What was simulated, with the sizes that were used."""
-    seed: int
+    random_state: int
     """The seed that gives the same simulation again."""
     annotations: Annotations
-    """What people said, with texts, splits, hard labels and the `group` of each annotator."""
+    """The annotations, with texts, splits, hard labels and the `group` of each annotator."""
     annotators: Strings
-    """Everyone in the population [A], also those who answered nothing."""
+    """Everyone in the population [A], also those without an annotation."""
     groups: Strings
     """The group of everyone in the population [A]."""
     features: Features
     """What the posts are about."""
-    people: People
-    """How the population sees posts."""
+    population: Population
+    """How the annotators see posts."""
     thresholds: Floats
-    """How bad a post must be for each class above the first [C - 1]."""
+    """How severe a post must be for each class above the first [C - 1]."""
 
     @property
     def texts(self) -> Strings:
@@ -150,10 +146,10 @@ class Simulation:
 
     @cached_property
     def truth(self) -> Floats:
-        """Share of the population that would give each answer [N, C]."""
+        """Share of the population that would choose each class [N, C]."""
         return np.concatenate([p.mean(axis=1) for p in self._blocks(self.rows())])
 
-    def rows(self, split: str | None = None) -> Rows:
+    def rows(self, split: str | None = None) -> Ints:
         """Positions of the items of a split, or of all, in `truth` and `texts`."""
         if split is None:
             return np.arange(len(self.features))
@@ -165,22 +161,22 @@ class Simulation:
         return self.features.frame(self.annotations.items)
 
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
-        """Everyone's probability of each answer on these items, or on all: [n, A, C]."""
+        """Each annotator's probability of each class on these items, or on all: [n, A, C]."""
         chosen = self.rows() if rows is None else np.asarray(rows)
-        scores = self.people.scores(self.features.take(chosen))
-        return class_probabilities(scores, self.people.noise, self.thresholds)
+        scores = self.population.scores(self.features.take(chosen))
+        return class_probabilities(scores, self.population.noise, self.thresholds)
 
-    def ask_everyone(self, seed: int, rows: npt.ArrayLike | None = None) -> Codes:
-        """A fresh answer of everyone on these items, or on all: codes of classes [n, A]."""
+    def sample_labels(self, random_state: int, rows: npt.ArrayLike | None = None) -> Codes:
+        """A new label of every annotator on these items, or on all: codes of classes [n, A]."""
         p = self.annotator_probabilities(rows)
-        return draw_answers(np.random.default_rng(seed).random(p.shape[:2]), p)
+        return draw_labels(np.random.default_rng(random_state).random(p.shape[:2]), p)
 
     def variance(self, split: str | None = None) -> Variance:
-        """Where the labels' variance comes from, everyone on all items (or on those of a split)."""
+        """Where the variance of all annotators' labels comes from, on all items or on a split."""
         rows = self.rows(split)
         if len(rows) == 0:
             raise InputError(
-                f"the variance needs items, but split {split!r} has none",
+                f"split {split!r} has no items, so labels have no variance there",
                 "choose another split, or simulate items for this one",
             )
         return self._variance if split is None else self._decompose(rows)
@@ -189,15 +185,15 @@ class Simulation:
     def _variance(self) -> Variance:
         return self._decompose(self.rows())
 
-    def _decompose(self, rows: Rows) -> Variance:
-        return decompose(lambda: self._blocks(rows), self.people.group)
+    def _decompose(self, rows: Ints) -> Variance:
+        return decompose(lambda: self._blocks(rows), self.population.group)
 
-    def _blocks(self, rows: Rows) -> Iterator[Floats]:
+    def _blocks(self, rows: Ints) -> Iterator[Floats]:
         for start in range(0, len(rows), _BLOCK):
             yield self.annotator_probabilities(rows[start : start + _BLOCK])
 
 
-def draw_answers(draws: Floats, probabilities: Floats) -> Codes:
+def draw_labels(draws: Floats, probabilities: Floats) -> Codes:
     """The class that each uniform draw falls on: shape of draws; probabilities add an axis C."""
     limits = np.cumsum(probabilities, axis=-1)[..., :-1]
     codes: Codes = np.sum(draws[..., None] >= limits, axis=-1, dtype=np.int32)
@@ -207,84 +203,121 @@ def draw_answers(draws: Floats, probabilities: Floats) -> Codes:
 def simulate(
     regime: str | Regime = "crowd",
     *,
-    seed: int = 0,
+    random_state: int = 0,
     items: tuple[int, int, int] | float | None = None,
     n_classes: int | None = None,
     structured: float | None = None,
 ) -> Simulation:
-    """Simulate a regime, by its name or your own. The same seed gives the same data.
+    """Simulate annotations of short posts, with the truth behind them known.
 
-    items: counts (train, dev, test), or a fraction of the regime's. n_classes: how many classes,
-    mildest first. structured: the lasting part of the disagreement, from 0 (pure noise) to 1
-    (pure structure).
+    Parameters
+    ----------
+    regime : {"three-voices", "partial-panel", "two-camps", "crowd"} or Regime, default="crowd"
+        Who annotates, how often and why they disagree. The named regimes are shaped like the four
+        datasets of LeWiDi 2023.
+    random_state : int, default=0
+        Seed; the same seed gives the same data.
+    items : tuple of three int, or float, default=None
+        Items in train, dev and test, or a fraction of the regime's.
+    n_classes : int, default=None
+        How many classes, mildest first; the regime's if None.
+    structured : float, default=None
+        The lasting part of the disagreement, from 0 (pure noise) to 1 (pure structure).
+
+    Returns
+    -------
+    Simulation
+        The annotations, with texts and splits, and the true label distribution of each item.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from edokit import simulate
+    >>> simulation = simulate("two-camps", items=(60, 20, 20))
+    >>> len(simulation.annotations.items), len(simulation.annotations.annotators)
+    (100, 6)
+    >>> simulation.truth.shape
+    (100, 2)
     """
     settings = _settings(regime)
     settings = settings if items is None else settings.sized(items)
     settings = settings if n_classes is None else settings.with_classes(n_classes)
     settings = settings if structured is None else replace(settings, structured=structured)
 
-    streams = _streams(seed)
-    people = draw_people(next(streams), settings)
+    streams = _streams(random_state)
+    population = draw_population(next(streams), settings)
     parts = [
-        _ask(streams, settings, people, n, split == "train")
+        _draw_part(streams, settings, population, n, split == "train")
         for split, n in zip(SPLITS, settings.items, strict=True)
     ]
     # The balance is that of train, as published figures are; dev and test follow it by chance.
     train = parts[0]
     thresholds = solve_thresholds(
-        people.scores(train.features), people.noise, train.chosen, settings.balance
+        population.scores(train.features), population.noise, train.chosen, settings.balance
     )
-    annotators = as_names(f"ann-{number + 1}" for number in range(len(people)))
-    groups = as_names(settings.groups[code].name for code in people.group)
+    annotators = as_names(f"ann-{number + 1}" for number in range(len(population)))
+    groups = as_names(settings.groups[code].name for code in population.group)
     return Simulation(
         regime=settings,
-        seed=seed,
-        annotations=_annotations(parts, people, thresholds, annotators, groups),
+        random_state=random_state,
+        annotations=_annotations(parts, population, thresholds, annotators, groups),
         annotators=annotators,
         groups=groups,
         features=Features.join([part.features for part in parts]),
-        people=people,
+        population=population,
         thresholds=thresholds,
     )
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One split before anyone has answered; the draws decide the answers and the ties."""
+    """One split before it is annotated; the draws decide the labels and the ties."""
 
     features: Features
     texts: list[str]
-    chosen: Chosen
-    answer_draws: Floats
+    chosen: Ints
+    label_draws: Floats
     tie_draws: Floats
 
 
-def _ask(
-    streams: Iterator[np.random.Generator], regime: Regime, people: People, n: int, first: bool
+def _draw_part(
+    streams: Iterator[np.random.Generator],
+    regime: Regime,
+    population: Population,
+    n: int,
+    first: bool,
 ) -> _Part:
-    about, wording, coverage, answers, ties = (next(streams) for _ in range(5))
+    about, wording, coverage, labels, ties = (next(streams) for _ in range(5))
     features = draw_features(about, n, 1.0 - regime.balance[0])
-    chosen = choose_annotators(coverage, n, regime.per_item, people.activity)
+    chosen = choose_annotators(coverage, n, regime.per_item, population.activity)
     if first:
-        give_everyone_work(coverage, chosen, len(people))
+        assign_idle(coverage, chosen, len(population))
     return _Part(
         features=features,
         texts=write_posts(wording, features),
         chosen=chosen,
-        answer_draws=answers.random(chosen.shape),
+        label_draws=labels.random(chosen.shape),
         tie_draws=ties.random((n, len(regime.balance))),
     )
 
 
 def _annotations(
-    parts: list[_Part], people: People, thresholds: Floats, annotators: Strings, groups: Strings
+    parts: list[_Part],
+    population: Population,
+    thresholds: Floats,
+    annotators: Strings,
+    groups: Strings,
 ) -> Annotations:
-    labels, published = zip(*(_answers(part, people, thresholds) for part in parts), strict=True)
+    labels, published = zip(*(_labels(part, population, thresholds) for part in parts), strict=True)
     chosen = np.concatenate([part.chosen for part in parts])
-    items, places = np.nonzero(chosen >= 0)
-    persons = chosen[items, places]
-    # Those who answered, in order of their first answer, as a table would be read.
-    present, first = np.unique(persons, return_index=True)
+    items, columns = np.nonzero(chosen >= 0)
+    annotator = chosen[items, columns]
+    # Annotators in order of their first annotation, as a table would be read.
+    present, first = np.unique(annotator, return_index=True)
     present = present[np.argsort(first)]
     codes = np.empty(len(annotators), dtype=np.int32)
     codes[present] = np.arange(len(present), dtype=np.int32)
@@ -294,8 +327,8 @@ def _annotations(
         annotators=annotators[present],
         classes=tuple(str(c) for c in range(len(thresholds) + 1)),
         item_codes=items.astype(np.int32),
-        annotator_codes=codes[persons],
-        label_codes=np.concatenate(labels)[items, places],
+        annotator_codes=codes[annotator],
+        label_codes=np.concatenate(labels)[items, columns],
         published=np.concatenate(published),
         texts=as_names(text for part in parts for text in part.texts),
         splits=as_names(name for name, n in sizes for _ in range(n)),
@@ -303,16 +336,16 @@ def _annotations(
     )
 
 
-def _answers(part: _Part, people: People, thresholds: Floats) -> tuple[Codes, Codes]:
+def _labels(part: _Part, population: Population, thresholds: Floats) -> tuple[Codes, Codes]:
     """Labels [n, most per item] and hard labels [n], ties drawn at random."""
-    answers = part.chosen >= 0
+    asked = part.chosen >= 0
     scores = np.take_along_axis(
-        people.scores(part.features), np.where(answers, part.chosen, 0), axis=1
+        population.scores(part.features), np.where(asked, part.chosen, 0), axis=1
     )
-    p = class_probabilities(scores, people.noise[part.chosen], thresholds)
-    labels = draw_answers(part.answer_draws, p)
+    p = class_probabilities(scores, population.noise[part.chosen], thresholds)
+    labels = draw_labels(part.label_draws, p)
     counts = np.stack(
-        [np.sum((labels == c) & answers, axis=1) for c in range(len(thresholds) + 1)], axis=1
+        [np.sum((labels == c) & asked, axis=1) for c in range(len(thresholds) + 1)], axis=1
     )
     # Counts are whole numbers, so a draw below one only decides between equal ones.
     return labels, np.argmax(counts + part.tie_draws, axis=1).astype(np.int32)
@@ -325,10 +358,18 @@ def _settings(regime: str | Regime) -> Regime:
     return REGIMES[regime]
 
 
-def _streams(seed: int) -> Iterator[np.random.Generator]:
+def _streams(random_state: int) -> Iterator[np.random.Generator]:
     """Independent streams, always in the same order: more test items change nothing else."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number >= 0, but got {seed!r}", "use seed=0")
+    if (
+        isinstance(random_state, bool)
+        or not isinstance(random_state, int | np.integer)
+        or random_state < 0
+    ):
+        raise InputError(
+            f"random_state={random_state!r} is not a whole number from 0",
+            "use random_state=0",
+            parameters=("random_state",),
+        )
     # Only uniform draws are taken from them: those stay the same in every version of numpy.
-    sequences = np.random.SeedSequence(int(seed)).spawn(1 + 5 * len(SPLITS))
+    sequences = np.random.SeedSequence(int(random_state)).spawn(1 + 5 * len(SPLITS))
     return (np.random.default_rng(sequence) for sequence in sequences)
