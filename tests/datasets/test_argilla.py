@@ -215,11 +215,11 @@ def test_of_several_questions_one_must_be_named() -> None:
     records = with_question("topic", ["news"])
     with pytest.raises(
         InputError,
-        match=r"several: 'tone' \(4 responses\), 'topic' \(2 responses\).*question='tone'",
+        match=r"'tone' \(4 annotations\), 'topic' \(2 annotations\).*question='tone'",
     ):
         read_argilla(records)
     assert read_argilla(records, question="topic").classes == ("news",)
-    with pytest.raises(InputError, match=r"'topic' \(2 responses\)\), but got 'mood'"):
+    with pytest.raises(InputError, match=r"'mood'; .*'topic' \(2 annotations\)"):
         read_argilla(records, question="mood")
 
 
@@ -229,7 +229,7 @@ def test_of_several_questions_one_must_be_named() -> None:
 def test_spans_and_ranks_are_no_labels(value: Any) -> None:
     records = with_question("parts", [value])
     assert read_argilla(records).to_table().equals(read_argilla(flat()).to_table())
-    with pytest.raises(InputError, match="'parts' takes spans or ranks"):
+    with pytest.raises(InputError, match=r"'parts' .* takes spans or ranks"):
         read_argilla(records, question="parts")
 
 
@@ -240,7 +240,7 @@ def test_ratings_are_labels_in_numeric_order() -> None:
 
 def test_a_submitted_response_without_an_answer_is_left_out_and_counted() -> None:
     given = {"a": [(ANN, "calm", "submitted"), (BEA, None, "submitted"), (CEM, None, "discarded")]}
-    with pytest.warns(EDOWarning, match="1 responses do not answer 'tone'"):
+    with pytest.warns(EDOWarning, match="1 responses have no label for 'tone'"):
         assert len(read_argilla(flat(given))) == 1
 
 
@@ -273,7 +273,7 @@ def test_several_labels_follow_the_policy(policy: str, expected: list[list[float
 
 
 def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
-    with pytest.raises(InputError, match=r"gives record 'a' 2: 'heated', 'calm' \(2 such respons"):
+    with pytest.raises(InputError, match=r"record 'a' has 2 labels .*'heated', 'calm' \(2 such"):
         read_argilla(flat(SEVERAL))
 
 
@@ -284,7 +284,7 @@ def test_records_without_a_submitted_response_are_left_out_or_refused() -> None:
     given = GIVEN | {"c": [], "d": [(ANN, "calm", "draft")]}
     with pytest.warns(EDOWarning, match="2 of 4 records have no annotation .*'c', 'd'"):
         assert read_argilla(flat(given)).items.tolist() == ["a", "b"]
-    with pytest.raises(InputError, match="2 of 4 have none: 'c', 'd'"):
+    with pytest.raises(InputError, match="2 of 4 records have no annotation: 'c', 'd'"):
         read_argilla(flat(given), unlabelled="error")
 
 
@@ -311,7 +311,9 @@ def test_metadata_or_a_field_may_hold_the_id() -> None:
         record["metadata"]["key"] = number
     assert read_argilla(records, item="key").items.tolist() == ["0", "1"]
     assert read_argilla(records, item="text").items.tolist() == ["Post a.", "Post b."]
-    with pytest.raises(InputError, match="'kee', but record number 1 has 'text', 'key'"):
+    with pytest.raises(
+        InputError, match=r"record number 1 has no field or metadata 'kee' .*'text', 'key'"
+    ):
         read_argilla(records, item="kee")
 
 
@@ -348,14 +350,14 @@ def test_of_several_fields_of_text_one_must_be_named() -> None:
     read = read_argilla(records, text="reply")
     assert read.texts is not None
     assert read.texts.tolist() == ["It.", "It."]
-    with pytest.raises(InputError, match="field 'chat', but record 'a' has a list"):
+    with pytest.raises(InputError, match="record 'a' has a list in the field 'chat'"):
         read_argilla(records, text="chat")
 
 
 @pytest.mark.parametrize("nobody", [None, "", "None"])
 def test_responses_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
     given = {"a": [(nobody, "calm", "submitted"), (nobody, "heated", "submitted")]}
-    with pytest.raises(InputError, match="every response must name its annotator, but record 'a'"):
+    with pytest.raises(InputError, match=r"record 'a' has .* names no annotator"):
         read_argilla(flat(given))
     with pytest.warns(EDOWarning, match="2 responses name no annotator"):
         assert len(read_argilla(flat(given), anonymous="separate").annotators) == 2
@@ -363,7 +365,7 @@ def test_responses_by_nobody_are_refused_or_separate_people(nobody: Any) -> None
 
 def test_classes_can_be_declared() -> None:
     assert read_argilla(flat(), classes=["heated", "calm"]).classes == ("heated", "calm")
-    with pytest.raises(InputError, match="declared classes 'calm', but record 'a' has 'heated'"):
+    with pytest.raises(InputError, match=r"record 'a' has label 'heated', .* classes 'calm'"):
         read_argilla(flat(), classes=["calm"])
 
 
@@ -380,30 +382,33 @@ def test_the_same_user_twice_follows_the_policy() -> None:
 @pytest.mark.parametrize(
     ("export", "said"),
     [
-        ([], "must be a list of records .* but this is empty"),
-        ([{"text": "a"}], "must be a list of records .* but this is a list"),
-        ([*flat(), 7], "a record must be an object, but record number 3 has 7"),
-        (columns(flat()) | {"text": []}, "columns of an Argilla export must have one length"),
-        ([*flat(), {"text": "x"}], "must have an id, but record number 3 has none"),
-        (flat(id=["x"]), "id of a record must be text or a number, but record number 1 has a list"),
-        (nested(fields="text"), "fields of a record must be an object, but record number 1 has 't"),
-        (nested(metadata=[1]), "metadata of a record must be an object, but record number 1 has"),
-        (nested(responses="calm"), "responses of a record must be a list, but record 'a' has 'cal"),
-        (nested(responses=["calm"]), "a response must be an object, but record 'a' has 'calm'"),
-        (nested(responses={"tone": "x"}), "responses to 'tone' must be a list, but record 'a'"),
-        (nested(responses={"tone": ["x"]}), "a response must be an object, but record 'a' has 'x'"),
-        (nested(responses=[{"values": 3}]), "values of a response must be an object, but record"),
-        (nested(responses=[{"values": {"q": 3}}]), "answer to 'q' must be an object, but record"),
-        (flat(**{"tone.responses": "x"}), "column 'tone.responses' must be a list, but record 'a'"),
-        (flat(**{"tone.responses.users": [ANN]}), "users' must have one entry per .* 'a' has 1 fo"),
+        ([], "this is empty, not .* list of records"),
+        ([{"text": "a"}], "this is a list, not .* list of records"),
+        ([*flat(), 7], r"record number 3.*a record should be an object, not 7"),
+        (columns(flat()) | {"text": []}, "Argilla export differ in length"),
+        ([*flat(), {"text": "x"}], "record number 3 has no id"),
+        (flat(id=["x"]), r"record number 1.*id of a record should be text or a number, not a list"),
+        (nested(fields="text"), r"record number 1.*fields of a record should be an object, not 't"),
+        (nested(metadata=[1]), "record number 1.*metadata of a record should be an object"),
+        (nested(responses="calm"), r"record 'a'.*responses of a record should be a list, not 'cal"),
+        (nested(responses=["calm"]), r"record 'a'.*a response should be an object, not 'calm'"),
+        (nested(responses={"tone": "x"}), r"record 'a'.*responses to 'tone' should be a list"),
+        (nested(responses={"tone": ["x"]}), r"record 'a'.*a response should be an object, not 'x'"),
+        (nested(responses=[{"values": 3}]), "record 'a'.*values of a response should be an object"),
+        (
+            nested(responses=[{"values": {"q": 3}}]),
+            "record 'a'.*response to 'q' should be an object",
+        ),
+        (flat(**{"tone.responses": "x"}), r"record 'a'.*column 'tone.responses' should be a list"),
+        (flat(**{"tone.responses.users": [ANN]}), "record 'a' has 1 entries in .*users' for 3"),
         (
             flat({"a": [(ANN, "calm", "maybe")]}),
-            "status of a response must be .* but record 'a' has 'maybe'",
+            "record 'a' has a response of status 'maybe'",
         ),
-        (flat({"a": [(ANN, "", "submitted")]}), "a label must be text or a number, but record 'a'"),
-        (flat({"a": [(ANN, [True], "submitted")]}), "a label must be .* record 'a' has true"),
-        (flat({"a": [([], "calm", "submitted")]}), "user of a response must be .* record 'a'"),
-        (flat({"a": [(ANN, "calm", "draft")]}), "one question, but 1 records answer to none"),
+        (flat({"a": [(ANN, "", "submitted")]}), r"record 'a'.*a label should be text or a number"),
+        (flat({"a": [(ANN, [True], "submitted")]}), "record 'a'.*a label should be .* not true"),
+        (flat({"a": [([], "calm", "submitted")]}), "record 'a'.*user of a response should be"),
+        (flat({"a": [(ANN, "calm", "draft")]}), "no question gives labels to the 1 records"),
     ],
 )
 def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(

@@ -164,7 +164,7 @@ def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:
         task(5, annotation(1, "calm"), annotation(2, results=[result([5], "other", "labels")])),
     ]
     tasks[0]["annotations"][2]["result"] = None
-    with pytest.warns(EDOWarning, match="3 annotations do not answer 'tone' and are left out"):
+    with pytest.warns(EDOWarning, match="3 annotations have no label for 'tone' and are left out"):
         read = read_label_studio(tasks)
     assert len(read) == 2
 
@@ -173,7 +173,7 @@ def test_tasks_without_annotations_are_left_out_or_refused() -> None:
     tasks = [*two_tasks(), task(6), task(7, annotation(1, "calm", was_cancelled=True))]
     with pytest.warns(EDOWarning, match="2 of 4 tasks have no annotation .*'6', '7'"):
         assert read_label_studio(tasks).items.tolist() == ["4", "5"]
-    with pytest.raises(InputError, match="2 of 4 have none: '6', '7'"):
+    with pytest.raises(InputError, match="2 of 4 tasks have no annotation: '6', '7'"):
         read_label_studio(tasks, unlabelled="error")
 
 
@@ -197,7 +197,7 @@ def test_two_ground_truths_that_differ_are_no_hard_label() -> None:
         annotation(8, "calm", ground_truth=True),
         annotation(9, "heated", ground_truth=True),
     ]
-    with pytest.raises(InputError, match="one hard label, but task '4' has 'calm' and 'heated'"):
+    with pytest.raises(InputError, match="task '4' has two hard labels: 'calm' and 'heated'"):
         read_label_studio(tasks, ground_truth="hard_label")
 
 
@@ -214,7 +214,8 @@ def with_two_controls() -> list[dict[str, Any]]:
 
 def test_of_several_controls_one_must_be_named() -> None:
     with pytest.raises(
-        InputError, match=r"several: 'tone' \(5 answers\), 'topic' \(5 answers\).*control='tone'"
+        InputError,
+        match=r"'tone' \(5 annotations\), 'topic' \(5 annotations\).*control='tone'",
     ):
         read_label_studio(with_two_controls())
     assert read_label_studio(with_two_controls(), control="topic").classes == ("news",)
@@ -222,7 +223,7 @@ def test_of_several_controls_one_must_be_named() -> None:
 
 
 def test_an_unknown_control_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(InputError, match=r"'tone' \(5 answers\)\), but got 'mood'"):
+    with pytest.raises(InputError, match=r"'mood'; .*'tone' \(5 annotations\)"):
         read_label_studio(two_tasks(), control="mood")
 
 
@@ -240,7 +241,7 @@ def test_a_control_for_regions_is_no_label_of_the_task(part: dict[str, Any]) -> 
     marked["value"] |= part
     tasks[0]["annotations"][0]["result"].append(marked)
     assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
-    with pytest.raises(InputError, match="whole tasks, but 'span' marks regions"):
+    with pytest.raises(InputError, match=r"'span' does not label whole tasks.* marks regions"):
         read_label_studio(tasks, control="span")
 
 
@@ -292,7 +293,8 @@ def with_several_labels() -> list[dict[str, Any]]:
 
 def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
     with pytest.raises(
-        InputError, match=r"annotator '1' gives task '4' 2: 'heated', 'calm' \(2 such annotations\)"
+        InputError,
+        match=r"task '4' has 2 labels of annotator '1': 'heated', 'calm' \(2 such annotations\)",
     ):
         read_label_studio(with_several_labels())
 
@@ -352,7 +354,7 @@ def test_people_go_by_id_and_no_address_comes_through() -> None:
 def test_people_go_by_email_when_asked() -> None:
     tasks = [task(4, annotation(ANN, "calm"))]
     assert read_label_studio(tasks, annotator="email").annotators.tolist() == ["ann@example.org"]
-    with pytest.raises(InputError, match="only where it was exported, but task '4' has none"):
+    with pytest.raises(InputError, match="task '4' has an annotator without an email"):
         read_label_studio(two_tasks(), annotator="email")
 
 
@@ -371,7 +373,7 @@ def test_addresses_alone_are_replaced_by_numbers() -> None:
 @pytest.mark.parametrize("nobody", [None, {}, {"id": None}, ""])
 def test_annotations_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
     tasks = [task(4, annotation(nobody, "calm"), annotation(nobody, "heated"))]
-    with pytest.raises(InputError, match="name its annotator, but task '4' has one that does not"):
+    with pytest.raises(InputError, match=r"task '4' has .* names no annotator"):
         read_label_studio(tasks)
     with pytest.warns(EDOWarning, match="2 annotations name no annotator"):
         read = read_label_studio(tasks, anonymous="separate")
@@ -421,7 +423,9 @@ def test_of_several_fields_of_text_one_must_be_named() -> None:
     read = read_label_studio(with_data(**data), text="body")
     assert read.texts is not None
     assert read.texts.tolist() == ["Hello."]
-    with pytest.raises(InputError, match=r"field 'boddy', but task '4' has null.*'title', 'body'"):
+    with pytest.raises(
+        InputError, match=r"task '4' has null in the field 'boddy'.*'title', 'body'"
+    ):
         read_label_studio(with_data(**data), text="boddy")
 
 
@@ -429,7 +433,7 @@ def test_a_field_may_hold_the_id() -> None:
     read = read_label_studio(with_data(key="a7", body="Hello."), item="key")
     assert read.items.tolist() == ["a7"]
     assert read.texts is not None
-    with pytest.raises(InputError, match=r"field 'kee' of a task's data, but task number 1 has"):
+    with pytest.raises(InputError, match=r"task number 1 has no field 'kee'"):
         read_label_studio(with_data(key="a7"), item="kee")
 
 
@@ -438,7 +442,7 @@ def test_two_texts_under_one_id_are_refused() -> None:
         task("x", annotation(1, "calm"), data={"text": "One."}),
         task("x", annotation(2, "calm"), data={"text": "Two."}),
     ]
-    with pytest.raises(InputError, match=r"one text, but task 'x' stands .* with two") as caught:
+    with pytest.raises(InputError, match=r"task 'x' has two texts") as caught:
         read_label_studio(tasks)
     assert "One." not in str(caught.value)
 
@@ -451,9 +455,9 @@ def test_split_and_hard_label_come_from_the_data() -> None:
     assert read.split_names == ("train", "dev")
     assert read.hard_labels().tolist() == [1, 0]
     assert read_label_studio(tasks, split="dev").items.tolist() == ["5"]
-    with pytest.raises(InputError, match=r"\('train', 'dev'\), but got 'test'"):
+    with pytest.raises(InputError, match=r"the split 'test'.*'train', 'dev'"):
         read_label_studio(tasks, split="test")
-    with pytest.raises(InputError, match=r"\(there is none\), but got 'dev'.*field called split"):
+    with pytest.raises(InputError, match=r"the split 'dev'.*\(none\).*field called split"):
         read_label_studio(two_tasks(), split="dev")
 
 
@@ -469,7 +473,7 @@ def test_of_the_splits_that_are_not_chosen_nothing_is_asked() -> None:
 def test_classes_can_be_declared() -> None:
     read = read_label_studio(two_tasks(), classes=["heated", "calm", "odd"])
     assert read.classes == ("heated", "calm", "odd")
-    with pytest.raises(InputError, match="declared classes 'calm', but task '4' has 'heated'"):
+    with pytest.raises(InputError, match=r"task '4' has label 'heated', .* classes 'calm'"):
         read_label_studio(two_tasks(), classes=["calm"])
 
 
@@ -523,7 +527,7 @@ def test_json_min_rows_without_an_annotation_are_unlabelled_tasks() -> None:
 
 
 def test_json_min_with_several_controls_asks_for_one() -> None:
-    with pytest.raises(InputError, match=r"several: 'tone' .*'topic'"):
+    with pytest.raises(InputError, match=r"several controls .*'tone' .*'topic'"):
         read_label_studio(minimal(with_two_controls()))
 
 
@@ -565,36 +569,45 @@ def broken(change: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t.__setitem__(1, 7), "a task must be an object, but task number 2 has 7"),
-        (lambda t: t[1].pop("data"), "data of a task must be an object, but task number 2 has nu"),
-        (lambda t: t[1].pop("id"), "id of a task must be text or a number, but task number 2 ha"),
-        (lambda t: t[1].update(id=[4]), "but task number 2 has a list"),
-        (lambda t: t[1].update(id=10**5000), "but task number 2 has a huge number"),
-        (lambda t: t[1].update(annotations="0,1"), "must be a list, but task '5' has '0,1'"),
-        (lambda t: t[1].update(annotations=[3]), "an annotation must be an object.* task '5'"),
-        (lambda t: t[1]["annotations"][0].update(result={}), "result .* must be a list.* task '5'"),
-        (lambda t: t[1]["annotations"][0].update(result=[[]]), "must be an object.* '5' has a li"),
-        (lambda t: t[1]["annotations"][0].update(completed_by=[1]), "task '5' has a list"),
+        (lambda t: t.__setitem__(1, 7), r"task number 2.*a task should be an object, not 7"),
+        (lambda t: t[1].pop("data"), r"task number 2.*data of a task should be an object, not nu"),
+        (lambda t: t[1].pop("id"), r"task number 2.*id of a task should be text or a number"),
+        (lambda t: t[1].update(id=[4]), "task number 2.* not a list"),
+        (lambda t: t[1].update(id=10**5000), "task number 2.* not a huge number"),
+        (lambda t: t[1].update(annotations="0,1"), "task '5'.* should be a list, not '0,1'"),
+        (lambda t: t[1].update(annotations=[3]), "task '5'.*an annotation should be an object"),
+        (
+            lambda t: t[1]["annotations"][0].update(result={}),
+            "task '5'.*result .* should be a list",
+        ),
+        (lambda t: t[1]["annotations"][0].update(result=[[]]), "task '5'.* an object, not a list"),
+        (
+            lambda t: t[1]["annotations"][0].update(completed_by=[1]),
+            "task '5'.*annotator .* not a list",
+        ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices="calm"),
-            "the choices of a result must be a list, but task '5' has 'calm'",
+            r"task '5'.*the choices of a result should be a list, not 'calm'",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[None]),
-            "a label must be text or a number, but task '5' has null",
+            r"task '5'.*a label should be text or a number, not null",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[[]]),
-            "a label must be text or a number, but task '5' has a list",
+            r"task '5'.*a label should be text or a number, not a list",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=["\ud83d"]),
-            "a label must be text or a number, but task '5'",
+            r"task '5'.*a label should be text or a number",
         ),
-        (lambda t: t[1]["data"].update(split={}), "a split must be text.* task '5' has an object"),
-        (lambda t: t[1]["data"].update(hard_label=True), "a hard label .* task '5' has true"),
-        (lambda t: t.clear(), "must be a list of tasks .* but this is empty"),
-        (lambda t: [each["annotations"].clear() for each in t], "one control, but 2 tasks hold no"),
+        (lambda t: t[1]["data"].update(split={}), "task '5'.*split should be text.* not an object"),
+        (lambda t: t[1]["data"].update(hard_label=True), "task '5'.*hard label .* not true"),
+        (lambda t: t.clear(), "this is empty, not .*list of tasks"),
+        (
+            lambda t: [each["annotations"].clear() for each in t],
+            "no control gives labels to the 2 tasks",
+        ),
     ],
 )
 def test_a_malformed_export_is_refused_in_one_line_that_names_the_task(

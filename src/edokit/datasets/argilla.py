@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, examples
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
     OPTIONS,
-    Anonymous,
-    Gathered,
-    MultiChoice,
-    Unlabelled,
+    Collected,
+    check_policies,
+    choose,
     list_at,
     load,
     object_at,
@@ -26,7 +25,7 @@ from edokit.datasets.exports import (
 from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
-"""How a flat export calls the answers to a question: ``<question>.responses``."""
+"""How a flat export calls the responses to a question: ``<question>.responses``."""
 _SUGGESTION = "-suggestion"
 _UNFINISHED = ("draft", "discarded")
 _IDS = ("external_id", "id", "_server_id")
@@ -63,37 +62,32 @@ def read_argilla(
     record's own id). Submitted responses count; drafts, discarded ones and suggestions do not.
     ``multi_choice``, ``unlabelled`` and ``anonymous`` are those of ``read_label_studio``.
     """
-    for name, value, allowed in (
-        ("multi_choice", multi_choice, MultiChoice),
-        ("unlabelled", unlabelled, Unlabelled),
-        ("anonymous", anonymous, Anonymous),
-    ):
-        one_of(name, value, [policy.value for policy in allowed])
+    check_policies(multi_choice=multi_choice, unlabelled=unlabelled, anonymous=anonymous)
     data = load(source)
     if not is_argilla(data):
         raise InputError(
-            "an Argilla export must be a list of records with fields and responses, but this is"
-            f" {shown(data) if data else 'empty'}",
+            f"this is {shown(data) if data else 'empty'}, not an Argilla export: a list of records"
+            " with fields and responses",
             "export with dataset.records.to_list(flatten=True) or to_json(path)",
         )
     read = [_read(raw, f"record number {k}", item) for k, raw in enumerate(_records(data), 1)]
     question = _choose_question(read, question)
-    gathered = Gathered("record", "response", question, anonymous)
+    collected = Collected("record", "response", question, anonymous)
     open_status = 0
     for record in read:
-        gathered.about.append((record.item, record.fields, record.metadata))
+        collected.about.append((record.item, record.fields, record.metadata))
         for response in record.responses:
             if response.question == question:
                 labels = _labels_of(response.value, record.where)
-                gathered.add(record.item, _user(response.user, record.where), labels)
+                collected.add(record.item, _user(response.user, record.where), labels)
                 open_status += bool(labels) and response.status is None
     if open_status:
-        gathered.notes.append(
+        collected.notes.append(
             f"{open_status} responses do not say whether they were submitted and are counted:"
             " Argilla keeps drafts and discarded responses apart only in flat exports, such as"
             " dataset.records.to_list(flatten=True)"
         )
-    return gathered.annotations(
+    return collected.annotations(
         text=text,
         multi_choice=multi_choice,
         unlabelled=unlabelled,
@@ -125,7 +119,7 @@ def _records(data: Any) -> Sequence[Any]:
     if _is_columns(data):
         return _rows(data)
     if isinstance(data, Mapping) and not _is_record(data):
-        items = data.get("items")  # what the server answers
+        items = data.get("items")  # what the server returns
         if isinstance(items, list | tuple):
             return items
         # Records by id; an id that the record itself doesn't hold is added.
@@ -157,8 +151,7 @@ def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise InputError(
-            "the columns of an Argilla export must have one length, but have"
-            f" {examples(sorted(lengths))}",
+            f"the columns of the Argilla export differ in length: {examples(sorted(lengths))}",
             "export it again",
         )
     return [
@@ -178,16 +171,18 @@ def _read(raw: Any, place: str, item: str | None) -> _Record:
         value = next((record[name] for name in _IDS if record.get(name) is not None), None)
         if value is None:
             raise InputError(
-                f"every record must have an id, but {place} has none",
+                f"{place} has no id",
                 "choose item=NAME to take it from a field or from the metadata",
+                parameters=("item",),
             )
     elif item in metadata or item in fields:
         value = metadata[item] if item in metadata else fields[item]
     else:
         raise InputError(
-            f"the id must stand in the field or metadata {item!r}, but {place} has"
+            f"{place} has no field or metadata {item!r} with its id; it has"
             f" {examples([*fields, *metadata], 10) or 'neither'}",
             "check the spelling",
+            parameters=("item",),
         )
     name = plain(value, "the id of a record", place)
     where = f"record {examples([name])}"
@@ -230,8 +225,8 @@ def _is_field(name: object, record: Mapping[str, Any]) -> bool:
 def _responses(record: Mapping[str, Any], where: str) -> Iterator[_Response]:
     given = record.get("responses")
     if isinstance(given, Mapping):
-        for question, answers in given.items():
-            yield from _answers(question, answers, where)
+        for question, responses in given.items():
+            yield from _to_question(question, responses, where)
     else:
         for raw in list_at(given, "the responses of a record", where):
             yield from _of_user(object_at(raw, "a response", where), where)
@@ -241,30 +236,32 @@ def _responses(record: Mapping[str, Any], where: str) -> Iterator[_Response]:
         if name.endswith(RESPONSES) and name != RESPONSES:
             yield from _columns(record, name, where)
         elif name + _SUGGESTION in record:
-            yield from _answers(name, record[name], where)
+            yield from _to_question(name, record[name], where)
 
 
-def _answers(question: object, answers: Any, where: str) -> Iterator[_Response]:
-    """Answers to one question: ``[{"user_id": …, "value": …}]``."""
-    for raw in list_at(answers, f"the responses to {shown(question)}", where):
-        answer = object_at(raw, "a response", where)
+def _to_question(question: object, responses: Any, where: str) -> Iterator[_Response]:
+    """Responses to one question: ``[{"user_id": …, "value": …}]``."""
+    for raw in list_at(responses, f"the responses to {shown(question)}", where):
+        response = object_at(raw, "a response", where)
         name = plain(question, "the question of a response", where)
-        yield _Response(name, answer.get("user_id"), answer.get("value"), answer.get("status"))
+        yield _Response(
+            name, response.get("user_id"), response.get("value"), response.get("status")
+        )
 
 
 def _of_user(raw: Mapping[str, Any], where: str) -> Iterator[_Response]:
-    """One person's answers: ``{"user_id": …, "values": {question: {"value": …}}}``."""
+    """One user's responses: ``{"user_id": …, "values": {question: {"value": …}}}``."""
     user, status = raw.get("user_id"), raw.get("status")
     values = raw.get("values") or {}
     for part in values if isinstance(values, list | tuple) else [values]:
         for question, value in object_at(part, "the values of a response", where).items():
-            held = object_at(value, f"the answer to {shown(question)}", where)
+            held = object_at(value, f"the response to {shown(question)}", where)
             name = plain(question, "the question of a response", where)
             yield _Response(name, user, held.get("value"), status)
 
 
 def _columns(record: Mapping[str, Any], name: str, where: str) -> Iterator[_Response]:
-    """Answers side by side in ``q.responses``, ``q.responses.users``, ``q.responses.status``."""
+    """Responses side by side in ``q.responses``, ``q.responses.users``, ``q.responses.status``."""
     values = list_at(record[name], f"the column {name!r}", where)
     sides = []
     for side in (f"{name}.users", f"{name}.status"):
@@ -272,8 +269,7 @@ def _columns(record: Mapping[str, Any], name: str, where: str) -> Iterator[_Resp
         column = [None] * len(values) if given is None else list_at(given, f"{side!r}", where)
         if len(column) != len(values):
             raise InputError(
-                f"{side!r} must have one entry per response, but {where} has {len(column)} for"
-                f" {len(values)} responses",
+                f"{where} has {len(column)} entries in {side!r} for {len(values)} responses",
                 "export it again",
             )
         sides.append(column)
@@ -287,8 +283,8 @@ def _is_submitted(response: _Response, where: str) -> bool:
     if response.status in _UNFINISHED:
         return False
     raise InputError(
-        "the status of a response must be 'submitted', 'draft' or 'discarded', but"
-        f" {where} has {shown(response.status)}",
+        f"{where} has a response of status {shown(response.status)}, which is not 'submitted',"
+        " 'draft' or 'discarded'",
         "correct the export",
     )
 
@@ -312,33 +308,17 @@ def _choose_question(records: Sequence[_Record], wanted: str | None) -> str:
             counts[response.question] += response.value is not None
             if response.value is not None and not _is_label(response.value):
                 others.add(response.question)
-    usable = [name for name in counts if counts[name] and name not in others]
-    listed = ", ".join(f"{name!r} ({counts[name]} responses)" for name in usable)
-    if wanted is not None and wanted not in counts:
-        raise InputError(
-            f"the question must be one that submitted responses answer"
-            f" ({listed or 'there is none'}), but got {wanted!r}",
-            "check the spelling",
-        )
-    if wanted is not None and wanted in others:
-        raise InputError(
-            f"the question must take a label, labels or a rating, but {wanted!r} takes spans or"
-            " ranks",
-            f"choose one of {listed}" if usable else "export records with a label question",
-        )
-    if wanted is not None:
-        return wanted
-    if len(usable) != 1:
-        found = (
-            f"there are several: {listed}" if usable else f"{len(records)} records answer to none"
-        )
-        raise InputError(
-            f"the labels come from one question, but {found}",
-            f"choose one with question={usable[0]!r}"
-            if usable
-            else "export records with submitted responses to a label question",
-        )
-    return usable[0]
+    labels = [name for name in counts if name not in others]
+    return choose(
+        "question",
+        wanted,
+        counts,
+        found=[name for name in labels if counts[name]],
+        labels=labels,
+        unit="record",
+        total=len(records),
+        otherwise="takes spans or ranks",
+    )
 
 
 def _labels_of(value: Any, where: str) -> list[str]:

@@ -37,73 +37,25 @@ class Published(NamedTuple):
         return f"{_RAW}/{self.dataset}_dataset/{self.name}"
 
 
-LEWIDI2023 = (
-    Published(
-        "ArMIS",
-        "train",
-        746_259,
-        "549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7",
-    ),
-    Published(
-        "ArMIS", "dev", 159_657, "482112222496c64a704ea22f710bf184196beee848f5109406e3ca6196502526"
-    ),
-    Published(
-        "ArMIS", "test", 165_545, "95498bb854fe476ee33a88cfecb3b05f26e0e1baef6c1083072a56b61586c06a"
-    ),
-    Published(
-        "ConvAbuse",
-        "train",
-        2_846_714,
-        "f68d9c1e234afaf7e582103daac4e0f362da6418be3ff38e6cce76cfa3b674fc",
-    ),
-    Published(
-        "ConvAbuse",
-        "dev",
-        966_416,
-        "d95f9e740b07076e070ed47a8e010894d7cdbacb3246c89a000c26a17c61a04e",
-    ),
-    Published(
-        "ConvAbuse",
-        "test",
-        1_005_523,
-        "4a88c6cf2530eb3610bd1e9e7291916ad7fdaedc01dca4e68bcc3e846310afd9",
-    ),
-    Published(
-        "HS-Brexit",
-        "train",
-        667_673,
-        "d204d83c7b1a73f037b3aff36aac61357c08a96f96292a37ac7655eb562d81fb",
-    ),
-    Published(
-        "HS-Brexit",
-        "dev",
-        142_353,
-        "77c17f95985cbb6db47ffcda637e717a9074f2660e15b5c0c1f9006f50da60a7",
-    ),
-    Published(
-        "HS-Brexit",
-        "test",
-        142_747,
-        "24e5e1615818ff6e3b96e50245cfe10636ef8ec0ea51f2c2a60acb68858fd195",
-    ),
-    Published(
-        "MD-Agreement",
-        "train",
-        3_848_592,
-        "0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d",
-    ),
-    Published(
-        "MD-Agreement",
-        "dev",
-        645_218,
-        "b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5",
-    ),
-    Published(
-        "MD-Agreement",
-        "test",
-        1_783_089,
-        "a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53",
-    ),
+LEWIDI2023 = tuple(
+    Published(dataset, split, int(size), sha256)
+    for dataset, split, size, sha256 in map(
+        str.split,
+        """\
+        ArMIS train 746259 549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7
+        ArMIS dev 159657 482112222496c64a704ea22f710bf184196beee848f5109406e3ca6196502526
+        ArMIS test 165545 95498bb854fe476ee33a88cfecb3b05f26e0e1baef6c1083072a56b61586c06a
+        ConvAbuse train 2846714 f68d9c1e234afaf7e582103daac4e0f362da6418be3ff38e6cce76cfa3b674fc
+        ConvAbuse dev 966416 d95f9e740b07076e070ed47a8e010894d7cdbacb3246c89a000c26a17c61a04e
+        ConvAbuse test 1005523 4a88c6cf2530eb3610bd1e9e7291916ad7fdaedc01dca4e68bcc3e846310afd9
+        HS-Brexit train 667673 d204d83c7b1a73f037b3aff36aac61357c08a96f96292a37ac7655eb562d81fb
+        HS-Brexit dev 142353 77c17f95985cbb6db47ffcda637e717a9074f2660e15b5c0c1f9006f50da60a7
+        HS-Brexit test 142747 24e5e1615818ff6e3b96e50245cfe10636ef8ec0ea51f2c2a60acb68858fd195
+        MD-Agreement train 3848592 0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d
+        MD-Agreement dev 645218 b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5
+        MD-Agreement test 1783089 a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53
+        """.splitlines()[:-1],
+    )
 )
 
 
@@ -114,26 +66,44 @@ def get_lewidi2023(
     progress: Callable[[int, int, str], None] | None = None,
     open_url: Callable[[str], BinaryIO] | None = None,
 ) -> list[Path]:
-    """The twelve files of LeWiDi 2023 as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
+    """Obtain the twelve files of LeWiDi 2023 from the official repository or from a local copy.
 
-    They come from the official repository or a local copy. A file appears only when its checksum
-    is right, and one that is there and right is kept, so an interrupted call can be repeated and
-    goes on where it stopped; a file with another content is replaced. From ``source`` either all
-    are taken or none. ``progress`` is told how many files are there, of how many, and the last
-    one's name.
+    A file is kept only if its checksum is right. Files that are there and right are not fetched
+    again, so an interrupted call can be repeated.
+
+    Parameters
+    ----------
+    out : str or Path
+        Where the files go, as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
+    source : str or Path, default=None
+        A local copy; either all of its files are taken or none. None downloads them.
+    progress : callable, default=None
+        Called with the number of files that are there, of how many, and the last one's name.
+    open_url : callable, default=None
+        Opens an address for reading; None opens https addresses alone.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    InputError
+        If a file can't be obtained or has another content.
     """
-    places = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
-    missing = [file for file in LEWIDI2023 if not _is_right(places[file], file)]
+    paths = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
+    missing = [file for file in LEWIDI2023 if not _is_right(paths[file], file)]
     local = {} if source is None else _local_copy(Path(source), missing)
-    done = len(places) - len(missing)
+    done = len(paths) - len(missing)
     for file in missing:
         content = local[file] if local else _download(file, open_url or open_https)
-        with whole_file(places[file]) as temporary:
+        with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
         done += 1
         if progress is not None:
-            progress(done, len(places), file.name)
-    return list(places.values())
+            progress(done, len(paths), file.name)
+    return list(paths.values())
 
 
 def open_https(url: str) -> BinaryIO:
@@ -164,8 +134,9 @@ def _download(file: Published, open_url: Callable[[str], BinaryIO]) -> bytes:
             error.close()
         reason = getattr(error, "reason", None) or error
         raise InputError(
-            f"{file.url} must be reachable, but: {reason or type(error).__name__}",
-            "run it again, finished files are kept; or take a local copy with --from DIR",
+            f"can't download {file.url}: {reason or type(error).__name__}",
+            "run it again, finished files are kept; or take a local copy with source='DIR'",
+            parameters=("source",),
         ) from error
     _check(content, file, file.url)
     return content
@@ -183,12 +154,14 @@ def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
     """The content of each file from a folder laid out as ours, as the repository, or flat."""
     if not source.is_dir():
         raise InputError(
-            f"a local copy must be a folder, but {source} is not one", "check the spelling"
+            f"{source} is not a folder with a local copy",
+            "check the spelling",
+            parameters=("source",),
         )
     found: dict[Published, bytes] = {}
     for file in files:
-        for place in (file.dataset, f"{file.dataset}_dataset", "."):
-            path = source / place / file.name
+        for folder in (file.dataset, f"{file.dataset}_dataset", "."):
+            path = source / folder / file.name
             if path.is_file():
                 content = path.read_bytes()
                 _check(content, file, str(path))
@@ -197,8 +170,7 @@ def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
     absent = [file.name for file in files if file not in found]
     if absent:
         raise InputError(
-            f"a local copy must hold all files of LeWiDi 2023, but {source} has no"
-            f" {examples(absent)}",
+            f"the local copy {source} is not complete: it has no {examples(absent)}",
             f"take the folder LeWiDi_2-2023 of {REPOSITORY}",
         )
     return found
@@ -216,8 +188,8 @@ def _check(content: bytes, file: Published, where: str) -> None:
         return
     size = "more" if len(content) > file.size else f"{len(content):,}"
     raise InputError(
-        f"{file.name} must have {file.size:,} bytes with the SHA-256 {file.sha256[:12]}…, but"
-        f" {where} gave {size} bytes with {digest[:12]}…",
+        f"{where} has {size} bytes with the SHA-256 {digest[:12]}…, but {file.name} was published"
+        f" with {file.size:,} bytes and {file.sha256[:12]}…",
         "it was cut off or changed: get it again",
     )
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, examples
 from edokit._names import class_order
 from edokit.annotations import Annotations
 from edokit.datasets.exports import (
     OPTIONS,
-    Anonymous,
-    Gathered,
-    MultiChoice,
-    Unlabelled,
+    Collected,
+    check_policies,
+    choose,
     list_at,
     load,
     object_at,
@@ -27,30 +25,15 @@ from edokit.datasets.exports import (
 from edokit.datasets.read import Source
 
 CLOSED = ("choices", "taxonomy", "rating", "selected")
-"""Answers out of a closed list: such a control is found by itself."""
+"""Values out of a closed list: such a control need not be named."""
 ANSWERS = (*CLOSED, "number")
-"""Every answer that can be a label; a control for numbers must be named."""
+"""Every value that can be a label; a control for numbers must be named."""
 _REGION = {"start", "end", "startOffset", "endOffset", "x", "y", "points", "vertices", "rle"}
 _REGION |= {"sequence", "ranges"}
 """What the value of a result holds when it is about a part of the task."""
 _MINIMAL = ("annotator", "annotation_id", "lead_time")
 _NOT_DATA = {*_MINIMAL, "id", "created_at", "updated_at", "agreement", "history"}
 _PATH = " / "
-
-
-class GroundTruth(str, Enum):
-    """What an annotation marked as ground truth is."""
-
-    COUNT = "count"
-    SKIP = "skip"
-    HARD_LABEL = "hard_label"
-
-
-class AnnotatorName(str, Enum):
-    """What annotators are called."""
-
-    ID = "id"
-    EMAIL = "email"
 
 
 def is_label_studio(data: Any) -> bool:
@@ -84,27 +67,26 @@ def read_label_studio(
 
     - ``multi_choice``: several labels in one answer are refused (``error``), cut to the ``first``,
       shared out evenly as probabilities (``split``) or made a class of their own (``join``).
-    - ``annotator``: people go by their ``id`` or their ``email``.
+    - ``annotator``: annotators are named by their ``id`` or their ``email``.
     - ``ground_truth``: an annotation marked as ground truth counts like any other (``count``), is
       left out (``skip``), or is the item's published label and no annotation (``hard_label``).
     - ``unlabelled``: tasks without an annotation are left out (``skip``) or refused (``error``).
     - ``anonymous``: annotations that name nobody are refused (``error``) or each counted as one
-      more person (``separate``).
+      more annotator (``separate``).
     """
-    for name, value, allowed in (
-        ("multi_choice", multi_choice, MultiChoice),
-        ("annotator", annotator, AnnotatorName),
-        ("ground_truth", ground_truth, GroundTruth),
-        ("unlabelled", unlabelled, Unlabelled),
-        ("anonymous", anonymous, Anonymous),
-    ):
-        one_of(name, value, [policy.value for policy in allowed])
+    check_policies(
+        multi_choice=multi_choice,
+        annotator=annotator,
+        ground_truth=ground_truth,
+        unlabelled=unlabelled,
+        anonymous=anonymous,
+    )
     tasks = [*_tasks(load(source), control, item)]
     control = _choose_control(tasks, control)
-    gathered = Gathered("task", "annotation", control, anonymous)
-    people = _People(AnnotatorName(annotator))
+    collected = Collected("task", "annotation", control, anonymous)
+    names = _AnnotatorNames(annotator)
     for task in tasks:
-        gathered.about.append((task.item, task.data, task.data))
+        collected.about.append((task.item, task.data, task.data))
         for annotation in task.annotations:
             labels = [
                 label
@@ -112,12 +94,12 @@ def read_label_studio(
                 if result.get("from_name") == control
                 for label in _labels_of(result, task.where)
             ]
-            if annotation.ground_truth and labels and ground_truth == GroundTruth.HARD_LABEL:
-                gathered.publish(task.item, _one_label(labels, multi_choice, task.where))
-            elif not annotation.ground_truth or ground_truth == GroundTruth.COUNT:
-                gathered.add(task.item, people.name(annotation.person, task.where), labels)
-    gathered.notes += people.notes()
-    return gathered.annotations(
+            if annotation.ground_truth and labels and ground_truth == "hard_label":
+                collected.publish(task.item, _one_label(labels, multi_choice, task.where))
+            elif not annotation.ground_truth or ground_truth == "count":
+                collected.add(task.item, names.name(annotation.annotator, task.where), labels)
+    collected.notes += names.notes()
+    return collected.annotations(
         text=text,
         multi_choice=multi_choice,
         unlabelled=unlabelled,
@@ -137,7 +119,7 @@ def _is_minimal(row: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class _Annotation:
-    person: Any
+    annotator: Any
     results: Sequence[Mapping[str, Any]]
     ground_truth: bool
 
@@ -153,8 +135,8 @@ class _Task:
 def _tasks(data: Any, control: str | None, item: str | None) -> Iterator[_Task]:
     if not is_label_studio(data):
         raise InputError(
-            "a Label Studio export must be a list of tasks with data and annotations, but this is"
-            f" {shown(data) if data else 'empty'}",
+            f"this is {shown(data) if data else 'empty'}, not a Label Studio export: a list of"
+            " tasks with data and annotations",
             "export the project as JSON or JSON_MIN",
         )
     for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
@@ -165,9 +147,10 @@ def _tasks(data: Any, control: str | None, item: str | None) -> Iterator[_Task]:
         fields = object_at(task.get("data"), "the data of a task", place)
         if item is not None and item not in fields:
             raise InputError(
-                f"the id must stand in the field {item!r} of a task's data, but {place} has"
-                f" {examples(fields, 10) or 'no fields'}",
+                f"{place} has no field {item!r} with its id; its fields are"
+                f" {examples(fields, 10) or '(none)'}",
                 "check the spelling",
+                parameters=("item",),
             )
         value = fields[item] if item is not None else task.get("id")
         name = plain(value, "the id of a task", place)
@@ -206,16 +189,18 @@ def _unfold(row: Mapping[str, Any], control: str | None) -> Mapping[str, Any]:
             whole = value if isinstance(value, Mapping) else {"choices": [value]}
             if value is not None:
                 results.append({"from_name": name, "value": whole})
-    person = row["annotator"]
-    # A person who is not known is written out as None.
-    annotation = {"completed_by": None if person == "None" else person, "result": results}
+    # An unknown annotator is written out as None.
+    annotation = {
+        "completed_by": None if row["annotator"] == "None" else row["annotator"],
+        "result": results,
+    }
     known = row["annotation_id"] not in (None, "") or results
     data = {key: row[key] for key in keys if key not in _NOT_DATA and key not in controls}
     return {"id": row.get("id"), "data": data, "annotations": [annotation] if known else []}
 
 
 def _kind(result: Mapping[str, Any]) -> str:
-    """Which kind of answer about the whole task a result holds; empty where it holds none."""
+    """Which kind of label of the whole task a result holds; empty where it holds none."""
     value = result.get("value")
     if not isinstance(value, Mapping) or "item_index" in result or not _REGION.isdisjoint(value):
         return ""
@@ -233,28 +218,16 @@ def _choose_control(tasks: Sequence[_Task], wanted: str | None) -> str:
                     name = result["from_name"]
                     kinds.setdefault(name, set()).add(_kind(result))
                     counts[name] += 1
-    usable = [name for name in kinds if kinds[name] & {*CLOSED}]
-    listed = ", ".join(f"{name!r} ({counts[name]} answers)" for name in usable)
-    if wanted is not None and wanted not in kinds:
-        raise InputError(
-            f"the control must be one that annotations answer ({listed or 'there is none'}), but"
-            f" got {wanted!r}",
-            "check the spelling",
-        )
-    if wanted is not None and not kinds[wanted] & {*ANSWERS}:
-        raise InputError(
-            f"the control must label whole tasks, but {wanted!r} marks regions or takes free text",
-            f"choose one of {listed}" if usable else "export a project with choices",
-        )
-    if wanted is not None:
-        return wanted
-    if len(usable) != 1:
-        found = f"there are several: {listed}" if usable else f"{len(tasks)} tasks hold none"
-        raise InputError(
-            f"the labels come from one control, but {found}",
-            f"choose one with control={usable[0]!r}" if usable else "name it with control=NAME",
-        )
-    return usable[0]
+    return choose(
+        "control",
+        wanted,
+        counts,
+        found=[name for name in kinds if kinds[name] & {*CLOSED}],
+        labels={name for name in kinds if kinds[name] & {*ANSWERS}},
+        unit="task",
+        total=len(tasks),
+        otherwise="marks regions or takes free text",
+    )
 
 
 def _labels_of(result: Mapping[str, Any], where: str) -> list[str]:
@@ -275,36 +248,37 @@ def _labels_of(result: Mapping[str, Any], where: str) -> list[str]:
 
 def _one_label(labels: Sequence[str], multi_choice: str, where: str) -> str:
     distinct = [*dict.fromkeys(labels)]
-    if len(distinct) > 1 and multi_choice not in (MultiChoice.FIRST, MultiChoice.JOIN):
+    if len(distinct) > 1 and multi_choice not in ("first", "join"):
         raise InputError(
-            f"a ground truth must be one label to be the hard label, but {where} has"
-            f" {examples(distinct)}",
+            f"{where} has several labels as its ground truth: {examples(distinct)}",
             "choose multi_choice='first' or 'join', or ground_truth='count'",
+            parameters=("multi_choice", "ground_truth"),
         )
-    return distinct[0] if multi_choice == MultiChoice.FIRST else "|".join(class_order(distinct))
+    return distinct[0] if multi_choice == "first" else "|".join(class_order(distinct))
 
 
-class _People:
+class _AnnotatorNames:
     """Names of annotators; e-mail addresses only where they are asked for."""
 
-    def __init__(self, wanted: AnnotatorName) -> None:
+    def __init__(self, wanted: str) -> None:
         self.wanted = wanted
         self.hidden: dict[str, str] = {}
 
-    def name(self, person: Any, where: str) -> str | None:
+    def name(self, annotator: Any, where: str) -> str | None:
         """What this annotator is called; none where the export doesn't say who it was."""
-        known = person if isinstance(person, Mapping) else {"id": person}
+        known = annotator if isinstance(annotator, Mapping) else {"id": annotator}
         number, email = known.get("id"), known.get("email")
         if isinstance(number, str) and "@" in number:
             number, email = None, number
         number, email = (None if value == "" else value for value in (number, email))
         if number is None and email is None:
             return None
-        if self.wanted is AnnotatorName.EMAIL:
+        if self.wanted == "email":
             if email is None:
                 raise InputError(
-                    f"annotators can go by email only where it was exported, but {where} has none",
+                    f"{where} has an annotator without an email",
                     "choose annotator='id'",
+                    parameters=("annotator",),
                 )
             return plain(email, "the email of an annotator", where)
         if number is not None:

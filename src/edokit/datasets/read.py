@@ -237,10 +237,10 @@ def write_annotations(annotations: Annotations, path: str | Path) -> None:
     Examples
     --------
     >>> import edokit
-    >>> annotations = edokit.simulate("two-camps", items=(10, 5, 5)).annotations
+    >>> annotations = edokit.simulate("two-camps", items=(10, 2, 2)).annotations
     >>> edokit.write_annotations(annotations, "labels.parquet")
-    >>> edokit.read_annotations("labels.parquet", split="dev")
-    Annotations(5 items, 6 annotators, 30 annotations, classes 0, 1)
+    >>> edokit.read_annotations("labels.parquet", split="dev").items.tolist()
+    ['sim-dev-1', 'sim-dev-2']
     """
     from edokit._io.table_writer import write_table
 
