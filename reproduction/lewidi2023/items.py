@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
-from edokit.datasets.info import describe
+from edokit.datasets.info import describe_annotations
 from edokit.datasets.near_duplicates import normal_form
 from edokit.metrics import entropy_items, md_items
 from reproduction import paper
@@ -36,7 +36,7 @@ def dataset_statistics(study: Study) -> Section:
                 [dataset, *_between([f"not available: {people.reason}", "", "", ""], printed)]
             )
             continue
-        found = describe(people, near_duplicates=False)
+        found = describe_annotations(people, near_duplicates=False)
         splits = found["splits"]
         counts = people.annotations_per_item
         ours = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edokit.annotations import Annotations
-from edokit.datasets import describe, read_annotations
+from edokit.datasets import describe_annotations, read_annotations
 
 TABLE = {
     "item": ["a", "a", "a", "b", "b", "c", "d"],
@@ -25,7 +25,7 @@ def made(**columns: list[str]) -> Annotations:
 
 
 def test_figures_of_a_split() -> None:
-    train = describe(made())["splits"]["train"]
+    train = describe_annotations(made())["splits"]["train"]
     assert train == {
         "items": 2,
         "annotators": 3,
@@ -43,7 +43,7 @@ def test_figures_of_a_split() -> None:
 
 
 def test_figures_of_the_whole() -> None:
-    whole = describe(made())
+    whole = describe_annotations(made())
     assert (whole["items"], whole["annotators"], whole["annotations"]) == (4, 3, 7)
     assert whole["classes"] == ["0", "1"]
     assert list(whole["splits"]) == ["train", "dev"]
@@ -51,7 +51,7 @@ def test_figures_of_the_whole() -> None:
 
 
 def test_near_duplicates_across_splits() -> None:
-    assert describe(made())["near_duplicates"] == {
+    assert describe_annotations(made())["near_duplicates"] == {
         "threshold": 0.8,
         "items": 2,
         "groups": 1,
@@ -62,23 +62,25 @@ def test_near_duplicates_across_splits() -> None:
 
 def test_verbatim_is_part_of_near() -> None:
     text = "we had tea and cake in the old garden behind the house at four on a warm afternoon"
-    found = describe(made(text=[text] * 3 + ["x", "x", text.replace("warm", "calm"), text.upper()]))
+    found = describe_annotations(
+        made(text=[text] * 3 + ["x", "x", text.replace("warm", "calm"), text.upper()])
+    )
     assert found["near_duplicates"]["splits"] == {"dev": {"verbatim": 1, "near": 2}}
 
 
 def test_without_train_the_first_split_is_the_one_compared_with() -> None:
-    found = describe(made(split=["one"] * 5 + ["two", "two"]))
+    found = describe_annotations(made(split=["one"] * 5 + ["two", "two"]))
     assert found["near_duplicates"]["also_in"] == "one"
     assert list(found["near_duplicates"]["splits"]) == ["two"]
 
 
 def test_near_duplicates_can_be_left_out() -> None:
-    assert "near_duplicates" not in describe(made(), near_duplicates=False)
+    assert "near_duplicates" not in describe_annotations(made(), near_duplicates=False)
 
 
 def test_data_without_splits_and_texts_is_called_all() -> None:
     plain = Annotations.from_table({name: TABLE[name] for name in ("item", "annotator", "label")})
-    found = describe(plain)
+    found = describe_annotations(plain)
     assert list(found["splits"]) == ["all"]
     assert "texts" not in found
     assert "near_duplicates" not in found
@@ -86,31 +88,37 @@ def test_data_without_splits_and_texts_is_called_all() -> None:
 
 def test_ratio_is_that_of_the_largest_class_to_the_smallest() -> None:
     labels = Annotations.from_matrix([["a"]] * 6 + [["b"]] * 3 + [["c"]] * 2)
-    assert describe(labels)["splits"]["all"]["ratio"] == 3.0
+    assert describe_annotations(labels)["splits"]["all"]["ratio"] == 3.0
     alone = Annotations.from_matrix([["a"]] * 6)
-    assert describe(alone)["splits"]["all"]["ratio"] is None
+    assert describe_annotations(alone)["splits"]["all"]["ratio"] is None
 
 
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 def test_classes_are_counted_on_published_labels() -> None:
-    found = describe(made(hard_label=["1"] * 3 + ["1"] * 2 + ["0", "1"]))["splits"]["train"]
+    found = describe_annotations(made(hard_label=["1"] * 3 + ["1"] * 2 + ["0", "1"]))["splits"][
+        "train"
+    ]
     assert found["classes"] == {"0": 0, "1": 2}
     assert found["ties"] == {"items": 1, "without_published_label": 0}
 
 
 def test_repeated_annotations_are_counted() -> None:
-    found = describe(made(annotator=["x", "x", "x", "x", "y", "x", "x"]))["splits"]["train"]
+    found = describe_annotations(made(annotator=["x", "x", "x", "x", "y", "x", "x"]))["splits"][
+        "train"
+    ]
     assert found["repeated"] == 2
 
 
 def test_annotations_in_probabilities_are_described() -> None:
-    found = describe(Annotations.from_soft_labels([[0.5, 0.5], [0.25, 0.75]]))["splits"]["all"]
+    found = describe_annotations(Annotations.from_soft_labels([[0.5, 0.5], [0.25, 0.75]]))[
+        "splits"
+    ]["all"]
     assert found["soft_classes"] == {"0": 0.375, "1": 0.625}
     assert found["ties"]["items"] == 1
 
 
 def test_figures_are_plain_json() -> None:
-    found = describe(made())
+    found = describe_annotations(made())
     assert json.loads(json.dumps(found)) == found
 
 
@@ -132,7 +140,7 @@ CLASSES = {
 @pytest.mark.parametrize("name", list(TABLE_1))
 def test_the_papers_table_1_comes_out_exactly(lewidi: Path, name: str) -> None:
     items, ratio, per_item, annotators = TABLE_1[name]
-    splits = describe(read_annotations(lewidi / name), near_duplicates=False)["splits"]
+    splits = describe_annotations(read_annotations(lewidi / name), near_duplicates=False)["splits"]
     assert list(splits) == ["train", "dev", "test"]
     assert tuple(split["items"] for split in splits.values()) == items
     train = splits["train"]
@@ -144,13 +152,15 @@ def test_the_papers_table_1_comes_out_exactly(lewidi: Path, name: str) -> None:
 
 def test_ties_of_the_real_files_are_counted_and_all_have_a_label(lewidi: Path) -> None:
     for name, ties in (("ConvAbuse", [77, 29, 29]), ("HS-Brexit", [58, 13, 13])):
-        splits = describe(read_annotations(lewidi / name), near_duplicates=False)["splits"]
+        splits = describe_annotations(read_annotations(lewidi / name), near_duplicates=False)[
+            "splits"
+        ]
         assert [split["ties"]["items"] for split in splits.values()] == ties
         assert all(split["ties"]["without_published_label"] == 0 for split in splits.values())
 
 
 def test_more_figures_of_md_agreement(lewidi: Path) -> None:
-    found = describe(read_annotations(lewidi / "MD-Agreement"))
+    found = describe_annotations(read_annotations(lewidi / "MD-Agreement"))
     assert [split["annotators"] for split in found["splits"].values()] == [670, 534, 246]
     assert [split["repeated"] for split in found["splits"].values()] == [0, 0, 1]
     assert found["near_duplicates"]["splits"]["test"] == {"verbatim": 16, "near": 19}

@@ -69,7 +69,7 @@ def print_table(
 
 
 def print_described(title: str, result: dict[str, Any]) -> None:
-    """The figures of `edokit.datasets.describe`, a column per split."""
+    """The figures of `edokit.datasets.describe_annotations`, a column per split."""
     # Train, dev and test in this order, whatever else after them.
     usual = ["train", "dev", "test"]
     order = sorted(result["splits"], key=lambda name: [*usual, name].index(name))

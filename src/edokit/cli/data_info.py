@@ -18,7 +18,7 @@ def info(
     json: options.Json = False,
 ) -> None:
     """Count items, annotators, answers and near-duplicate texts, split by split."""
-    from edokit.datasets import describe
+    from edokit.datasets import describe_annotations
 
     people = options.read_people(
         source,
@@ -31,7 +31,7 @@ def info(
         question=question,
         multi_choice=multi_choice,
     )
-    result = describe(people)
+    result = describe_annotations(people)
     if json:
         console.print_json(result)
         return

@@ -32,7 +32,7 @@ def split(
     """Split by item, alike in hard labels, near-duplicate texts kept on one side."""
     from edokit._io import write_table
     from edokit._outputs import refuse_input
-    from edokit.datasets import describe, split_items
+    from edokit.datasets import describe_annotations, split_items
 
     refuse_input(out, source)
     people = options.read_people(
@@ -45,9 +45,9 @@ def split(
         question=question,
         multi_choice=multi_choice,
     )
-    parted = split_items(people, _shares(shares), seed=seed)
+    parted = split_items(people, _shares(shares), random_state=seed)
     write_table(parted.to_table(), out)
-    result = describe(parted)
+    result = describe_annotations(parted)
     if json:
         console.print_json({"out": str(out), **result})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edokit.datasets.get import get_lewidi2023
-    from edokit.datasets.info import describe
+    from edokit.datasets.info import describe_annotations
     from edokit.datasets.lewidi import Dialogue, read_lewidi, read_lewidi_dialogues
     from edokit.datasets.near_duplicates import near_duplicate_groups, near_duplicates_of
     from edokit.datasets.read import read_annotations, write_annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Loaded when first used, so that reading one kind of file does not load the readers of others.
 _HOME = {
     "Dialogue": "lewidi",
-    "describe": "info",
+    "describe_annotations": "info",
     "get_lewidi2023": "get",
     "near_duplicate_groups": "near_duplicates",
     "near_duplicates_of": "near_duplicates",
@@ -29,7 +29,7 @@ _HOME = {
 
 __all__ = [
     "Dialogue",
-    "describe",
+    "describe_annotations",
     "get_lewidi2023",
     "near_duplicate_groups",
     "near_duplicates_of",

@@ -17,19 +17,31 @@ WHOLE = "all"
 """What data without splits is called where splits are listed."""
 
 
-def describe(
+def describe_annotations(
     annotations: Annotations, *, near_duplicates: bool = True, threshold: float = THRESHOLD
 ) -> dict[str, Any]:
-    """Figures for the whole and for each split, ready for JSON.
+    """Count items, annotators, labels and near-duplicates, overall and by split, ready for JSON.
 
-    Per split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest, most],
-    ``classes`` (items by hard label), ``ratio`` (largest class to smallest), ``soft_classes``
-    (shares of all answers), ``ties`` (and how many of them have no published label),
-    ``unanimous`` (share of items), ``entropy`` (mean, nats), ``coverage`` (share of the items
-    that an annotator labelled) and ``repeated`` (annotations by someone who had labelled the item
-    before). ``near_duplicates`` counts the items of each split whose text also stands in the
-    first (train, where there is one): ``verbatim`` but for case, links, mentions and punctuation,
-    and ``near``, which includes these.
+    Parameters
+    ----------
+    annotations : Annotations
+    near_duplicates : bool, default=True
+        Count near-duplicate texts.
+    threshold : float, default=0.8
+        Overlap from which two texts are near-duplicates.
+
+    Returns
+    -------
+    dict
+        ``items``, ``annotators``, ``annotations``, ``classes``, ``attributes``, ``texts``, and
+        ``splits`` with, for each split: ``items``, ``annotators``, ``annotations``,
+        ``annotations_per_item`` [fewest, most], ``classes`` (items by hard label), ``ratio``
+        (largest class to smallest), ``soft_classes`` (mean soft label), ``ties`` (and how many of
+        them have no published label), ``unanimous`` (share of items), ``entropy`` (mean, nats),
+        ``coverage`` (share of the items that an annotator labelled) and ``repeated`` (annotations
+        by someone who had labelled the item before). ``near_duplicates`` counts the items of each
+        split whose text is also in the first (train, if there is one): ``verbatim`` but for case,
+        links, mentions and punctuation, and ``near``, which includes these.
     """
     names = annotations.split_names
     parts = {str(name): annotations.split(name) for name in names} or {WHOLE: annotations}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,20 +16,12 @@ from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source, errors_in
 
-
-class DialogueText(str, Enum):
-    """Which turns make the text of an item, and in which order."""
-
-    USER_LAST = "user-last"
-    """The whole conversation as it ran; the judged utterance ends it."""
-    USER_FIRST = "user-first"
-    """The judged utterance, then what led to it."""
-    USER_ONLY = "user-only"
-    """The judged utterance alone."""
+DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
+"""How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
 
 
 class Dialogue(NamedTuple):
-    """What the agent and the user said, in order; the last turn is the one that was judged."""
+    """A conversation of four turns, of which the user's last one was annotated (ConvAbuse)."""
 
     prev_agent: str
     prev_user: str
@@ -44,15 +35,15 @@ class Dialogue(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What led to the judged utterance, a line per turn."""
+        """The turns before the annotated utterance, a line per turn."""
         return _lines(self.prev_agent, self.prev_user, self.agent)
 
     def text(self, dialogue: str = "user-last") -> str:
         """The conversation as one text, a line per turn."""
-        one_of("dialogue", dialogue, [mode.value for mode in DialogueText])
-        if dialogue == DialogueText.USER_ONLY.value:
+        one_of("dialogue", dialogue, DIALOGUE_TEXTS)
+        if dialogue == "user-only":
             return self.user
-        if dialogue == DialogueText.USER_FIRST.value:
+        if dialogue == "user-first":
             return _lines(self.user, self.context)
         return _lines(self.context, self.user)
 
@@ -79,9 +70,9 @@ def _lines(*turns: str) -> str:
 CLASSES = ("0", "1")
 SPLITS = ("train", "dev", "test")
 BINARY = {"0": "0", "1": "1"}
-"""The answers of all datasets but ConvAbuse, and their classes."""
+"""The labels of all datasets but ConvAbuse, and their classes."""
 SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
-"""The answers of ConvAbuse: below 0 is abusive."""
+"""The labels of ConvAbuse and their classes: below 0 is abusive."""
 _NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
 _FIELDS = ("text", "annotators", "annotations", "hard_label")
 
@@ -106,16 +97,15 @@ def read_lewidi(
     dialogue: str = "user-last",
     clean: bool = False,
 ) -> Annotations:
-    """One JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
+    """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
 
     Items are named ``<split>-<key>``, classes are "0" and "1", hard labels are the published
     ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``. Soft labels follow
     from the annotations, not from the rounded ones in the file. ``duplicates`` is "all" because
-    one item of MD-Agreement lists an annotator twice. ``dialogue`` says how ConvAbuse's
-    conversations become texts: "user-last" (as they ran), "user-first" or "user-only". ``clean``
-    applies the paper's cleaning.
+    one item of MD-Agreement lists an annotator twice. ``dialogue`` is one of `DIALOGUE_TEXTS`;
+    ``clean`` applies the paper's cleaning.
     """
-    one_of("dialogue", dialogue, [mode.value for mode in DialogueText])
+    one_of("dialogue", dialogue, DIALOGUE_TEXTS)
     rows: dict[str, list[str]] = {
         name: [] for name in ("item", "annotator", "label", "split", "hard_label", "text")
     }
@@ -153,8 +143,7 @@ def read_lewidi_dialogues(path: str | Path) -> dict[str, Dialogue]:
     for item in _items(path):
         if not isinstance(item.text, Dialogue):
             raise InputError(
-                f"the texts must be conversations, but item {item.name!r} of {path} is a plain"
-                " text",
+                f"item {item.name!r} of {path} is a plain text, not a conversation",
                 "of the LeWiDi 2023 datasets ConvAbuse holds conversations",
             )
         turns[item.name] = item.text
@@ -170,16 +159,15 @@ def is_lewidi(data: Any) -> bool:
 
 
 def _items(path: str | Path) -> Iterator[_Item]:
-    seen: dict[str, Path] = {}
+    known: dict[str, Path] = {}
     for file in _files(Path(path)):
         for item in _items_of(file):
-            if item.name in seen:
+            if item.name in known:
                 raise InputError(
-                    f"an item must stand once in its split, but item {item.name!r} of {file} is"
-                    f" also in {seen[item.name]}",
+                    f"item {item.name!r} is in {file} and also in {known[item.name]}",
                     "leave one of the files out",
                 )
-            seen[item.name] = file
+            known[item.name] = file
             yield item
 
 
@@ -187,8 +175,8 @@ def _add_groups(groups: dict[str, str], item: _Item, path: str | Path) -> None:
     for annotator, group in zip(item.annotators, item.groups, strict=False):
         if groups.setdefault(annotator, group) != group:
             raise _wrong(
-                f"an annotator must belong to one group, but {annotator!r} belongs to"
-                f" {groups[annotator]!r} and in item {item.name!r} of {path} to {group!r}"
+                f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
+                f" {item.name!r} of {path}, in group {group!r}"
             )
 
 
@@ -204,15 +192,14 @@ def _files(path: Path) -> list[Path]:
     if not found:
         inside = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
         raise InputError(
-            "a folder must hold the splits of a LeWiDi dataset (NAME_train.json, NAME_dev.json,"
-            f" NAME_test.json), but {path} has none of them",
+            f"{path} holds neither tables nor splits of a LeWiDi dataset (NAME_train.json,"
+            " NAME_dev.json, NAME_test.json)",
             f"name one of the folders in it: {examples(inside, 4)}" if inside else "name a file",
         )
     datasets = sorted({dataset for dataset, _, _ in found})
     if len(datasets) > 1:
         raise InputError(
-            f"a folder of LeWiDi data must hold one dataset, but {path} holds"
-            f" {examples(datasets, 4)}",
+            f"{path} holds several LeWiDi datasets: {examples(datasets, 4)}",
             "name one file, or put each dataset into its own folder",
         )
     return [file for _, _, file in sorted(found)]
@@ -222,8 +209,8 @@ def _items_of(file: Path) -> Iterator[_Item]:
     data = read_json(file)
     if not isinstance(data, dict) or not data:
         raise InputError(
-            f"a LeWiDi file must be a JSON object of items, but {file} is"
-            f" {'empty' if data in ({}, []) else 'something else'}",
+            f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file: a"
+            " JSON object of items",
             "check that it is the right file",
         )
     named = _NAME.fullmatch(file.stem)
@@ -234,26 +221,22 @@ def _items_of(file: Path) -> Iterator[_Item]:
     for key, item in data.items():
         where = f"item {key!r} of {file}"
         if not isinstance(item, dict):
-            raise _wrong(f"every LeWiDi item must be a JSON object, but {where} is not")
+            raise _wrong(f"{where} is not a JSON object")
         missing = [name for name in _FIELDS if item.get(name) is None]
         if missing:
-            raise _wrong(
-                f"every LeWiDi item must have {', '.join(_FIELDS)}, but {where} has no",
-                examples(missing, 4),
-            )
+            raise _wrong(f"{where} has no {examples(missing, 4)}")
         split = str(item.get("split") or (named["split"] if named else "")).strip()
         if not split:
-            raise _wrong(f"every LeWiDi item must name its split, but {where} does not")
+            raise _wrong(f"{where} does not name its split")
         labels = _labels(item, SEVERITY if conversations else BINARY, where)
         annotators = _listed(item, "annotators", where)
         if len(annotators) != len(labels) or not all(annotators):
             raise _wrong(
-                "an item must name an annotator for each annotation, but"
-                f" {where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
+                f"{where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
             )
         text = _text(item["text"], conversations, where)
         if not _is_unicode(key, split, *((text,) if isinstance(text, str) else text), *annotators):
-            raise _wrong(f"texts and names must be valid Unicode, but {where} has half a character")
+            raise _wrong(f"{where} has half a character, which is not valid Unicode")
         yield _Item(
             name=f"{split}-{key}",
             split=split,
@@ -266,38 +249,37 @@ def _items_of(file: Path) -> Iterator[_Item]:
         )
 
 
-def _labels(item: Mapping[str, Any], answers: Mapping[str, str], where: str) -> list[str]:
+def _labels(item: Mapping[str, Any], classes: Mapping[str, str], where: str) -> list[str]:
     given = _listed(item, "annotations", where)
     if not any(given):
-        raise _wrong(f"every item needs an annotation, but {where} has none")
-    wrong = [answer for answer in given if answer not in answers]
+        raise _wrong(f"{where} has no annotation")
+    wrong = [label for label in given if label not in classes]
     if wrong:
         raise _wrong(
-            f"every annotation must be one of {', '.join(answers)}, but {where} has"
-            f" {word(wrong[0])}"
+            f"{where} has the annotation {word(wrong[0])}, which is none of {', '.join(classes)}"
         )
-    return [answers[answer] for answer in given]
+    return [classes[label] for label in given]
 
 
 def _listed(item: Mapping[str, Any], field: str, where: str) -> list[str]:
     if not isinstance(item[field], str):
         raise _wrong(
-            f"{field!r} must be text with commas between its parts, but in {where} it is"
-            f" {type(item[field]).__name__}"
+            f"{where}: {field!r} is {type(item[field]).__name__}, not text with commas between"
+            " its parts"
         )
     return [part.strip() for part in item[field].split(",")]
 
 
 def _text(text: Any, conversations: bool, where: str) -> str | Dialogue:
     if not isinstance(text, str):
-        raise _wrong(f"'text' must be text, but in {where} it is {type(text).__name__}")
+        raise _wrong(f"{where}: 'text' is {type(text).__name__}, not text")
     if not conversations:
         return text
     dialogue = parse_dialogue(text)
     if dialogue is None:
         raise _wrong(
-            f"a conversation must be JSON with the turns {', '.join(Dialogue._fields)}, but the"
-            f" text of {where} is not"
+            f"the text of {where} is not a conversation like others: JSON with the turns"
+            f" {', '.join(Dialogue._fields)}"
         )
     return dialogue
 
@@ -307,7 +289,7 @@ def _hard_label(value: Any, where: str) -> str:
     label = as_name(value).strip()
     if label not in CLASSES:
         raise _wrong(
-            f"'hard_label' must be one of {', '.join(CLASSES)}, but {where} has {word(label)}"
+            f"{where} has the hard label {word(label)}, which is none of {', '.join(CLASSES)}"
         )
     return label
 
@@ -320,10 +302,7 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
         if field.lower().replace("_", " ") == "annotators group":
             groups = [part.strip() for part in str(value).split(",")]
             if len(groups) != len(annotators):
-                raise _wrong(
-                    f"an item must give the group of each annotator, but {where} has"
-                    f" {len(groups)} groups for {len(annotators)} annotators"
-                )
+                raise _wrong(f"{where} has {len(groups)} groups for {len(annotators)} annotators")
             return [str(other.get(group, group)) for group in groups]
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]
@@ -339,8 +318,8 @@ def _is_unicode(*texts: str) -> bool:
     return True
 
 
-def _wrong(*parts: str) -> InputError:
-    return InputError(" ".join(parts), "correct the file, or download it again")
+def _wrong(message: str) -> InputError:
+    return InputError(message, "correct the file, or download it again")
 
 
 SOURCE = Source(

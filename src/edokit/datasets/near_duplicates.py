@@ -102,7 +102,7 @@ class NearDuplicates:
         return self._forms_of(reference)[self.forms]
 
     def _forms_of(self, reference: Bools) -> Bools:
-        # Empty texts look at the last place, which belongs to no form.
+        # Empty texts look at the last entry, which belongs to no form.
         known = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
         known[self.forms[reference & (self.forms >= 0)]] = True
         return known
@@ -112,8 +112,9 @@ def _similar_pairs(texts: list[str], threshold: float) -> tuple[Ints, Ints]:
     """All pairs of different texts whose pieces overlap by the threshold."""
     if not 0 < threshold <= 1:
         raise InputError(
-            f"the threshold must lie above 0 and not above 1, but got {threshold}",
+            f"the threshold {threshold} is not above 0 and at most 1",
             f"{THRESHOLD} is a good start",
+            parameters=("threshold",),
         )
     nothing = np.zeros(0, np.int64)
     found = [(nothing, nothing)]

@@ -22,18 +22,45 @@ def split_items(
     annotations: Annotations,
     shares: Mapping[str, float] | None = None,
     *,
-    seed: int = 0,
+    random_state: int = 0,
     threshold: float | None = THRESHOLD,
 ) -> Annotations:
-    """The same annotations with a split for each item; what splits it had are replaced.
+    """Divide items into splits, stratified by hard label and disagreement.
 
-    Each split gets its share of every class and of every degree of disagreement, as nearly as
-    whole groups of near-duplicate texts allow; ``threshold=None`` lets those part. Same seed, same
-    splits.
+    Near-duplicate texts stay in one split. Splits that the annotations had are replaced.
+
+    Parameters
+    ----------
+    annotations : Annotations
+    shares : mapping of str to float, default=None
+        Names and shares of the splits; ``{"train": 0.8, "dev": 0.1, "test": 0.1}`` if None.
+    random_state : int, default=0
+        Seed; the same seed gives the same splits.
+    threshold : float or None, default=0.8
+        Overlap from which two texts are near-duplicates; None lets those part.
+
+    Returns
+    -------
+    Annotations
+        The same annotations with a split for each item.
+
+    Raises
+    ------
+    InputError
+        If the shares are not positive and do not sum to 1, or a split would get no item.
+
+    Examples
+    --------
+    >>> from edokit import simulate
+    >>> from edokit.datasets import split_items
+    >>> annotations = simulate("two-camps", items=(100, 0, 0)).annotations
+    >>> parts = split_items(annotations, {"train": 0.7, "test": 0.3})
+    >>> {name: len(parts.split(name).items) for name in parts.split_names}
+    {'train': 70, 'test': 30}
     """
     names, wanted = _shares(SHARES if shares is None else shares)
     n = len(annotations.items)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     if annotations.texts is None or threshold is None:
         groups = np.arange(n)
     else:
@@ -41,7 +68,7 @@ def split_items(
     # Groups in random order, but those of one stratum side by side.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
-    strata = _strata(annotations, seed)[first_item]
+    strata = _strata(annotations, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
     chosen = _deal(sizes, order, _whole(wanted, n), rng)
     _none_empty(names, chosen, sizes)
@@ -54,16 +81,17 @@ def _shares(shares: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.floa
     if not names or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
         shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
         raise InputError(
-            f"the shares of the splits must be positive and sum to 1, but got {shown}",
+            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
             "write for example train=0.8, dev=0.1, test=0.1",
+            parameters=("shares",),
         )
     return names, values / values.sum()
 
 
-def _strata(annotations: Annotations, seed: int) -> Ints:
+def _strata(annotations: Annotations, random_state: int) -> Ints:
     """A number per item [N] for its hard label and how divided its annotators are."""
-    # Which side a tied item is counted on matters little here, so nobody is warned.
-    labels = annotations.hard_labels(ties="random", random_state=seed)
+    # On which side a tied item counts matters little here, so there is no warning.
+    labels = annotations.hard_labels(ties="random", random_state=random_state)
     most = np.log(max(2, len(annotations.classes)))
     level = np.ceil(annotations.entropy / most * _LEVELS - 1e-9)
     strata: Ints = labels.astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
@@ -102,8 +130,8 @@ def _none_empty(names: list[str], chosen: Ints, sizes: Ints) -> None:
     if empty:
         together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
         raise InputError(
-            f"every split must get an item, but {examples(empty)} would get none of the"
-            f" {sizes.sum()} items{together}",
+            f"the split {examples(empty)} would get none of the {sizes.sum()} items{together}",
             "give it a larger share"
             + (", or let near-duplicates part (threshold=None)" if together else ""),
+            parameters=("shares", "threshold"),
         )

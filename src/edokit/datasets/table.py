@@ -25,10 +25,10 @@ def read_annotation_table(
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
 
-    Columns ``p_<class>`` may stand in place of ``label``, and without an annotator they are soft
-    labels, one row per item; ``text``, ``split``, ``hard_label`` and what describes the annotators
-    are read where they are. ``columns`` maps our names to the file's, as in ``{"item": "id"}``. A
-    folder of such files is read as one table.
+    Columns ``p_<class>`` may replace ``label``, and without an annotator they are soft labels, one
+    row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
+    are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``. A folder of such
+    files is read as one table.
     """
     parts = [read_table(file, numbers=_is_share) for file in table_files(path)]
     with errors_in(path):
@@ -47,7 +47,7 @@ def table_files(path: str | Path) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    # Hidden files are what an interrupted writer left behind.
+    # Hidden files are leftover temporary files of an interrupted writer.
     return sorted(
         file
         for file in path.iterdir()
@@ -56,7 +56,7 @@ def table_files(path: str | Path) -> list[Path]:
 
 
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-    """The table as it is; soft labels (shares, and nobody named) as those of one annotator."""
+    """The table; soft labels (shares without an annotator) become those of one annotator."""
     named = {*columns, *table.column_names}
     if named & {"annotator", "worker", "label"} or not any(map(_is_share, table.column_names)):
         return table
@@ -75,7 +75,7 @@ def _joined(parts: Sequence[pa.Table]) -> pa.Table:
         return pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(
-            f"tables in a folder must have the same columns, but: {error}",
+            f"the tables in the folder have different columns: {error}",
             "write them with the same names and types of columns",
         ) from error
 
