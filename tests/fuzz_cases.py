@@ -20,7 +20,7 @@ from edokit.members.groups import parse_pool
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
 from edokit.predictions import join_models, read_model_file, read_predictions
-from edokit.report.summary import chosen
+from edokit.report.summary import describe_choice
 from edokit.report.trials import read_search
 from edokit.runs import RunRecord
 from fuzz_damage import another
@@ -61,7 +61,7 @@ def _run(path: Path) -> RunRecord:
 
 def _search(path: Path) -> Any:
     found = read_search(path.parent)
-    return chosen(found, None)
+    return describe_choice(found, None)
 
 
 def _manifest(path: Path) -> Any:

@@ -18,7 +18,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def main() -> None:
-    """Run the demo, open its page, and keep two views of it."""
+    """Run the demo, open its page, and save two screenshots."""
     path = next(found for name in BROWSERS if (found := shutil.which(name)))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         run = Path(folder) / "demo"
@@ -44,10 +44,10 @@ def summary(browser: Any, page: str, out: Path) -> None:
 
 
 def items(browser: Any, page: str, out: Path) -> None:
-    """The explorer in dark: a named filter, the texts of simulated people shown."""
+    """The explorer in dark: a named filter, the simulated texts shown."""
     tab = browser.new_page(viewport={"width": 1240, "height": 900}, color_scheme="dark")
     tab.goto(page)
-    tab.locator(".chips button", has_text="People disagree, the ensemble is sure").click()
+    tab.locator(".chips button", has_text="Annotators disagree, ensemble confident").click()
     tab.check("#bare")
     tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     tab.evaluate("document.getElementById('items').scrollIntoView()")

@@ -253,7 +253,7 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
-        from edokit.search.figures import correlation_figure
+        from edokit.report import correlation_figure
         from edokit.search.trials import METRICS as SHOWN
         from edokit.search.trials import Correlation
 

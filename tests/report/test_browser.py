@@ -177,12 +177,12 @@ def test_sorting(tab: Any) -> None:
     rising = column(tab, 6)
     assert rising == sorted(rising)
     assert rising[0] < falling[0]
-    tab.select_option("select[aria-label='Sort by']", "human")
+    tab.select_option("select[aria-label='Sort by']", "annotated")
     assert column(tab, 4) == sorted(column(tab, 4), reverse=True)
 
 
 def test_filtering_and_searching(tab: Any) -> None:
-    chip = tab.locator(".chips button", has_text="People divided")
+    chip = tab.locator(".chips button", has_text="Annotators divided")
     count = int(chip.locator(".n").inner_text())
     chip.click()
     assert chip.get_attribute("aria-pressed") == "true"

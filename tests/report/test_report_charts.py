@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_run, make_search
 
 from edokit.metrics import reliability_curve
-from edokit.report import collect
-from edokit.report.charts import calibration
-from edokit.report.charts.correlations import correlations, marked
-from edokit.report.charts.diagnosis import diagnosis
-from edokit.report.charts.members import clustered, disagreement
-from edokit.report.charts.pareto import VIEWS, pareto
-from edokit.report.charts.weights import weights
+from edokit.report import charts, collect
+from edokit.report.chart import Chart
+from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto, with_stars
+from edokit.report.plotly import to_plotly
 from edokit.report.trials import Panel, read_search, search_of
+
+
+def drawn(chart: Chart) -> Any:
+    """The chart as plotly has checked and understood it."""
+    return go.Figure(to_plotly(chart))
+
+
+def test_plotly_knows_every_property_of_every_chart(tmp_path: Path) -> None:
+    found = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
+    assert {"weights", "sizes", "term-ce", "reliability", "members", "pareto-f1-ce"} <= set(found)
+    for chart in found.values():
+        drawn(chart)
 
 
 def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
-    views = [pareto(search, view) for view in VIEWS]
+    views = [drawn(pareto(search, view)) for view in VIEWS]
     numbers = [[list(trace.customdata or []) for trace in view.data[:-1]] for view in views]
     assert numbers[0] == numbers[1] == numbers[2]
     assert sorted(number for trace in numbers[0] for number in trace) == list(range(30))
@@ -36,7 +47,7 @@ def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) ->
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
     signs = {trial.number: trial.sign for trial in search.trials}
-    for trace in pareto(search, "f1-ce").data[:-1]:
+    for trace in drawn(pareto(search, "f1-ce")).data[:-1]:
         held = {signs[number] for number in trace.customdata or []}
         assert len(held) <= 1
         fronts = {trial.on_front for trial in search.trials if trial.number in trace.customdata}
@@ -51,13 +62,13 @@ def test_failed_trials_are_counted_not_drawn() -> None:
     ]
     search = search_of(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
-    pareto(search, "f1-ce")
+    assert drawn(pareto(search, "f1-ce")).data[0].customdata == (0,)
 
 
 def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:
     found = collect(make_run(tmp_path))
     assert found.ensemble is not None
-    bars = weights(found.ensemble).data[0]
+    bars = drawn(charts.weights(found.ensemble)).data[0]
     assert list(bars.x) == sorted(bars.x, reverse=True)
     assert sum(bars.x) == pytest.approx(1, abs=1e-3)
     assert bars.text[-1] == "0"
@@ -82,7 +93,7 @@ def test_clustering_puts_like_members_side_by_side() -> None:
 
 
 def test_members_that_are_all_the_same_can_be_drawn() -> None:
-    disagreement(np.zeros((4, 4)), ("a", "b", "c", "d"))
+    drawn(charts.members(np.zeros((4, 4)), ("a", "b", "c", "d")))
 
 
 def test_reliability_shows_every_bin() -> None:
@@ -90,41 +101,44 @@ def test_reliability_shows_every_bin() -> None:
     p = rng.dirichlet([1, 1], size=200)
     q = rng.dirichlet([1, 1], size=200)
     curve = reliability_curve(p, q)
-    drawn = calibration.reliability(curve).data[1]
-    assert list(drawn.x) == pytest.approx(curve.predicted.tolist(), abs=1e-4)
-    assert list(drawn.y) == pytest.approx(curve.observed.tolist(), abs=1e-4)
+    shown = drawn(charts.reliability(curve)).data[1]
+    assert list(shown.x) == pytest.approx(curve.predicted.tolist(), abs=1e-4)
+    assert list(shown.y) == pytest.approx(curve.observed.tolist(), abs=1e-4)
 
 
 def test_every_item_is_in_a_bar_of_its_histogram() -> None:
     full = float(np.log(2))
     values = np.array([0.0, full, full + 1e-12, 0.3])
-    figure = calibration.entropies(values, values[:3], full)
+    figure = drawn(charts.entropies(values, values[:3], full))
     assert [sum(trace.y) for trace in figure.data] == [3, 4]
 
 
-def test_levels_are_means_of_their_items() -> None:
+def test_binned_means_are_means_of_their_items() -> None:
     full = float(np.log(2))
     human = np.array([0.0] * 5 + [full] * 5)
     predicted = np.arange(10) / 20
-    at, mean, count = calibration.levels(human, predicted, full)
+    at, mean, count = charts.binned_means(human, predicted, full)
     assert at.tolist() == pytest.approx([0, full])
     assert mean.tolist() == pytest.approx([0.1, 0.35])
     assert count.tolist() == [5, 5]
 
 
 def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
-    shown = calibration.evenly(10_000, 1500)
+    shown = charts.evenly_spaced(10_000, 1500)
     assert (len(shown), shown[0], shown[-1]) == (1500, 0, 9999)
     assert len(set(shown.tolist())) == 1500
 
 
 def test_stars_mark_unlikely_chance() -> None:
-    assert marked(-0.7, 0.002) == "−0.70**"
-    assert marked(0.1, 0.9) == "0.10"
-    assert marked(0.9, None) == "0.90"
-    assert marked(None, None) == "–"
+    assert with_stars(-0.7, 0.002) == "−0.70**"
+    assert with_stars(0.1, 0.9) == "0.10"
+    assert with_stars(0.9, None) == "0.90"
+    assert with_stars(None, None) == "–"
     panel = Panel("preserve", 9, ["lambda_ce"], ["f1", "ce"], [[0.4, None]], [[0.2, None]])
-    assert list(correlations(panel).data[0].text[0]) == ["0.40", "–"]
+    assert list(drawn(correlations([panel])["correlations-preserve"]).data[0].text[0]) == [
+        "0.40",
+        "–",
+    ]
 
 
 def test_a_diagnosis_without_numbers_has_no_charts() -> None:
@@ -157,5 +171,5 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
         }
     )
     assert set(figures) == {"variance", "permutations", "annotators", "agreement"}
-    assert list(figures["variance"].data[0].x) == [0.25] * 3
-    assert sum(figures["permutations"].data[0].y) == 3
+    assert list(drawn(figures["variance"]).data[0].x) == [0.25] * 3
+    assert sum(drawn(figures["permutations"]).data[0].y) == 3

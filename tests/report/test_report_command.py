@@ -35,7 +35,7 @@ def test_the_page_and_what_is_missing_are_told(edo: Any, tmp_path: Path) -> None
     code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html", "--json")
     answer = json.loads(out)
     assert answer["bytes"] == (tmp_path / "page.html").stat().st_size
-    missing = "The page has no items, since the folder does not tell where they are; give"
+    missing = "The page has no items, since the folder does not record where they are"
     assert any(missing in line for line in answer["missing"])
     code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html")
     assert out.splitlines()[1].startswith(missing)
@@ -82,7 +82,7 @@ def test_a_search_makes_its_page(edo: Any, tmp_path: Path) -> None:
     [
         (["report", "nowhere"], "is not there"),
         (["report", "run", "--split", "dev"], "give --annotations, too"),
-        (["report", "run", "--annotations", "run/test.parquet"], "give --predictions, too"),
+        (["report", "run", "--annotations", "run/test.parquet"], "predictions"),
         (["report", "run", "--predictions", "run/nothing.npz"], "must exist"),
         (["report", "run", "--out", "run"], "must be writable"),
     ],

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from report_cases import HOSTILE, make_run
 
-from edokit._errors import MissingExtraError
-from edokit.report import collect, write_figures
+from edokit._errors import InputError, MissingExtraError
+from edokit.report import collect, correlation_figure, write_figures
 from edokit.report import figures as module
+from edokit.report.charts import all_charts
+from edokit.search import Correlation
 
 pytest.importorskip("matplotlib")
 
@@ -35,16 +37,17 @@ def test_every_figure_in_every_format_and_the_same_twice(
     }
     assert len(first) == 3 * len(names)
     # Drawing takes time; two figures with all there is to them stand for the rest.
-    every = module.figures(found)
+    every = module.figure_layouts(all_charts(found))
     some = {name: every[name] for name in ("pareto", "members")}
-    monkeypatch.setattr(module, "figures", lambda found: some)
+    monkeypatch.setattr(module, "figure_layouts", lambda charts: some)
     again = {path.name: path.read_bytes() for path in write_figures(found, tmp_path / "b")}
     assert len(again) == 6
     assert again == {name: first[name] for name in again}
 
 
 def test_what_the_run_lacks_is_left_out(tmp_path: Path) -> None:
-    able = set(module.figures(collect(make_run(tmp_path, members=["alone"]))))
+    charts = all_charts(collect(make_run(tmp_path, members=["alone"])))
+    able = set(module.figure_layouts(charts))
     assert able >= {"weights", "calibration"}
     assert not able & {"pareto", "members", "epochs"}
 
@@ -55,3 +58,26 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"edokit\[figures\]"):
         write_figures(make_run(tmp_path / "run"), tmp_path / "out")
+    with pytest.raises(MissingExtraError, match=r"edokit\[figures\]"):
+        correlation_figure([Correlation("preserve", "lambda_div", "ce", 0.9, 0.01, 20)])
+
+
+def test_the_heat_map_has_a_panel_per_sign_and_stars_where_significant() -> None:
+    found = [
+        Correlation(sign, parameter, metric, rho, p_value, 20)
+        for sign in ("preserve", "suppress")
+        for parameter, metric, rho, p_value in (
+            ("lambda_div", "f1", -0.1, 0.6),
+            ("lambda_div", "ce", 1.0, 0.04),
+            ("size", "ce", 0.2, 0.4),
+        )
+    ]
+    panels = [axes for axes in correlation_figure(found).axes if axes.get_title()]
+    assert [axes.get_title() for axes in panels] == ["preserve (20 trials)", "suppress (20 trials)"]
+    # A pair without a value has a dash.
+    assert [text.get_text() for text in panels[0].texts] == ["−0.10", "1.00*", "–", "0.20"]
+
+
+def test_no_correlations_make_no_figure() -> None:
+    with pytest.raises(InputError, match="no correlations"):
+        correlation_figure([])

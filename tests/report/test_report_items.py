@@ -22,7 +22,7 @@ def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluat
         np.stack([1 - p, p], axis=1)[:, None], items=people.items, classes=["no", "yes"]
     )
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
-    return evaluate_items(ensemble, pool, people, what="test items", held_out=True)
+    return evaluate_items(ensemble, pool, people, name="test items", held_out=True)
 
 
 def chosen(evaluation: Evaluation, key: str) -> list[int]:
@@ -68,7 +68,7 @@ def test_a_tenth_is_far_and_none_where_all_are_alike() -> None:
 def test_flags_are_the_filters_bits() -> None:
     people, pool = people_and_pool(80, texts=texts_for(80))
     evaluation = evaluate_items(
-        EDOEnsemble(ties="random").fit(pool, people), pool, people, what="x", held_out=True
+        EDOEnsemble(ties="random").fit(pool, people), pool, people, name="x", held_out=True
     )
     table = item_table(evaluation)
     json.dumps(table, allow_nan=False)
@@ -83,18 +83,18 @@ def test_of_many_items_the_furthest_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(items_module, "MOST", 10)
     people, pool = people_and_pool(80)
     evaluation = evaluate_items(
-        EDOEnsemble(ties="random").fit(pool, people), pool, people, what="x", held_out=True
+        EDOEnsemble(ties="random").fit(pool, people), pool, people, name="x", held_out=True
     )
     table = item_table(evaluation)
     assert table["total"] == 80
-    assert evaluation.distance is not None
-    assert sorted(table["md"]) == np.round(np.sort(evaluation.distance)[-10:], 4).tolist()
+    assert evaluation.md is not None
+    assert sorted(table["md"]) == np.round(np.sort(evaluation.md)[-10:], 4).tolist()
 
 
 def test_without_people_only_what_is_known_is_shown() -> None:
     people, pool = people_and_pool(30)
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
-    evaluation = evaluate_items(ensemble, pool, None, what="given items", held_out=None)
+    evaluation = evaluate_items(ensemble, pool, None, name="given items", held_out=None)
     table = item_table(evaluation)
     assert [group["key"] for group in table["filters"]] == ["spread"]
     assert "counts" not in table
@@ -104,6 +104,6 @@ def test_annotations_may_hold_more_items_than_are_shown() -> None:
     people, pool = people_and_pool(30)
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
     part = pool.take([4, 2])
-    evaluation = evaluate_items(ensemble, part, people, what="given items", held_out=None)
-    assert evaluation.people is not None
-    assert evaluation.people.items.tolist() == ["item-4", "item-2"]
+    evaluation = evaluate_items(ensemble, part, people, name="given items", held_out=None)
+    assert evaluation.annotations is not None
+    assert evaluation.annotations.items.tolist() == ["item-4", "item-2"]

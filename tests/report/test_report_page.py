@@ -150,7 +150,7 @@ def test_charts_do_not_carry_plotlys_default_look(page: Reader) -> None:
         assert len(json.dumps(figure["layout"].get("template"))) < 200, name
 
 
-def test_how_it_was_run_is_told(page: Reader, full: Path) -> None:
+def test_the_run_can_be_reproduced(page: Reader, full: Path) -> None:
     record = read_json(full / "run.json")
     assert record["command"] in page.text
     assert record["inputs"]["test_predictions"]["sha256"] in page.text
@@ -164,9 +164,9 @@ def test_the_comparison_is_the_table_of_methods(page: Reader) -> None:
     assert "−0.0200 to −0.0010" in page.text
 
 
-def test_the_chosen_trial_is_told(page: Reader) -> None:
+def test_the_chosen_trial_is_named(page: Reader) -> None:
     assert "trial 0 was chosen, the lowest CE on the front" in page.text
-    assert "0.2810 (optimistic)" in page.text
+    assert "0.2810 in-sample (optimistic)" in page.text
     assert page.data["trials"]["0"]["chosen"] is True
     assert "optimistic_ce" not in page.data["trials"]["0"]["settings"]
 
@@ -180,7 +180,7 @@ def test_texts_can_be_left_out(full: Path) -> None:
 
 def test_no_search_no_front(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path))
-    assert "This run has no search, so there is no front" in reader.text
+    assert "This run has no search" in reader.text
     assert "exact solver has no epochs" in reader.text
     assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
 
@@ -188,13 +188,13 @@ def test_no_search_no_front(tmp_path: Path) -> None:
 def test_a_search_in_which_all_failed(tmp_path: Path) -> None:
     make_run(tmp_path)
     make_search(tmp_path / "search", 4, failed=4)
-    assert "no trial with a result, so there is no front (4 failed)" in page_of(tmp_path).text
+    assert "No trial of the search has a result (4 failed)" in page_of(tmp_path).text
 
 
 def test_one_member(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, members=["alone"]))
-    assert "There is a single member, so there is no disagreement between members" in reader.text
-    assert "there was nothing to weigh" in reader.text
+    assert "There is a single member, so there are no distances between members" in reader.text
+    assert "there were no weights to learn" in reader.text
     assert "members" not in reader.charts
 
 
@@ -219,7 +219,7 @@ def test_many_classes(tmp_path: Path) -> None:
 
 def test_items_that_were_fitted_on_are_called_so(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, test=False))
-    assert "The weights were learned from the very items shown here" in reader.text
+    assert "all metrics are in-sample (optimistic)" in reader.text
 
 
 def test_missing_inputs_are_named(tmp_path: Path) -> None:
@@ -227,8 +227,8 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
     for name in ("dev.npz", "test.parquet"):
         (tmp_path / name).unlink()
     reader = page_of(tmp_path)
-    assert "Annotations to judge by are no longer at test.parquet" in reader.text
-    assert "Predictions to learn from are no longer at dev.npz" in reader.text
+    assert "Test annotations are no longer at test.parquet" in reader.text
+    assert "Predictions of the fit are no longer at dev.npz" in reader.text
     assert "There are no items to show" in reader.text
     assert reader.charts == ["weights"]
 
@@ -242,7 +242,7 @@ def test_changed_inputs_are_named(tmp_path: Path) -> None:
     write_predictions(pool, tmp_path / "test.npz")
     write_table(people.to_table(), tmp_path / "test.parquet")
     reader = page_of(tmp_path)
-    assert "predictions to judge by and annotations to judge by changed since" in reader.text
+    assert "Changed since the run: test predictions and test annotations" in reader.text
     assert "50 test items" in reader.text
 
 
@@ -250,7 +250,7 @@ def test_inputs_that_no_longer_fit_give_way_to_those_that_do(tmp_path: Path) -> 
     make_run(tmp_path)
     (tmp_path / "test.parquet").write_bytes(b"no table")
     reader = page_of(tmp_path)
-    assert "Annotations to judge by could not be shown" in reader.text
+    assert "Test annotations could not be shown" in reader.text
     assert "fit items" in reader.text
 
 
@@ -268,7 +268,7 @@ def test_a_damaged_ensemble_still_gives_a_page(tmp_path: Path) -> None:
     make_run(tmp_path, compare=True)
     (tmp_path / "ensemble" / "ensemble.json").write_text("{}")
     reader = page_of(tmp_path)
-    assert "This run has no ensemble that could be read" in reader.text
+    assert "The ensemble of this run could not be read" in reader.text
     assert reader.charts == ["methods"]
 
 
@@ -277,18 +277,18 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "ensemble")
     alone = collect(tmp_path / "ensemble")
     assert alone.evaluation is None
-    assert "How this was run is not recorded" in Reader(render(alone)).text
+    assert "This folder has no record of the run" in Reader(render(alone)).text
     found = collect(tmp_path / "ensemble", predictions=pool, annotations=people)
     reader = Reader(render(found))
-    assert "Whether the ensemble learned from the items shown here is not recorded" in reader.text
+    assert "not recorded whether the ensemble was fitted on the items shown" in reader.text
     unknown = collect(tmp_path / "ensemble", predictions=pool)
-    assert "What people said of the items is not known" in Reader(render(unknown)).text
+    assert "The items have no annotations" in Reader(render(unknown)).text
 
 
 def test_annotations_alone_are_refused(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, _ = people_and_pool(10)
-    with pytest.raises(InputError, match="give --predictions, too"):
+    with pytest.raises(InputError, match="pass `predictions`"):
         collect(tmp_path, annotations=people)
 
 
@@ -311,7 +311,7 @@ def test_inputs_too_large_for_a_page_are_named(
     assert "are over one GiB, too large for a page" in reader.text
 
 
-def test_groups_are_told_as_groups(tmp_path: Path) -> None:
+def test_weights_of_groups_are_called_so(tmp_path: Path) -> None:
     people, pool = people_and_pool(60, members=["a1", "a2", "b1"])
     pool = pool.grouped({"a1": "a", "a2": "a", "b1": "b"})
     EDOEnsemble(groups=True, ties="random").fit(pool, people).save(tmp_path)

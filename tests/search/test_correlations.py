@@ -1,16 +1,14 @@
-"""Correlations of parameters and metrics, and their heat map."""
+"""Correlations of parameters and metrics."""
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
 import pytest
 from search_cases import failed, trial
 
-from edokit._errors import InputError, MissingExtraError
-from edokit.search import SearchSpace, correlation_figure, correlations
+from edokit.search import SearchSpace, correlations
 
 
 def made(count: int = 40) -> list[Any]:
@@ -49,30 +47,3 @@ def test_failed_trials_and_lonely_signs_are_left_out() -> None:
     few = [one for one in made() if one.searched["diversity"] == "preserve"] + [failed(90)]
     assert {one.diversity for one in correlations(few, SearchSpace())} == {"preserve"}
     assert correlations(made(4), SearchSpace()) == []
-
-
-def test_the_heat_map_has_a_panel_per_sign_and_a_star_where_significant() -> None:
-    pytest.importorskip("matplotlib")
-    figure = correlation_figure(correlations(made(), SearchSpace()))
-    panels = [axes for axes in figure.axes if axes.get_title()]
-    assert [axes.get_title() for axes in panels] == ["preserve (20 trials)", "suppress (20 trials)"]
-    labels = [text.get_text() for text in panels[0].texts]
-    assert "1.00*" in labels
-
-
-def test_no_correlations_make_no_figure() -> None:
-    with pytest.raises(InputError, match="needs correlations"):
-        correlation_figure([])
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"edokit\[figures\]"):
-        correlation_figure(correlations(made(), SearchSpace()))

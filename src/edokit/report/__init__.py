@@ -1,32 +1,20 @@
-"""What a run found, as one page to look at and as figures for papers."""
+"""The results of a run as one self-contained page, and as figures for papers."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from edokit.report.data import ReportData, collect
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
-    from edokit.report.data import ReportData
+    from edokit.search import Correlation
 
-__all__ = ["collect", "write_figures", "write_report"]
-
-
-def collect(
-    run: str | Path,
-    *,
-    predictions: Predictions | None = None,
-    annotations: Annotations | None = None,
-    fit_items: bool = True,
-) -> ReportData:
-    """Everything that is known of a run's folder, or of a saved ensemble and the items given.
-
-    ``fit_items=False`` leaves the items that it learned from alone, where they are too many.
-    """
-    from edokit.report.data import collect as gather
-
-    return gather(run, predictions=predictions, annotations=annotations, fit_items=fit_items)
+__all__ = ["ReportData", "collect", "correlation_figure", "write_figures", "write_report"]
 
 
 def write_report(
@@ -37,34 +25,109 @@ def write_report(
     annotations: Annotations | None = None,
     texts: bool = True,
 ) -> Path:
-    """Write the page of a run (``report.html`` in its folder, unless told); where it is.
+    """Write the page of a run: one HTML file that needs nothing but a browser.
 
-    ``texts=False`` leaves the items' texts out.
+    Parameters
+    ----------
+    run : str, Path or ReportData
+        Folder of a run, a saved ensemble, or what `collect` returned.
+    out : str or Path, optional
+        Where to write; by default ``report.html`` in the folder of the run.
+    predictions, annotations : optional
+        Items to show instead of those of the run, as in `collect`.
+    texts : bool, default True
+        Whether the page holds the texts of the items.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    InputError
+        If ``run`` is not the folder of a run or an ensemble.
+    TypeError
+        If ``run`` is a `ReportData` and there is no ``out``.
     """
     from edokit._io import whole_file
     from edokit._outputs import REPORT, refuse_links
-    from edokit.report.data import ReportData
     from edokit.report.page import render
 
     if isinstance(run, ReportData):
-        found, folder = run, None
+        data = run
+        if out is None:
+            raise TypeError("a page of collected data needs a path: out=…")
     else:
-        found, folder = collect(run, predictions=predictions, annotations=annotations), Path(run)
-    if out is None:
-        if folder is None:
-            raise TypeError("say where to write the page of collected data: out=…")
-        refuse_links(folder, (REPORT,))
-        out = folder / REPORT
-    page = render(found, texts=texts)
+        data = collect(run, predictions=predictions, annotations=annotations)
+        if out is None:
+            refuse_links(Path(run), (REPORT,))
+            out = Path(run) / REPORT
+    page = render(data, texts=texts)
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
     return Path(out)
 
 
 def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path]:
-    """Write the charts of a run for papers, each as PNG, SVG and PDF (extra ``figures``)."""
-    from edokit.report.data import ReportData
+    """Write the charts of a run as figures for papers (extra ``figures``).
+
+    Parameters
+    ----------
+    run : str, Path or ReportData
+        Folder of a run, a saved ensemble, or what `collect` returned.
+    folder : str or Path
+        Where to write ``pareto``, ``correlations``, ``weights``, ``epochs``, ``methods``,
+        ``calibration``, ``members`` and ``diagnosis``, as far as the run has them.
+
+    Returns
+    -------
+    list of Path
+        Each figure as PNG, SVG and PDF.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    from edokit.report.charts import all_charts
     from edokit.report.figures import write_all
 
-    found = run if isinstance(run, ReportData) else collect(run)
-    return write_all(found, Path(folder))
+    data = run if isinstance(run, ReportData) else collect(run)
+    return write_all(all_charts(data), Path(folder))
+
+
+def correlation_figure(found: Sequence[Correlation]) -> Any:
+    """Draw the paper's heat maps: correlations of parameters and metrics, a panel per sign.
+
+    Parameters
+    ----------
+    found : sequence of Correlation
+        As in ``SearchResult.correlations``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One star marks p < 0.05, two p < 0.01, three p < 0.001.
+
+    Raises
+    ------
+    InputError
+        If there are no correlations.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    from dataclasses import asdict
+
+    from edokit._errors import InputError
+    from edokit.report.charts import correlations
+    from edokit.report.figures import draw_styled
+    from edokit.report.trials import panels
+
+    if not found:
+        raise InputError(
+            "there are no correlations to draw",
+            "search over numeric parameters, with three trials or more of one sign",
+        )
+    charts = correlations(panels([asdict(one) for one in found]))
+    return draw_styled([list(charts.values())])

@@ -59,7 +59,7 @@ def listed(words: Sequence[str]) -> str:
 
 def rounded(values: Any, digits: int = 4) -> Any:
     """Nested lists of numbers, short enough for a page; what is not finite becomes None."""
-    if isinstance(values, list | tuple):
+    if isinstance(values, list | tuple | range):
         return [rounded(value, digits) for value in values]
     if hasattr(values, "tolist"):
         return rounded(values.tolist(), digits)
@@ -68,7 +68,7 @@ def rounded(values: Any, digits: int = 4) -> Any:
     return values
 
 
-# A name must not reorder or break what stands around it: controls, bidi marks, lone surrogates.
+# A name must not reorder or break the text around it.
 _UNWANTED = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -78,7 +78,7 @@ _IN_SCRIPT = str.maketrans(
 
 
 def clean(value: object, most: int = 200) -> str:
-    """A name on one line, without characters that act instead of being seen."""
+    """A name on one line, without control characters and direction marks."""
     text = "".join(
         " " if unicodedata.category(mark) in _UNWANTED else mark
         for mark in str(value)
@@ -88,13 +88,13 @@ def clean(value: object, most: int = 200) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def label(value: object, most: int = 24) -> str:
-    """A name for a Plotly chart, which would read tags and entities as markup."""
+def escape(value: object, most: int = 24) -> str:
+    """A name for plotly, which reads tags and entities as markup."""
     return html.escape(clean(value, most), quote=False)
 
 
 def embed(value: Any) -> Markup:
-    """A value as JSON that can't leave the script element it stands in."""
+    """A value as JSON that can't leave its script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     text = text.translate(_IN_SCRIPT)
     # A lone surrogate can't be written as UTF-8.

@@ -1,4 +1,4 @@
-"""Methods side by side, from a comparison, or from what the page itself can judge."""
+"""The table of methods: those of a comparison, else those of the evaluation."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from edokit.report.formatting import clean, interval, number, signed
 COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 UP = ("f1",)
 ABOUT = {
-    "constant": "the same answer for all items",
-    "best-single": "the member that is best alone on the fit data",
-    "uniform": "the plain mean of all members",
-    "edo": "EDO, the kind of pool settled on dev",
-    "edo-paper": "EDO as the paper’s search finds it",
+    "constant": "same probabilities for every item",
+    "best-single": "member with the lowest CE on the fit data",
+    "uniform": "uniform mean of all members",
+    "edo": "EDO, kind of pool selected on dev",
+    "edo-paper": "EDO with the search of the paper",
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method: its figures as numbers and in words."""
+    """One method: its metrics as numbers and as text."""
 
     name: str
     about: str
-    """What it does, in a few words."""
+    """What it does."""
     ours: bool
     ce: float
     ends: tuple[float, float] | None
     """Interval of the CE."""
     cells: list[tuple[str, str, bool]]
-    """For each column: the value, its interval, and whether it is the best."""
+    """For each metric: the value, its interval, and whether it is the best."""
     against: tuple[str, str]
-    """The difference in CE to the plain mean, and its interval; empty if it is not known."""
+    """ΔCE vs uniform and its interval; empty if it is not known."""
 
 
-def method_rows(found: ReportData) -> list[Row]:
+def method_rows(data: ReportData) -> list[Row]:
     """The methods, lowest cross-entropy first."""
-    given = _given(found)
-    usable = [row for row in given if _number(row.get("ce")) is not None]
+    usable = [row for row in _given(data) if _number(row.get("ce")) is not None]
     best = {}
     for column in COLUMNS:
         values = [v for row in usable if (v := _number(row.get(column))) is not None]
@@ -50,24 +49,24 @@ def method_rows(found: ReportData) -> list[Row]:
     return [_row(row, best) for row in sorted(usable, key=lambda row: float(row["ce"]))]
 
 
-def left_out(found: ReportData) -> list[str]:
+def skipped_methods(data: ReportData) -> list[str]:
     """Methods that the comparison could not fit, each with its reason."""
-    told = (found.comparison or {}).get("skipped")
-    rows = [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+    skipped = (data.comparison or {}).get("skipped")
+    rows = [row for row in skipped if isinstance(row, dict)] if isinstance(skipped, list) else []
     return [f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}" for row in rows]
 
 
-def _given(found: ReportData) -> list[dict[str, Any]]:
-    evaluation = found.evaluation
+def _given(data: ReportData) -> list[dict[str, Any]]:
+    evaluation = data.evaluation
     ours = dict(evaluation.metrics) if evaluation is not None else {}
-    gain = evaluation.gains.get("ce") if evaluation is not None else None
-    if ours and gain is not None:
-        ours["against_reference"] = {"ce": asdict(gain)}
-    if found.comparison is None:
+    difference = evaluation.differences.get("ce") if evaluation is not None else None
+    if ours and difference is not None:
+        ours["against_reference"] = {"ce": asdict(difference)}
+    if data.comparison is None:
         return [ours, *evaluation.methods[1:]] if evaluation is not None and ours else []
-    rows = [dict(row) for row in found.comparison["methods"]]
+    rows = [dict(row) for row in data.comparison["methods"]]
     for row in rows:
-        # The page knows the difference where the comparison did not keep it.
+        # A demo's comparison does not keep the difference.
         same = row["name"] == "edo" and ours and number(row.get("ce"), 6) == number(ours["ce"], 6)
         if same and "against_reference" not in row and "against_reference" in ours:
             row["against_reference"] = ours["against_reference"]
@@ -102,8 +101,8 @@ def _ends(row: Mapping[str, Any], column: str) -> tuple[float, float] | None:
 
 
 def _against(row: Mapping[str, Any]) -> tuple[str, str]:
-    gain = (row.get("against_reference") or {}).get("ce") or {}
-    parts = [_number(gain.get(key)) for key in ("difference", "low", "high")]
+    difference = (row.get("against_reference") or {}).get("ce") or {}
+    parts = [_number(difference.get(key)) for key in ("difference", "low", "high")]
     if any(part is None for part in parts):
         return "", ""
     return signed(parts[0]), f"{signed(parts[1])} to {signed(parts[2])}"

@@ -1,10 +1,9 @@
-"""The page put together: one HTML file that needs nothing but a browser."""
+"""The page: one HTML file that needs nothing but a browser."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from importlib.resources import files
 from typing import Any
 
@@ -12,14 +11,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._version import __version__
-from edokit.report import formatting as numbers
-from edokit.report.charts.style import CLASSES, DARK, to_json
-from edokit.report.charts.weights import TERMS
+from edokit.report import formatting
+from edokit.report.chart import CLASSES, DARK
+from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.drawn import draw
 from edokit.report.formatting import clean, embed
-from edokit.report.items import MOST, item_table, shortened
-from edokit.report.methods import COLUMNS, left_out, method_rows
+from edokit.report.items import item_table, shortened
+from edokit.report.methods import COLUMNS, method_rows, skipped_methods
+from edokit.report.plotly import to_plotly
 from edokit.report.summary import summarize
 
 FRONT_ROWS = 50
@@ -32,16 +31,15 @@ STATES = {
 }
 
 
-def render(found: ReportData, *, texts: bool = True) -> str:
-    """The page as text; the same data gives the same text."""
-    rows = method_rows(found)
-    figures = draw(found, rows)
-    items = None if found.evaluation is None else item_table(found.evaluation, texts=texts)
-    data = {
-        "figures": {name: json.loads(to_json(figure)) for name, figure in figures.items()},
+def render(data: ReportData, *, texts: bool = True) -> str:
+    """The page as text; the same data give the same text."""
+    rows, charts = method_rows(data), all_charts(data)
+    items = None if data.evaluation is None else item_table(data.evaluation, texts=texts)
+    embedded = {
+        "figures": {name: to_plotly(chart) for name, chart in charts.items()},
         "dark": DARK,
         "colours": CLASSES,
-        "trials": _trials(found),
+        "trials": _trials(data),
         "items": items,
     }
     library, script = _plotly(), _asset("report.js") + _asset("explorer.js")
@@ -53,30 +51,29 @@ def render(found: ReportData, *, texts: bool = True) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "number": numbers.number,
-        "signed": numbers.signed,
-        "percent": numbers.percent,
+        "number": formatting.number,
+        "percent": formatting.percent,
         "clean": clean,
     }
+    front = [] if data.search is None else sorted(data.search.front, key=lambda trial: trial.ce)
     page = environment.get_template("report.html").render(
-        found=found,
-        ensemble=found.ensemble,
-        evaluation=found.evaluation,
-        search=found.search,
-        record=found.record,
-        summary=summarize(found),
+        data=data,
+        ensemble=data.ensemble,
+        evaluation=data.evaluation,
+        search=data.search,
+        record=data.record,
+        summary=summarize(data),
         rows=rows,
         columns=COLUMNS,
-        left_out=left_out(found),
+        skipped=skipped_methods(data),
         differences=any(row.against[0] for row in rows),
-        heights={name: int(figure.layout.height) for name, figure in figures.items()},
+        charts=charts,
         terms=TERMS,
         items=items,
-        most=MOST,
-        reasons=_reasons(found),
-        front=_front(found),
-        ending=_ending(found),
-        queue=_queue(found, texts),
+        excluded=_excluded(data),
+        front=front[:FRONT_ROWS],
+        final_size=_final_size(data),
+        queue=_queue(data, texts),
         roles=ROLES,
         states=STATES,
         version=__version__,
@@ -84,16 +81,16 @@ def render(found: ReportData, *, texts: bool = True) -> str:
         style=Markup(_asset("report.css")),
         library=Markup(library),
         script=Markup(script),
-        data=embed(data),
-        count=numbers.count,
+        embedded=embed(embedded),
+        count=formatting.count,
     )
     # A name may hold a lone surrogate, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _trials(found: ReportData) -> dict[str, dict[str, Any]]:
-    """What is shown of a trial when it is picked, by number."""
-    if found.search is None:
+def _trials(data: ReportData) -> dict[str, dict[str, Any]]:
+    """The settings of each trial by its number, shown on a click."""
+    if data.search is None:
         return {}
     return {
         str(trial.number): {
@@ -104,52 +101,40 @@ def _trials(found: ReportData) -> dict[str, dict[str, Any]]:
             "chosen": trial.chosen,
             "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
         }
-        for trial in found.search.trials
+        for trial in data.search.trials
     }
 
 
-def _ending(found: ReportData) -> str:
-    """The size that the epochs ended with, in words."""
-    trajectory = None if found.ensemble is None else found.ensemble.trajectory_
-    if found.ensemble is None or trajectory is None or not len(trajectory):
+def _final_size(data: ReportData) -> str:
+    """The most probable size after the last epoch."""
+    trajectory = None if data.ensemble is None else data.ensemble.trajectory_
+    if data.ensemble is None or trajectory is None or not len(trajectory):
         return ""
     last = trajectory.sizes[-1]
-    size = int(found.ensemble.settings_.get("min_members") or 1) + int(last.argmax())
-    return (
-        f"size {size} is the likeliest ({numbers.percent(float(last.max()), 1)}; all alike would"
-        f" be {numbers.percent(1 / len(last), 1)})"
-    )
+    size = int(data.ensemble.settings_.get("min_members") or 1) + int(last.argmax())
+    share, equal = (formatting.percent(value, 1) for value in (float(last.max()), 1 / len(last)))
+    return f"size {size} is the most probable ({share}; equal probabilities would be {equal})"
 
 
-def _queue(found: ReportData, texts: bool) -> list[dict[str, Any]]:
-    """The review queue with the items' texts, where there are some to show."""
-    people = None if found.evaluation is None else found.evaluation.people
-    if people is None or people.texts is None or not texts:
-        return [{**entry, "text": None} for entry in found.review]
-    wanted = {str(entry["item"]) for entry in found.review}
-    shown = {
-        str(item): text
-        for item, text in zip(people.items, people.texts, strict=True)
-        if item in wanted
-    }
-    return [{**entry, "text": shortened(shown.get(entry["item"]))} for entry in found.review]
+def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
+    """The review queue with the texts of the items, where they may be shown."""
+    annotations = None if data.evaluation is None else data.evaluation.annotations
+    shown: dict[str, str] = {}
+    if annotations is not None and annotations.texts is not None and texts:
+        wanted = {str(entry["item"]) for entry in data.review}
+        pairs = zip(annotations.items, annotations.texts, strict=True)
+        shown = {str(item): shortened(text) for item, text in pairs if item in wanted}
+    return [{**entry, "text": shown.get(str(entry["item"]))} for entry in data.review]
 
 
-def _front(found: ReportData) -> list[Any]:
-    if found.search is None:
-        return []
-    return sorted(found.search.front, key=lambda trial: trial.ce)[:FRONT_ROWS]
-
-
-def _reasons(found: ReportData) -> dict[str, list[tuple[str, str]]]:
-    """Why members have weight or none: name and reason."""
-    split: dict[str, list[tuple[str, str]]] = {"kept": [], "zero": []}
-    if found.ensemble is None:
-        return split
-    for reason in found.ensemble.explain():
-        text = reason.detail[:1].upper() + reason.detail[1:]
-        split["kept" if reason.has_weight else "zero"].append((reason.member, text))
-    return split
+def _excluded(data: ReportData) -> list[tuple[str, str]]:
+    """Members (or groups) without weight, each with the reason."""
+    reasons = [] if data.ensemble is None else data.ensemble.explain()
+    return [
+        (reason.member, reason.detail[:1].upper() + reason.detail[1:])
+        for reason in reasons
+        if not reason.has_weight
+    ]
 
 
 def _asset(name: str) -> str:
@@ -157,7 +142,7 @@ def _asset(name: str) -> str:
 
 
 def _plotly() -> str:
-    """Plotly's own script, which must not end the element it stands in."""
+    """plotly.js, in a form that does not end its script element."""
     from plotly.offline import get_plotlyjs
 
     text: str = get_plotlyjs()
@@ -165,7 +150,7 @@ def _plotly() -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """Only these scripts run, and nothing is fetched: a text that got through would stay inert."""
+    """A content security policy: only these scripts run, and nothing is fetched."""
     hashes = [
         base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
         for script in scripts

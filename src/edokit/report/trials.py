@@ -1,4 +1,4 @@
-"""The trials of a search, as the page shows them."""
+"""The trials of a search, as a page shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edokit._io import read_json, read_table
 
 GOALS = ("f1", "ce", "md")
 _SIGNS = ("preserve", "suppress")
-# What the table holds beside settings.
+# Columns that are not settings.
 _OUTCOMES = {
     *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
     *(*GOALS, "ce_se"),
@@ -22,7 +22,7 @@ _ESTIMATES = ("optimistic_", "cross_fitted_")
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration and how it did."""
+    """One configuration and its metrics."""
 
     number: int
     sign: str
@@ -33,7 +33,7 @@ class Trial:
     on_front: bool
     chosen: bool
     settings: dict[str, str]
-    """Every setting in words, size and generation included."""
+    """Every setting as text, size and generation included."""
 
 
 @dataclass(frozen=True)
@@ -52,41 +52,41 @@ class Panel:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search tried, and what it chose."""
+    """The trials of a search, and which one was chosen."""
 
     trials: list[Trial]
     failed: int
     """Trials without a result."""
     about: dict[str, Any] = field(default_factory=dict)
-    """``search.json``: the rule of the choice, the estimates, the space."""
+    """Content of ``search.json``: the rule of the choice, the estimates, the space."""
     correlations: list[Panel] = field(default_factory=list)
     """A panel per sign."""
 
     @property
     def front(self) -> list[Trial]:
-        """The trials that no other beats in everything."""
+        """The trials that are not dominated."""
         return [trial for trial in self.trials if trial.on_front]
 
     @property
     def chosen(self) -> Trial | None:
-        """The trial that became the ensemble."""
+        """The chosen trial."""
         return next((trial for trial in self.trials if trial.chosen), None)
 
 
 def read_search(folder: Path) -> Search:
-    """What ``search/`` holds."""
+    """Read the folder ``search/`` of a run."""
     about = read_json(folder / "search.json") if (folder / "search.json").exists() else {}
     rows = read_table(folder / "trials.parquet").to_pylist()
     return search_of(rows, about if isinstance(about, dict) else {})
 
 
 def search_of(rows: list[dict[str, Any]], about: dict[str, Any]) -> Search:
-    """Rows of the table of trials, in whatever order."""
+    """The search with these rows of the table of trials, in any order."""
     _check_chosen(about.get("chosen"))
     missing = [goal for goal in GOALS if rows and goal not in rows[0]]
     if missing:
         raise InputError(
-            f"a table of trials needs the columns f1, ce and md, but has no {', '.join(missing)}",
+            f"the table of trials has no column {', '.join(missing)}",
             "run the search again",
         )
     done = [row for row in rows if all(_finite(row.get(goal)) for goal in GOALS)]
@@ -112,7 +112,7 @@ def search_of(rows: list[dict[str, Any]], about: dict[str, Any]) -> Search:
 
 
 def _check_chosen(chosen: object) -> None:
-    """Refuse what is not the choice of a search; anyone may have written it."""
+    """Check the chosen trial of ``search.json``; anyone may have written the file."""
     if chosen is None:
         return
     parts = chosen if isinstance(chosen, dict) else {"estimates": "none"}
@@ -130,7 +130,7 @@ def _check_chosen(chosen: object) -> None:
     )
     if not whole:
         raise InputError(
-            "search.json must hold estimates and weights of the chosen trial, but does not",
+            "search.json has no valid estimates and weights of the chosen trial",
             "run the search again",
         )
 
@@ -146,7 +146,7 @@ def panels(found: list[dict[str, Any]]) -> list[Panel]:
         for one in found
     ):
         raise InputError(
-            f"correlations must name their {', '.join(named)} and be numbers, but do not",
+            f"search.json has correlations without {', '.join(named)} or without numbers",
             "run the search again",
         )
     for sign in dict.fromkeys(str(one["diversity"]) for one in found):
@@ -167,7 +167,7 @@ def panels(found: list[dict[str, Any]]) -> list[Panel]:
 
 
 def _whole(value: object) -> int:
-    """A number of trials; 0 where it is not known."""
+    """A number of trials; 0 if it is not known."""
     return value if isinstance(value, int) else 0
 
 

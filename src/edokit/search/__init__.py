@@ -1,6 +1,5 @@
 """Search: NSGA-II over the objective's settings, the Pareto front, and a choice from it."""
 
-from edokit.search.figures import correlation_figure
 from edokit.search.front import RULES, ParetoFront
 from edokit.search.result import SearchResult
 from edokit.search.run import search
@@ -16,7 +15,6 @@ __all__ = [
     "SearchResult",
     "SearchSpace",
     "SearchTrial",
-    "correlation_figure",
     "correlations",
     "search",
 ]

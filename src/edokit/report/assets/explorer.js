@@ -5,23 +5,23 @@
   if (!table || !root) return;
 
   const count = table.items.length;
-  const has = { people: Boolean(table.counts), texts: Boolean(table.texts) };
+  const has = { annotations: Boolean(table.counts), texts: Boolean(table.texts) };
   const columns = [
     { key: "text", name: has.texts ? "text" : "item", kind: "text" },
-    has.people && { key: "counts", name: "people", kind: "split" },
+    has.annotations && { key: "counts", name: "annotations", kind: "split" },
     { key: "p", name: "ensemble", kind: "split" },
-    has.people && { key: "human", name: "H people", kind: "num", long: "people’s entropy", help: "entropy of people’s answers, in nats" },
-    { key: "entropy", name: "H ens.", kind: "num", long: "ensemble’s entropy", help: "entropy of the ensemble’s answer, in nats" },
-    { key: "spread", name: "spread", kind: "num", long: "spread of the members", help: "how far the members are apart" },
-    has.people && { key: "md", name: "MD", kind: "num", long: "distance (MD)", help: "distance between the ensemble’s probabilities and people’s shares" },
+    has.annotations && { key: "annotated", name: "H(q)", kind: "num", long: "entropy of annotations", help: "entropy of the annotations, in nats" },
+    { key: "entropy", name: "H(p)", kind: "num", long: "entropy of ensemble", help: "entropy of the ensemble’s probabilities, in nats" },
+    { key: "spread", name: "spread", kind: "num", long: "member spread", help: "weighted mean distance of the members to their pool" },
+    has.annotations && { key: "md", name: "MD", kind: "num", long: "distance (MD)", help: "distance between the ensemble’s probabilities and the soft label" },
   ].filter(Boolean);
   const sortable = [
-    { key: "", name: "order of the data" },
+    { key: "", name: "original order" },
     ...columns.filter((column) => column.kind === "num").map((column) => ({ key: column.key, name: column.long })),
     { key: "text", name: has.texts ? "text" : "item" },
     ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })).slice(0, 8),
   ];
-  const state = { filter: -1, words: "", label: -1, sort: has.people ? "md" : "spread", down: true, page: 0, size: 25 };
+  const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "md" : "spread", down: true, page: 0, size: 25 };
 
   const values = {};
   function column(key) {
@@ -39,16 +39,16 @@
     const wanted = words.toLocaleLowerCase().split(/\s+/).filter(Boolean);
     return (i) => wanted.every((word) => haystack[i].includes(word));
   }
-  const likeliest = table.p.map((row) => row.indexOf(Math.max(...row)));
+  const predicted = table.p.map((row) => row.indexOf(Math.max(...row)));
 
   let order = [];
   function arrange() {
-    const found = state.words.trim() ? matching(state.words) : () => true;
+    const matches = state.words.trim() ? matching(state.words) : () => true;
     order = [];
     for (let i = 0; i < count; i += 1) {
       if (state.filter >= 0 && !(Math.floor(table.flags[i] / 2 ** state.filter) % 2)) continue;
-      if (state.label >= 0 && likeliest[i] !== state.label) continue;
-      if (found(i)) order.push(i);
+      if (state.label >= 0 && predicted[i] !== state.label) continue;
+      if (matches(i)) order.push(i);
     }
     if (state.sort) {
       const by = column(state.sort);
@@ -61,7 +61,7 @@
     state.page = Math.min(state.page, pages - 1);
   }
 
-  // What does not change: controls, head of the table, pager.
+  // Controls, head of the table, pager.
   const search = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search items" });
   search.setAttribute("aria-label", "Search items");
   const label = choice("Predicted class", [["-1", "any class"], ...table.classes.map((name, c) => [String(c), name])]);
@@ -77,11 +77,11 @@
 
   const chips = text("div", undefined, "chips");
   const meaning = text("p", "", "meaning");
-  [{ name: "All", count }, ...table.filters].forEach((filter, place) => {
+  [{ name: "All", count }, ...table.filters].forEach((filter, index) => {
     const chip = text("button", filter.name);
     chip.type = "button";
     chip.append(text("span", filter.count.toLocaleString("en"), "n"));
-    chip.addEventListener("click", () => { state.filter = place - 1; state.page = 0; show(); });
+    chip.addEventListener("click", () => { state.filter = index - 1; state.page = 0; show(); });
     chips.append(chip);
   });
 
@@ -162,12 +162,12 @@
     show();
   });
 
-  function bar(shares, said, shown) {
+  function bar(shares, full, shown) {
     const cell = document.createDocumentFragment();
     const line = text("div", undefined, "bar");
     line.setAttribute("role", "img");
-    line.setAttribute("aria-label", said);
-    line.title = said;
+    line.setAttribute("aria-label", full);
+    line.title = full;
     const total = shares.reduce((sum, share) => sum + share, 0) || 1;
     shares.forEach((share, c) => {
       if (share <= 0) return;
@@ -189,14 +189,14 @@
       cell.dataset.name = each.long;
     } else if (each.key === "counts") {
       const row = table.counts[i];
-      const said = row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
-      cell.append(bar(row, "people: " + said, table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
-      cell.dataset.name = "people";
+      const full = row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
+      cell.append(bar(row, "annotations: " + full, table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
+      cell.dataset.name = "annotations";
     } else if (each.key === "p") {
       const row = table.p[i];
-      const said = row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
-      const top = likeliest[i];
-      cell.append(bar(row, "ensemble: " + said, `${table.classes[top]}: ${row[top].toFixed(2)}`));
+      const full = row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
+      const top = predicted[i];
+      cell.append(bar(row, "ensemble: " + full, `${table.classes[top]}: ${row[top].toFixed(2)}`));
       cell.dataset.name = "ensemble";
     } else {
       if (has.texts) {
@@ -229,7 +229,7 @@
       return row;
     });
     if (!rows.length) {
-      const empty = text("td", "No item like this.", "none");
+      const empty = text("td", "No matching items.", "none");
       empty.colSpan = columns.length;
       const row = document.createElement("tr");
       row.append(empty);
@@ -242,7 +242,7 @@
     where.textContent = `${from.toLocaleString("en")}–${to.toLocaleString("en")} of ${order.length.toLocaleString("en")}`;
     back.disabled = state.page === 0;
     next.disabled = state.page >= pages - 1;
-    [...chips.children].forEach((chip, place) => chip.setAttribute("aria-pressed", String(place - 1 === state.filter)));
+    [...chips.children].forEach((chip, index) => chip.setAttribute("aria-pressed", String(index - 1 === state.filter)));
     meaning.textContent = state.filter >= 0 ? table.filters[state.filter].meaning : "";
     sort.value = state.sort;
     turn.textContent = state.down ? "largest first" : "smallest first";

@@ -1,5 +1,5 @@
 "use strict";
-// The page: theme, charts and the links between them. All that comes from data is set as text.
+// Theme, charts and the links between them. Everything from data is set as text.
 const EDO = JSON.parse(document.getElementById("edo-data").textContent);
 
 function isDark() {
@@ -7,7 +7,7 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// A copy of a figure in which the light page's colours are the dark page's.
+// A copy of a figure with the colours of the theme.
 function themed(value, dark) {
   if (Array.isArray(value)) return value.map((entry) => themed(entry, dark));
   if (value && typeof value === "object") {
@@ -21,17 +21,17 @@ function themed(value, dark) {
 const charts = [...document.querySelectorAll("[data-chart]")];
 const touch = matchMedia("(pointer: coarse)").matches;
 
-// Paper is narrower than most windows, and nothing tells a chart so in time.
+// Widths in print; charts are not resized by the print layout.
 const PAPER = { whole: 660, grid: 320 };
 
 function draw(dark, paper) {
-  for (const place of charts) {
-    const figure = themed(EDO.figures[place.dataset.chart], dark);
-    const linked = place.parentElement.dataset.linked;
+  for (const element of charts) {
+    const figure = themed(EDO.figures[element.dataset.chart], dark);
+    const linked = element.parentElement.dataset.linked;
     figure.layout.autosize = !paper;
-    if (paper) figure.layout.width = place.closest(".grid") ? PAPER.grid : PAPER.whole;
+    if (paper) figure.layout.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
     if (touch || !linked) {
-      // A finger on a chart scrolls the page.
+      // Touch scrolls the page.
       figure.layout.dragmode = false;
       for (const key of Object.keys(figure.layout)) {
         if (/^[xy]axis\d*$/.test(key)) figure.layout[key].fixedrange = true;
@@ -40,17 +40,17 @@ function draw(dark, paper) {
       figure.layout.dragmode = "select";
     }
     for (const trace of figure.data) {
-      // On a phone the numbers of a large matrix would not be read.
-      if (trace.type === "heatmap" && trace.texttemplate && place.clientWidth < 70 * trace.z[0].length) {
+      // On a phone the numbers of a large matrix are too small to read.
+      if (trace.type === "heatmap" && trace.texttemplate && element.clientWidth < 70 * trace.z[0].length) {
         trace.texttemplate = "";
       }
     }
-    Plotly.react(place, figure.data, figure.layout, {
+    Plotly.react(element, figure.data, figure.layout, {
       responsive: true,
       displaylogo: false,
       displayModeBar: touch ? false : "hover",
       modeBarButtons: [linked && !touch ? ["select2d", "lasso2d", "toImage"] : ["toImage"]],
-      toImageButtonOptions: { format: "svg", filename: "edo-" + place.dataset.chart },
+      toImageButtonOptions: { format: "svg", filename: "edo-" + element.dataset.chart },
     });
   }
 }
@@ -63,32 +63,32 @@ function text(tag, content, className) {
 }
 
 function linkViews() {
-  const views = charts.filter((place) => place.parentElement.dataset.linked === "pareto");
+  const views = charts.filter((element) => element.parentElement.dataset.linked === "pareto");
   let busy = false;
-  const quietly = (act) => {
+  const once = (action) => {
     if (busy) return;
     busy = true;
-    try { act(); } finally { busy = false; }
+    try { action(); } finally { busy = false; }
   };
   for (const view of views) {
     const others = views.filter((other) => other !== view);
-    view.on("plotly_hover", (event) => quietly(() => {
+    view.on("plotly_hover", (event) => once(() => {
       const at = event.points.map((p) => ({ curveNumber: p.curveNumber, pointNumber: p.pointNumber }));
       for (const other of others) Plotly.Fx.hover(other, at.slice(0, 1));
     }));
-    view.on("plotly_unhover", () => quietly(() => {
+    view.on("plotly_unhover", () => once(() => {
       for (const other of others) Plotly.Fx.unhover(other);
     }));
     view.on("plotly_click", (event) => {
       if (event.points.length) showTrial(event.points[0].customdata);
     });
-    view.on("plotly_selected", (event) => quietly(() => {
+    view.on("plotly_selected", (event) => once(() => {
       if (!event || !event.points) return;
       const picked = view.data.map(() => []);
       for (const p of event.points) picked[p.curveNumber].push(p.pointNumber);
       for (const other of others) Plotly.restyle(other, { selectedpoints: picked });
     }));
-    view.on("plotly_deselect", () => quietly(() => {
+    view.on("plotly_deselect", () => once(() => {
       for (const other of views) Plotly.restyle(other, { selectedpoints: [null] });
     }));
   }

@@ -14,8 +14,8 @@ from edokit.report.formatting import (
     clean,
     count,
     embed,
+    escape,
     interval,
-    label,
     listed,
     number,
     percent,
@@ -36,7 +36,7 @@ def test_embedded_json_is_the_same_value_and_cant_end_its_element(value: object)
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_label_holds_no_markup(text: str) -> None:
-    shown = label(text, 500)
+    shown = escape(text, 500)
     assert "<" not in shown
     assert ">" not in shown
     assert html.unescape(shown) == clean(text, 500)
@@ -52,7 +52,7 @@ def test_a_clean_name_is_one_line_without_acting_characters(text: str) -> None:
 
 def test_a_lone_surrogate_does_not_stop_a_page() -> None:
     str(embed(["\ud800"])).encode("utf-8")
-    label("\ud800").encode("utf-8")
+    escape("\ud800").encode("utf-8")
 
 
 def test_numbers_read_well() -> None:

@@ -1,4 +1,4 @@
-"""The summary says what the numbers say."""
+"""The summary agrees with the numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edokit.baselines.scores import METRICS
 from edokit.metrics import PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
-from edokit.report.summary import gained, lead, learned, summarize
+from edokit.report.summary import describe_improvement, describe_weights, lead, summarize
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (-0.02, -0.01, "a gain that chance does not explain"),
-        (-0.02, 0.01, "no more than chance explains"),
-        (0.01, 0.02, "a loss that chance does not explain"),
+        (-0.02, -0.01, "): a significant improvement"),
+        (-0.02, 0.01, "): not significant"),
+        (0.01, 0.02, "): significantly worse"),
     ],
 )
 def test_a_gain_is_called_by_its_interval(
@@ -38,8 +38,8 @@ def test_a_gain_is_called_by_its_interval(
 ) -> None:
     assert found.evaluation is not None
     test = PairedTest((low + high) / 2, low, high, 0.5, 300)
-    evaluation = replace(found.evaluation, gains={**found.evaluation.gains, "ce": test})
-    assert words in gained(evaluation)[0]
+    evaluation = replace(found.evaluation, differences={**found.evaluation.differences, "ce": test})
+    assert words in describe_improvement(evaluation)[0]
 
 
 DOWN = PairedTest(-0.02, -0.03, -0.01, 0.01, 300)
@@ -50,31 +50,43 @@ LEVEL = PairedTest(0.0, -0.01, 0.01, 0.9, 300)
 @pytest.mark.parametrize(
     ("f1", "ce", "md", "bs", "words"),
     [
-        (UP, DOWN, DOWN, DOWN, "better than the plain mean in F1, CE, MD and BS."),
-        (DOWN, UP, UP, UP, "worse than the plain mean in F1, CE, MD and BS."),
-        (LEVEL, LEVEL, LEVEL, LEVEL, "within the noise of the plain mean in F1, CE, MD and BS."),
+        (UP, DOWN, DOWN, DOWN, "better than the uniform mean in F1, CE, MD and BS."),
+        (DOWN, UP, UP, UP, "worse than the uniform mean in F1, CE, MD and BS."),
+        (
+            LEVEL,
+            LEVEL,
+            LEVEL,
+            LEVEL,
+            "no significant difference from the uniform mean in F1, CE",
+        ),
         (
             LEVEL,
             DOWN,
             UP,
             LEVEL,
-            "better than the plain mean in CE, worse in MD, and within the noise in F1 and BS.",
+            "better than the uniform mean in CE and worse in MD; no significant difference in F1",
         ),
-        (UP, UP, LEVEL, LEVEL, "better than the plain mean in F1, worse in CE, and within"),
-        (DOWN, LEVEL, LEVEL, LEVEL, "worse than the plain mean in F1, and within the noise in CE"),
+        (UP, UP, LEVEL, LEVEL, "better than the uniform mean in F1 and worse in CE; no"),
+        (
+            DOWN,
+            LEVEL,
+            LEVEL,
+            LEVEL,
+            "worse than the uniform mean in F1; no significant difference",
+        ),
     ],
 )
-def test_the_lead_tells_all_four_measures_by_their_intervals(
+def test_the_lead_names_all_four_metrics_by_their_intervals(
     found: ReportData, f1: PairedTest, ce: PairedTest, md: PairedTest, bs: PairedTest, words: str
 ) -> None:
     assert found.evaluation is not None
-    gains = {"f1": f1, "ce": ce, "md": md, "bs": bs}
-    assert words in lead(found.ensemble, replace(found.evaluation, gains=gains))
+    differences = {"f1": f1, "ce": ce, "md": md, "bs": bs}
+    assert words in lead(found.ensemble, replace(found.evaluation, differences=differences))
 
 
-def test_the_lead_says_when_the_items_were_learned_from(tmp_path: Path) -> None:
+def test_the_lead_says_when_the_items_are_those_of_the_fit(tmp_path: Path) -> None:
     seen = collect(make_run(tmp_path, test=False))
-    assert "On the 60 items it was learned from, which flatters it, the pool" in lead(
+    assert "In-sample (optimistic), on the 60 items of the fit, it" in lead(
         seen.ensemble, seen.evaluation
     )
 
@@ -91,23 +103,23 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     assert evaluation is not None
     for metric in METRICS:
         assert evaluation.metrics["intervals"][metric] == pytest.approx(ours.intervals[metric])
-        page, table = evaluation.gains[metric], ours.against[metric]
+        page, table = evaluation.differences[metric], ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
-    assert "(90\u00a0%: " in gained(evaluation)[0]
+    assert "(90\u00a0%: " in describe_improvement(evaluation)[0]
 
 
-def test_every_measure_is_told_with_its_difference(found: ReportData) -> None:
+def test_every_metric_has_its_difference(found: ReportData) -> None:
     assert found.evaluation is not None
-    told = " ".join(gained(found.evaluation))
-    assert all(f"({name})" in told for name in ("MD", "BS", "F1"))
+    told = " ".join(describe_improvement(found.evaluation))
+    assert all(f"({name})" in told for name in ("MD", "BS"))
 
 
 def test_the_gain_is_edo_less_uniform(found: ReportData) -> None:
     evaluation = found.evaluation
     assert evaluation is not None
     rows = {row["name"]: row for row in evaluation.methods}
-    assert evaluation.gains["ce"].difference == pytest.approx(
+    assert evaluation.differences["ce"].difference == pytest.approx(
         rows["edo"]["ce"] - rows["uniform"]["ce"]
     )
 
@@ -116,16 +128,16 @@ def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> N
     ensemble = found.ensemble
     assert ensemble is not None
     heaviest = ensemble.members_[int(np.argmax(ensemble.weights_))]
-    sentence = learned(ensemble, found.evaluation)[1]
+    sentence = describe_weights(ensemble, found.evaluation)[1]
     assert sentence.startswith(f"“{heaviest}” ({ensemble.weights_.max():.3f})")
 
 
-def test_even_weights_are_called_even(found: ReportData) -> None:
+def test_equal_weights_are_called_equal(found: ReportData) -> None:
     assert found.ensemble is not None
     even = copy(found.ensemble)
     even.weights_ = np.full(3, 1 / 3)
     even.size_ = 3
-    assert learned(even, None)[1] == "They share it almost evenly (0.333 to 0.333)."
+    assert describe_weights(even, None)[1] == "Their weights are nearly equal (0.333 to 0.333)."
 
 
 def test_members_without_weight_are_counted(found: ReportData) -> None:
@@ -133,23 +145,23 @@ def test_members_without_weight_are_counted(found: ReportData) -> None:
     assert ensemble is not None
     without = len(ensemble.members_) - ensemble.size_
     assert without >= 1
-    text = " ".join(learned(ensemble, None))
+    text = " ".join(describe_weights(ensemble, None))
     assert f"{without} member{'s have' if without > 1 else ' has'} no weight" in text
     assert "would raise the loss" in text
 
 
-def test_every_summary_ends_with_the_people(found: ReportData) -> None:
-    assert "does not replace them" in summarize(found).careful[-1]
-    assert "does not replace them" in summarize(ReportData("nothing")).careful[-1]
+def test_every_summary_ends_with_the_annotators(found: ReportData) -> None:
+    assert "does not replace them" in summarize(found).caveats[-1]
+    assert "does not replace them" in summarize(ReportData("nothing")).caveats[-1]
 
 
 def test_cautions_follow_the_data(tmp_path: Path) -> None:
     few = summarize(collect(make_run(tmp_path / "few", items=20)))
-    assert any("With 20 items the intervals are wide" in line for line in few.careful)
+    assert any("With 20 items the intervals are wide" in line for line in few.caveats)
     people, pool = people_and_pool(60, members=["a", "b"])
     same = pool.probabilities.copy()
     same[:, 1] = same[:, 0]
     pool = replace(pool, probabilities=same)
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "alike")
     alike = summarize(collect(tmp_path / "alike", predictions=pool, annotations=people))
-    assert any("answer nearly alike" in line for line in alike.careful)
+    assert any("nearly identical" in line for line in alike.caveats)

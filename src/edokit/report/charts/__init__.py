@@ -1,1 +1,0 @@
-"""The charts of the page, one function each, as Plotly figures."""

@@ -1,0 +1,254 @@
+"""Charts for papers, drawn with matplotlib: PNG, SVG and PDF."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import MissingExtraError
+from edokit._io import whole_file
+from edokit.report.chart import FAINT, INK, MUTED, Axis, Bars, Chart, Heatmap, Line, Points
+from edokit.report.charts import VIEWS
+from edokit.report.formatting import clean
+
+# No dates, no random ids: the same run gives the same bytes.
+FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"dpi": 200, "metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None, "Creator": None}},
+    "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+}
+STYLE: Any = {
+    "figure.dpi": 100,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": MUTED,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "edo",
+    # Names come from data: a dollar sign is a dollar sign.
+    "text.parse_math": False,
+    "text.usetex": False,
+}
+PIXELS = 115
+"""Pixels of the page to an inch of paper."""
+WIDE, NARROW = 7.0, 4.5
+"""Width in inches of a figure with several charts, and with one."""
+
+
+def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
+    """The rows of charts in each figure, as far as there are such charts."""
+    layouts = {
+        "pareto": [[f"pareto-{view}" for view in VIEWS]],
+        "correlations": [[name for name in charts if name.startswith("correlations-")]],
+        "weights": [["weights"]],
+        "epochs": [["sizes", "term-f1", "term-ce"], ["sizes", "term-div", "term-reg"]],
+        "methods": [["methods"]],
+        "calibration": [["reliability", "entropies", "entropy-entropy"]],
+        "members": [["members"]],
+        "diagnosis": [["variance", "permutations"]],
+    }
+    present = {
+        name: [[one for one in row if one in charts] for row in rows]
+        for name, rows in layouts.items()
+    }
+    return {name: rows for name, rows in present.items() if rows[0]}
+
+
+def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
+    """Write every figure in every format; their paths."""
+    matplotlib = _matplotlib()
+    written = []
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        # A script that the font lacks is drawn as boxes; that is no reason to stop.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        for name, rows in figure_layouts(charts).items():
+            figure = draw([[charts[one] for one in row] for row in rows])
+            # Settle the layout once, not for each format again.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+            for ending, how in FORMATS.items():
+                path = folder / f"{name}.{ending}"
+                with whole_file(path) as temporary:
+                    figure.savefig(temporary, format=ending, **how)
+                written.append(path)
+    return written
+
+
+def draw_styled(rows: Sequence[Sequence[Chart]]) -> Any:
+    """A matplotlib figure with these charts in the style of the written ones."""
+    with _matplotlib().rc_context(STYLE):
+        return draw(rows)
+
+
+def draw(rows: Sequence[Sequence[Chart]]) -> Any:
+    """A matplotlib figure with these charts; one that is in several rows spans them."""
+    from matplotlib.figure import Figure
+
+    every = list(dict.fromkeys(chart for row in rows for chart in row))
+    columns = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
+    height = max(sum(chart.height for chart in column) for column in columns) / PIXELS
+    width = WIDE if len(every) > 1 else NARROW
+    if len(every) == 1 and every[0].x.labels is not None:
+        width = max(width, height)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = figure.subplot_mosaic([[str(every.index(chart)) for chart in row] for row in rows])
+    axes = list(panels.values())
+    images = []
+    for place, (axis, chart) in enumerate(zip(axes, every, strict=True)):
+        _settle(axis, chart)
+        images += [image for mark in chart.marks if (image := _draw(axis, mark)) is not None]
+        if len(every) > 1:
+            axis.set_title(clean(chart.title, 60))
+        labels = chart.y.labels
+        if place and labels is not None and list(every[place - 1].y.labels or ()) == list(labels):
+            axis.tick_params(labelleft=False)
+    if images:
+        bar = figure.colorbar(images[-1], ax=[image.axes for image in images], shrink=0.8)
+        bar.set_label(next(c.heatmap.title for c in every if c.heatmap is not None))
+    _legend(figure, axes)
+    return figure
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtraError(
+            "figures need matplotlib, which is not installed", "pip install 'edokit[figures]'"
+        ) from error
+    return matplotlib
+
+
+def _settle(axes: Any, chart: Chart) -> None:
+    """Titles, ticks and limits of both axes."""
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    sides: list[tuple[str, Axis]] = [("x", chart.x), ("y", chart.y)]
+    for side, axis in sides:
+        own = getattr(axes, f"{side}axis")
+        own.set_label_text(clean(axis.title, 60))
+        if chart.heatmap is not None or axis.labels is not None:
+            axes.grid(visible=False, axis=side)
+        if axis.labels is not None:
+            names = [clean(name, 24) for name in axis.labels]
+            last = len(names) - 0.5
+            own.set_ticks(range(len(names)), names)
+            getattr(axes, f"set_{side}lim")((last, -0.5) if side == "y" else (-0.5, last))
+            if side == "x" and len(names) > 4:
+                axes.tick_params("x", rotation=45)
+        if axis.range is not None:
+            getattr(axes, f"set_{side}lim")(axis.range)
+        if axis.integer:
+            own.set_major_locator(MaxNLocator(10, integer=True))
+        if axis.percent:
+            own.set_major_formatter(PercentFormatter(1, decimals=0))
+
+
+def _draw(axes: Any, mark: Points | Bars | Line | Heatmap) -> Any:
+    """Draw a mark; the image of a heat map."""
+    if isinstance(mark, Points):
+        _points(axes, mark)
+    elif isinstance(mark, Bars):
+        _bars(axes, mark)
+    elif isinstance(mark, Heatmap):
+        return _heatmap(axes, mark)
+    else:
+        style = {"color": mark.colour, "linestyle": ":" if mark.dotted else "-", "linewidth": 1}
+        if mark.y is None:
+            axes.axvline(mark.x[0], **style)
+        else:
+            axes.plot(mark.x, mark.y, **style)
+    return None
+
+
+def _points(axes: Any, mark: Points) -> None:
+    if mark.line:
+        axes.plot(mark.x, mark.y, color=mark.colour, linewidth=1.2)
+    if mark.interval is not None:
+        axes.hlines(mark.y, *mark.interval, color=mark.colour, linewidth=1.2)
+    ring = mark.symbol == "ring"
+    axes.scatter(
+        mark.x,
+        mark.y,
+        # A point of paper is about two pixels of the page.
+        s=(np.asarray(mark.size, dtype=np.float64) / 2) ** 2,
+        facecolors="none" if ring else mark.colour,
+        edgecolors=mark.colour if ring else "none",
+        marker="D" if mark.symbol == "diamond" else "o",
+        alpha=mark.opacity,
+        label=clean(mark.name, 24) if mark.name else None,
+    )
+
+
+def _bars(axes: Any, mark: Bars) -> None:
+    at, values = np.asarray(mark.at, dtype=np.float64), np.asarray(mark.values, dtype=np.float64)
+    style = {"color": mark.colour, "alpha": mark.opacity, "label": mark.name or None}
+    if mark.horizontal:
+        axes.barh(at, values, height=mark.width, **style)
+    else:
+        axes.bar(at, values, width=mark.width, **style)
+    for position, value, text in zip(at, values, mark.text or (), strict=False):
+        axes.text(value, position, f" {text}", va="center", fontsize=7)
+    if mark.interval is not None:
+        low, high = (np.asarray(end, dtype=np.float64) for end in mark.interval)
+        ends = np.maximum([values - low, high - values], 0)
+        place = {"x": values, "y": at, "xerr": ends}
+        if not mark.horizontal:
+            place = {"x": at, "y": values, "yerr": ends}
+        axes.errorbar(**place, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
+
+
+def _heatmap(axes: Any, mark: Heatmap) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    values = np.array(mark.values, dtype=np.float64)
+    x, y = mark.origin
+    rows, columns = values.shape
+    # Labelled rows run downwards, and their limits are set already.
+    limits = axes.get_xlim(), axes.get_ylim()
+    image = axes.imshow(
+        values,
+        vmin=mark.low,
+        vmax=mark.high,
+        cmap=LinearSegmentedColormap.from_list("edo", list(mark.scale)),
+        aspect="auto",
+        origin="lower",
+        extent=(x - 0.5, x + columns - 0.5, y - 0.5, y + rows - 0.5),
+    )
+    if mark.origin == (0, 0):
+        axes.set(xlim=limits[0], ylim=limits[1])
+    axes.set_facecolor(FAINT)
+    deep = 0.6 * max(abs(mark.low), abs(mark.high))
+    for i, texts in enumerate(mark.text or ()):
+        for j, text in enumerate(texts):
+            shade = "white" if abs(values[i, j]) > deep else INK
+            axes.text(x + j, y + i, text, ha="center", va="center", color=shade, fontsize=7)
+    if mark.tree:
+        tree = axes.inset_axes((0, 1.01, 1, 0.2), sharex=axes)
+        tree.set_axis_off()
+        for xs, heights in mark.tree:
+            tree.plot(xs, heights, color=MUTED, linewidth=0.8)
+    return image
+
+
+def _legend(figure: Any, panels: Sequence[Any]) -> None:
+    """The names of marks, once for all panels that share them."""
+    named = [(panel, panel.get_legend_handles_labels()) for panel in panels]
+    named = [(panel, found) for panel, found in named if found[1]]
+    if len(named) == 1:
+        named[0][0].legend()
+    elif named:
+        handles = {name: handle for _, found in named for handle, name in zip(*found, strict=True)}
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside upper left", ncols=len(handles)
+        )
