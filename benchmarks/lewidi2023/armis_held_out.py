@@ -44,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore", EDOWarning)
     everyone = read_predictions(Path(__file__).parent / "ArMIS" / "cross-fitted" / "fit.npz")
-    people = read_annotations(given.lewidi / "ArMIS").of_splits(["train", "dev"])
+    people = read_annotations(given.lewidi / "ArMIS").split("train", "dev")
     people = people.align(everyone.items)
     decoders = [name for name in everyone.members if name.startswith("gemma.")]
     others = [name for name in everyone.members if not name.startswith("gemma.")]

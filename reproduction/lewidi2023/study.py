@@ -196,9 +196,7 @@ class Study:
         people = self.people(dataset)
         if isinstance(people, Missing):
             return people
-        return self.once(
-            ("labels", dataset, *splits), lambda: Labels.of(people.of_splits(list(splits)))
-        )
+        return self.once(("labels", dataset, *splits), lambda: Labels.of(people.split(*splits)))
 
     def pool(self, dataset: str, name: str) -> Pool | Missing:
         """The members of this name."""

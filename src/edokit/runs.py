@@ -99,7 +99,7 @@ class RunRecord:
         splits = options.pop("splits", None)
         try:
             people = read_annotations(path, **options)
-            return people.of_splits(splits) if splits else people
+            return people.split(*splits) if splits else people
         except (TypeError, AttributeError) as error:
             raise InputError(
                 f"{folder / RUN_RECORD} must say how {role} were read, but does not: {error}",

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations, Ties
-from edokit.annotations.core import contradiction
+from edokit.annotations import Annotations, PublishedLabelWarning, contradiction_message
 from edokit.fitdata.annotations import _quietly
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
@@ -83,7 +82,7 @@ def test_ties_can_be_an_error() -> None:
 def test_random_ties_follow_the_seed_and_reach_every_tied_class() -> None:
     n = 400
     even = Annotations.from_matrix([["a", "b", "c"]] * n)
-    drawn = even.hard_labels(Ties.RANDOM, random_state=1)
+    drawn = even.hard_labels("random", random_state=1)
     np.testing.assert_array_equal(drawn, even.hard_labels("random", random_state=1))
     assert not np.array_equal(drawn, even.hard_labels("random", random_state=2))
     assert np.bincount(drawn).min() > n / 3 - 60
@@ -187,9 +186,18 @@ def test_published_labels_against_the_annotators_are_told_once() -> None:
         "hard_label of 2 of 4 items is used as given, though it is not the class that their"
         " annotators chose most often: 'a', 'd'"
     )
-    with pytest.warns(EDOWarning, match=f"^{said}$") as noted:
+    with pytest.warns(PublishedLabelWarning, match=f"^{said}$") as noted:
         Annotations.from_table(table)
     assert len(noted) == 1
+
+
+def test_a_warning_points_at_the_line_of_the_caller() -> None:
+    table = {"item": ["a", "a"], "annotator": ["x", "y"], "label": [0, 1]}
+    with pytest.warns(EDOWarning, match="tied") as noted:
+        Annotations.from_table(table).hard_labels()
+    with pytest.warns(PublishedLabelWarning) as published:
+        Annotations.from_table({**table, "label": [1, 1], "hard_label": [0, 0]})
+    assert {one.filename for one in [*noted, *published]} == {__file__}
 
 
 def test_a_published_label_may_differ_by_rounding_from_shares() -> None:
@@ -206,6 +214,9 @@ def test_of_all_notes_only_that_on_contradictions_waits_for_the_last_shard() -> 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         with _quietly():
-            for note in ("3 answers are left out", contradiction(1, 4)):
-                warnings.warn(note, EDOWarning, stacklevel=1)
-    assert [str(one.message)[:9] for one in seen] == ["3 answers"]
+            # By its kind, not by its words.
+            warnings.warn(
+                f"hard_label of 3: {contradiction_message(1, 4)}", EDOWarning, stacklevel=1
+            )
+            warnings.warn(contradiction_message(1, 4), PublishedLabelWarning, stacklevel=1)
+    assert [str(one.message)[:16] for one in seen] == ["hard_label of 3:"]

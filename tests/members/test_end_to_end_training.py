@@ -251,11 +251,11 @@ def test_bad_input_is_refused(given: dict[str, Any], reason: str, tmp_path: Path
 
 def test_data_that_does_not_do_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="chooses its epoch on the split 'dev'"):
-        train_end_to_end(PEOPLE.of_splits(["train", "test"]), out=tmp_path)
+        train_end_to_end(PEOPLE.split("train", "test"), out=tmp_path)
     with pytest.raises(InputError, match="in 'train' '2' never is; choose --preset default"):
         train_end_to_end(people(("0", "1", "2")), out=tmp_path, preset="paper-fixed")
     with pytest.raises(InputError, match="must have items"):
-        train_end_to_end(PEOPLE.of_splits(["dev", "test"]), out=tmp_path)
+        train_end_to_end(PEOPLE.split("dev", "test"), out=tmp_path)
 
 
 def test_a_manifest_that_knows_other_heads_is_refused(

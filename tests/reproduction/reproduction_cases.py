@@ -60,7 +60,7 @@ def small_pool(
     rng = np.random.default_rng(seed)
     whole = read_lewidi(data / dataset)
     for split in ("fit" if cross_fitted else "dev", "test"):
-        people = whole.of_splits(["train", "dev"] if split == "fit" else [split])
+        people = whole.split(*(("train", "dev") if split == "fit" else (split,)))
         share = np.clip(people.soft_labels[:, 1], 0.1, 0.9)
         odds = np.log(share / (1 - share))[:, None] + noise * rng.normal(size=(len(share), members))
         p = 1 / (1 + np.exp(-odds))

@@ -1,5 +1,11 @@
-"""Who said what about which item, and the soft and hard labels that follow from it."""
+"""Annotations: who labelled which item how."""
 
-from edokit.annotations.core import Annotations, Duplicates, Ties
+from edokit.annotations.core import (
+    Annotations,
+    Duplicates,
+    PublishedLabelWarning,
+    Ties,
+    contradiction_message,
+)
 
-__all__ = ["Annotations", "Duplicates", "Ties"]
+__all__ = ["Annotations", "Duplicates", "PublishedLabelWarning", "Ties", "contradiction_message"]

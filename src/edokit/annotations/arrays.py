@@ -1,4 +1,4 @@
-"""Annotations from arrays: a wide matrix with gaps, or shares alone."""
+"""Annotations from arrays: a matrix of labels with gaps, or soft labels alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from edokit._types import Floats, Strings
 from edokit.annotations.core import Annotations
 
 TOLERANCE = 1e-3
-"""How far the probabilities of one annotation may be from summing to one."""
+"""Largest distance from 1 of the sum of an annotation's probabilities."""
 EXACT = 1e-12
-"""How far they may be and stay as they are."""
+"""Sums this close to 1 are not rescaled."""
 
 
 def from_wide_matrix(
@@ -34,28 +34,26 @@ def from_wide_matrix(
     values, gaps = _labels_and_gaps(matrix, missing)
     n, a = values.shape
     item_names = _ids(items, n, "item ids", "row")
-    person_names = _ids(annotators, a, "annotator ids", "column")
-    silent = item_names[gaps.all(axis=1)]
-    if len(silent):
+    annotator_names = _ids(annotators, a, "annotator ids", "column")
+    empty = item_names[gaps.all(axis=1)]
+    if len(empty):
         raise InputError(
-            f"every item needs an annotation, but {are(len(silent), n, HAVE)} none:"
-            f" {examples(silent)}",
-            "drop these rows",
+            f"{are(len(empty), n, HAVE)} no annotation: {examples(empty)}", "drop these rows"
         )
-    rows, people = np.nonzero(~gaps)
+    rows, columns = np.nonzero(~gaps)
 
     def where(entry: int) -> str:
-        item, person = item_names[rows[entry]], person_names[people[entry]]
-        return f"item {item!r} of annotator {person!r}"
+        item, annotator = item_names[rows[entry]], annotator_names[columns[entry]]
+        return f"item {item!r} of annotator {annotator!r}"
 
-    encoded = encode(column_of(values[rows, people], "label", where), "label")
+    encoded = encode(column_of(values[rows, columns], "label", where), "label")
     order = ordered_classes(classes, encoded.names)
     return Annotations(
         items=item_names,
-        annotators=person_names,
+        annotators=annotator_names,
         classes=order,
         item_codes=rows.astype(np.int32),
-        annotator_codes=people.astype(np.int32),
+        annotator_codes=columns.astype(np.int32),
         label_codes=recode(encoded, order, "label", "classes", where),
     )
 
@@ -74,12 +72,12 @@ def from_shares(
         shares = np.asarray(soft_labels, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"soft labels must be numbers of shape [items, classes], but: {error}",
+            f"soft labels are numbers of shape [items, classes]; these are not: {error}",
             "give one row of shares per item, all of one length",
         ) from error
     if shares.ndim != 2 or 0 in shares.shape:
         raise InputError(
-            f"soft labels must have shape [items, classes], but got {shares.shape}",
+            f"soft labels have the shape [items, classes]; these have {shares.shape}",
             "give one row of shares per item",
         )
     if isinstance(soft_labels, np.ma.MaskedArray):
@@ -98,19 +96,21 @@ def from_shares(
 
 
 def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
-    """The declared classes as they stand, else the found ones in class order."""
+    """The declared classes in their order, else those found in class order."""
     if declared is None:
         return class_order(found)
     names = tuple(as_names(declared))
     if not names:
-        raise InputError("at least one class must be declared, but got none", "name the classes")
+        raise InputError(
+            "classes is empty", "name the classes, or leave it out", parameters=("classes",)
+        )
     return tuple(_ids(names, len(names), "classes", "class"))
 
 
 def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
-    """Rows [M, C] that sum to one, rounded ones set right; rows that are none are refused.
+    """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
 
-    ``where`` says in words where a row stands.
+    ``where`` names a row in the message.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         total = probabilities.sum(axis=1)
@@ -120,11 +120,11 @@ def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
         row = int(np.flatnonzero(bad)[0])
         shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
         raise InputError(
-            "the probabilities of an annotation must be finite, not negative and sum to 1,"
-            f" but {where(row)} has ({shown}) ({counted(int(bad.sum()), 'such row')})",
+            f"{where(row)} has ({shown}), which are not probabilities that sum to 1"
+            f" ({counted(int(bad.sum()), 'such row')})",
             "correct or drop these rows",
         )
-    # Rows that are right stay as they are, so that a table can be read twice.
+    # Rows that sum to 1 are not touched, so that writing and reading a table changes nothing.
     total[np.abs(total - 1) <= EXACT] = 1
     simplex: Floats = probabilities / total[:, None]
     return simplex
@@ -133,7 +133,7 @@ def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
 def _labels_and_gaps(
     matrix: Any, missing: object
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The matrix [N, A] as an array, and where it is empty."""
+    """The matrix [N, A] as an array, and a mask of its gaps."""
     values = _two_dimensions(matrix)
     gaps: npt.NDArray[np.bool_] = np.asarray(pd.isna(values))
     if isinstance(matrix, np.ma.MaskedArray):
@@ -141,7 +141,7 @@ def _labels_and_gaps(
     for gap in ("", missing):
         if gap is None or (isinstance(gap, str) and values.dtype.kind != "O"):
             continue
-        # Compared only where there is something: whether pandas' NA equals anything is NA.
+        # Compared only where there is a value: comparing pandas' NA gives NA.
         gaps[~gaps] = np.asarray(values[~gaps] == gap, dtype=bool)
     return values, gaps
 
@@ -150,28 +150,29 @@ def _two_dimensions(matrix: Any) -> npt.NDArray[Any]:
     try:
         values = matrix.to_numpy(object) if isinstance(matrix, pd.DataFrame) else np.asarray(matrix)
         if values.dtype.kind not in "biufO":
-            # numpy turns [1, "a", None] into text; as objects the types stay apart.
+            # numpy turns [1, "a", None] into text; objects keep their types.
             values = np.asarray(matrix, dtype=object)
     except ValueError as error:
-        raise InputError(
-            "a matrix of labels must have shape [items, annotators], but its rows differ in length",
-            "give one row per item and one column per annotator, all rows of one length",
-        ) from error
+        raise _wrong_shape("its rows differ in length") from error
     if values.ndim != 2 or 0 in values.shape:
-        raise InputError(
-            f"a matrix of labels must have shape [items, annotators], but got {values.shape}",
-            "give one row per item and one column per annotator, all rows of one length",
-        )
+        raise _wrong_shape(f"this one has {values.shape}")
     return values
+
+
+def _wrong_shape(what: str) -> InputError:
+    return InputError(
+        f"a matrix of labels has the shape [items, annotators]; {what}",
+        "give one row per item and one column per annotator, all rows of one length",
+    )
 
 
 def _ids(names: Iterable[object] | None, length: int, what: str, per: str) -> Strings:
     ids = as_names(range(length) if names is None else names)
     if len(ids) != length:
         raise InputError(
-            f"{what} must be one per {per} ({length}), but got {len(ids)}", f"give {length} {what}"
+            f"there are {len(ids)} {what}, but {length} {per}s", f"give {length} {what}"
         )
     check_unique(ids, what, f"give each {per} its own")
     if "" in ids:
-        raise InputError(f"{what} must not be empty text, but one is", f"name every {per}")
+        raise InputError(f"one of the {what} is empty text", f"name every {per}")
     return ids

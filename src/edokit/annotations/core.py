@@ -1,43 +1,56 @@
-"""Who said what about which item, and the soft and hard labels that follow from it."""
+"""Annotations: who labelled which item how, and the soft and hard labels that follow."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, examples, one_of
+from edokit._errors import EDOWarning, InputError, examples, one_of, warn
 from edokit._names import as_names, check_positions, check_unique, match
-from edokit._types import Codes, Floats, Strings
+from edokit._types import Bools, Codes, Floats, Strings
+
+Ties = Literal["first", "error", "random"]
+"""Class of an item whose annotators are evenly split and that has no published hard label."""
+Duplicates = Literal["error", "first", "all"]
+"""What happens when an annotator labels an item more than once."""
 
 
-class Ties(str, Enum):
-    """Which class an item gets when its annotators are evenly split and no label is published."""
-
-    FIRST = "first"
-    ERROR = "error"
-    RANDOM = "random"
-
-
-class Duplicates(str, Enum):
-    """What happens when one annotator labels an item twice."""
-
-    ERROR = "error"
-    FIRST = "first"
-    ALL = "all"
+class PublishedLabelWarning(EDOWarning):
+    """A published hard label is used although the annotators chose another class most often."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Annotations:
-    """M annotations of N items by A annotators in C classes. Build one with a ``from_`` method."""
+    """M annotations of N items by A annotators in C classes.
+
+    Build one with `from_table`, `from_matrix` or `from_soft_labels`, or read a file with
+    `edokit.read_annotations`.
+
+    Examples
+    --------
+    >>> from edokit import Annotations
+    >>> annotations = Annotations.from_table(
+    ...     {
+    ...         "item": ["a", "a", "a", "b", "b"],
+    ...         "annotator": ["x", "y", "z", "x", "y"],
+    ...         "label": ["rude", "rude", "polite", "polite", "polite"],
+    ...     }
+    ... )
+    >>> annotations
+    Annotations(5 annotations of 2 items by 3 annotators, classes polite, rude)
+    >>> annotations.soft_labels.round(2)
+    array([[0.33, 0.67],
+           [1.  , 0.  ]])
+    >>> [annotations.classes[code] for code in annotations.hard_labels()]
+    ['rude', 'polite']
+    """
 
     items: Strings
     """Item ids [N], in order of first appearance."""
@@ -46,11 +59,11 @@ class Annotations:
     classes: tuple[str, ...]
     """Class names [C], in class order."""
     item_codes: Codes
-    """The item of each annotation [M]."""
+    """Item of each annotation [M], as a position in ``items``."""
     annotator_codes: Codes
-    """The annotator of each annotation [M]."""
+    """Annotator of each annotation [M], as a position in ``annotators``."""
     label_codes: Codes | None
-    """The class of each annotation [M]; none when annotators gave probabilities."""
+    """Class of each annotation [M]; None where annotators gave probabilities."""
     label_probabilities: Floats | None = None
     """Probabilities of each annotation [M, C], where annotators gave them instead of a class."""
     published: Codes | None = None
@@ -60,7 +73,7 @@ class Annotations:
     splits: Strings | None = None
     """Split of each item [N]."""
     attributes: Mapping[str, Strings] = field(default_factory=dict)
-    """What is known of the annotators, each column [A]."""
+    """Attributes of the annotators by name, each [A]."""
 
     @classmethod
     def from_table(
@@ -69,23 +82,51 @@ class Annotations:
         *,
         columns: Mapping[str, str] | None = None,
         classes: Sequence[object] | None = None,
-        duplicates: str = "error",
+        duplicates: Duplicates = "error",
         split: str | None = None,
         attributes: Sequence[str] | None = None,
     ) -> Annotations:
-        """From a long table: one row per annotation with ``item, annotator, label``.
+        """Read a long table with one row per annotation.
 
-        ``p_<class>`` columns may stand in place of ``label``. ``text``, ``split`` and
-        ``hard_label`` belong to the item; any other column with one value per annotator (or those
-        named in ``attributes``) describes the annotators. ``columns`` maps our names to the
-        table's, as in ``{"item": "id"}``; ``split`` keeps one split and the classes of all.
+        Parameters
+        ----------
+        table : pyarrow.Table, pandas.DataFrame or mapping of str to sequence
+            Columns ``item``, ``annotator`` and ``label`` (or one ``p_<class>`` column per class).
+            ``text``, ``split`` and ``hard_label`` are optional and describe the item. Every other
+            column with one value per annotator is an attribute of the annotators.
+        columns : mapping of str to str, optional
+            Names of the columns where they differ, as in ``{"item": "id"}``.
+        classes : sequence, optional
+            All classes in their order. By default those that occur, numbers in numeric order,
+            names in alphabetical order.
+        duplicates : {"error", "first", "all"}, default="error"
+            What to do when an annotator labels an item more than once: raise, keep the first
+            label, or count every label.
+        split : str, optional
+            Keep the items of this split only; the classes are those of all splits.
+        attributes : sequence of str, optional
+            Columns that describe the annotators, instead of all that do.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If a column or a value is missing, a label is not among ``classes``, or the rows of an
+            item contradict each other. The message names the row.
+
+        Examples
+        --------
+        >>> rows = {"id": [7, 7, 8], "who": ["x", "y", "x"], "label": [0, 1, 1]}
+        >>> Annotations.from_table(rows, columns={"item": "id", "annotator": "who"})
+        Annotations(3 annotations of 2 items by 2 annotators, classes 0, 1)
         """
         from edokit.annotations.long_table import from_long_table
 
-        one_of("duplicates", duplicates, [policy.value for policy in Duplicates])
-        return from_long_table(
-            table, columns or {}, classes, Duplicates(duplicates), split, attributes
-        )
+        one_of("duplicates", duplicates, get_args(Duplicates))
+        return from_long_table(table, columns or {}, classes, duplicates, split, attributes)
 
     @classmethod
     def from_matrix(
@@ -97,10 +138,35 @@ class Annotations:
         classes: Sequence[object] | None = None,
         missing: object = None,
     ) -> Annotations:
-        """From a wide matrix [N, A]: a row per item, a column per annotator, gaps where none.
+        """Read a matrix of labels with one row per item and one column per annotator.
 
-        Gaps are ``None``, NaN, empty text, masked entries and the value ``missing``. A DataFrame
-        brings its index as items and its columns as annotators.
+        Parameters
+        ----------
+        matrix : array-like or pandas.DataFrame of shape [N, A]
+            Labels. ``None``, NaN, empty text and masked entries mean that there is no annotation.
+        items : iterable, optional
+            Item ids [N]. Default: the index of a DataFrame, else ``0, 1, …``.
+        annotators : iterable, optional
+            Annotator ids [A]. Default: the columns of a DataFrame, else ``0, 1, …``.
+        classes : sequence, optional
+            All classes in their order; by default those that occur.
+        missing : object, optional
+            One more value that means "no annotation", such as ``-1``.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If the shape is wrong, an item has no annotation, or a label is not among ``classes``.
+
+        Examples
+        --------
+        >>> Annotations.from_matrix([["yes", "no", None], ["no", "no", "yes"]]).counts
+        array([[1., 1.],
+               [2., 1.]])
         """
         from edokit.annotations.arrays import from_wide_matrix
 
@@ -115,9 +181,33 @@ class Annotations:
         classes: Sequence[object] | None = None,
         annotator: str = "soft",
     ) -> Annotations:
-        """From shares [N, C] alone, as one annotator who answers in probabilities.
+        """Read soft labels where the annotations behind them are not known.
 
-        A DataFrame brings its index as items and its columns as classes.
+        Parameters
+        ----------
+        soft_labels : array-like or pandas.DataFrame of shape [N, C]
+            Share of the annotators per class; each row sums to 1.
+        items : iterable, optional
+            Item ids [N]. Default: the index of a DataFrame, else ``0, 1, …``.
+        classes : sequence, optional
+            Class names [C]. Default: the columns of a DataFrame, else ``0, 1, …``.
+        annotator : str, default="soft"
+            Name of the single annotator whose labels are these probabilities.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If the shape is wrong, or a row is not a distribution.
+
+        Examples
+        --------
+        >>> Annotations.from_soft_labels([[0.25, 0.75], [1, 0]], classes=["no", "yes"]).soft_labels
+        array([[0.25, 0.75],
+               [1.  , 0.  ]])
         """
         from edokit.annotations.arrays import from_shares
 
@@ -133,8 +223,8 @@ class Annotations:
         return len(self.item_codes)
 
     @property
-    def answers(self) -> Codes | Floats:
-        """What was said in each annotation: classes [M], or probabilities [M, C]."""
+    def labels(self) -> Codes | Floats:
+        """Label of each annotation: class codes [M], or probabilities [M, C]."""
         if self.label_codes is not None:
             return self.label_codes
         assert self.label_probabilities is not None
@@ -142,10 +232,10 @@ class Annotations:
 
     @cached_property
     def counts(self) -> Floats:
-        """Annotations per item and class [N, C]; probabilities add up."""
+        """Annotations per item and class [N, C]; probabilities are added up."""
         n, c = len(self.items), len(self.classes)
         if self.label_codes is not None:
-            counted = np.bincount(cells(self.item_codes, self.label_codes, c), minlength=n * c)
+            counted = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
             return counted.reshape(n, c).astype(np.float64)
         assert self.label_probabilities is not None
         return np.column_stack(
@@ -163,12 +253,12 @@ class Annotations:
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:
-        """How many annotations each item has [N]."""
+        """Number of annotations per item [N]."""
         return np.bincount(self.item_codes, minlength=len(self.items))
 
     @cached_property
     def annotations_per_annotator(self) -> npt.NDArray[np.int64]:
-        """How many annotations each annotator gave [A]."""
+        """Number of annotations per annotator [A]."""
         return np.bincount(self.annotator_codes, minlength=len(self.annotators))
 
     @cached_property
@@ -179,9 +269,9 @@ class Annotations:
         return covered
 
     @cached_property
-    def repeated(self) -> npt.NDArray[np.bool_]:
-        """Whether the annotator labelled the item before, in an earlier annotation [M]."""
-        return repeated(self.item_codes, self.annotator_codes, len(self.annotators))
+    def repeated(self) -> Bools:
+        """Whether an earlier annotation has the same annotator and item [M]."""
+        return _repeated(self.item_codes, self.annotator_codes, len(self.annotators))
 
     @cached_property
     def entropy(self) -> Floats:
@@ -194,60 +284,102 @@ class Annotations:
         nats: Floats = 0.0 - terms.sum(axis=1)
         return nats
 
-    def hard_labels(self, ties: str = "first", random_state: int = 0) -> Codes:
-        """Class of each item [N]: the published one, else the majority, ties by the policy."""
-        one_of("ties", ties, [policy.value for policy in Ties])
+    @cached_property
+    def contradicted(self) -> Bools:
+        """Whether the published label is none of the classes that were chosen most often [N]."""
+        if self.published is None:
+            return np.zeros(len(self.items), dtype=bool)
+        near = 1e-12 if self.label_probabilities is None else _ROUNDED
+        chosen = self.soft_labels[np.arange(len(self.items)), self.published]
+        behind: Bools = chosen < self.soft_labels.max(axis=1) - near
+        return behind & (self.published >= 0)
+
+    def hard_labels(self, ties: Ties = "first", random_state: int = 0) -> Codes:
+        """Return one class per item: the published one, else the majority.
+
+        Parameters
+        ----------
+        ties : {"first", "error", "random"}, default="first"
+            Class of an evenly split item without a published label: the first of the tied classes
+            (with a warning), none (raise), or a random one of them.
+        random_state : int, default=0
+            Seed of ``ties="random"``.
+
+        Returns
+        -------
+        numpy.ndarray of int32, shape [N]
+            Positions in ``classes``.
+
+        Raises
+        ------
+        InputError
+            If ``ties="error"`` and an item is tied.
+
+        Examples
+        --------
+        >>> annotations = Annotations.from_matrix([["no", "yes", "yes"], ["no", "yes", None]])
+        >>> annotations.hard_labels(ties="random", random_state=1)
+        array([1, 1], dtype=int32)
+        """
+        one_of("ties", ties, get_args(Ties))
         counts = self.counts
         # Shares of probabilities that should be equal may differ in the last bits.
         best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
         labels: Codes = best.argmax(axis=1).astype(np.int32)
-        open_ = self.published < 0 if self.published is not None else np.ones(len(labels), bool)
-        tied = (best.sum(axis=1) > 1) & open_
-        if tied.any():
-            self._settle(labels, best, tied, Ties(ties), random_state)
+        tied = best.sum(axis=1) > 1
         if self.published is not None:
-            labels = np.where(open_, labels, self.published)
-        return labels
-
-    def _settle(
-        self,
-        labels: Codes,
-        best: npt.NDArray[np.bool_],
-        tied: npt.NDArray[np.bool_],
-        ties: Ties,
-        random_state: int,
-    ) -> None:
-        listed = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
-        if ties is Ties.ERROR:
+            tied &= self.published < 0
+            labels = np.where(self.published < 0, labels, self.published)
+        if not tied.any():
+            return labels
+        found = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
+        if ties == "error":
             raise InputError(
-                f"every item needs a majority or a published hard label, but {listed}",
+                found,
                 "choose ties='first' or ties='random', or give a hard_label column",
+                parameters=("ties",),
             )
-        if ties is Ties.RANDOM:
+        if ties == "random":
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
-            return
-        warnings.warn(
-            f"{listed}; each takes the first of its tied classes (ties='first')",
-            EDOWarning,
-            stacklevel=3,
-        )
+        else:
+            warn(f"{found}; each takes the first of its tied classes (ties='first')")
+        return labels
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
-        """The items at these positions (or where a mask is true), in this order.
+        """Return the items at these positions, in this order, with their annotations.
 
-        Annotations and annotators come along.
+        Parameters
+        ----------
+        positions : array-like of int or bool
+            Positions in ``items``, each at most once, or a mask [N].
+
+        Returns
+        -------
+        Annotations
+            Annotators without an annotation of these items are left out.
+
+        Raises
+        ------
+        InputError
+            If a position does not exist or is repeated.
+
+        Examples
+        --------
+        >>> annotations = Annotations.from_matrix([["no", "yes"], ["no", None]], items=["a", "b"])
+        >>> annotations.take([1])
+        Annotations(1 annotations of 1 items by 1 annotators, classes no, yes)
         """
         chosen = check_positions(positions, len(self.items))
         where = np.full(len(self.items), -1, dtype=np.int32)
         where[chosen] = np.arange(len(chosen), dtype=np.int32)
         kept = np.flatnonzero(where[self.item_codes] >= 0)
         if (chosen[1:] < chosen[:-1]).any():
-            # Annotations stand in the order of their items, so that a table keeps it.
+            # Annotations in the order of their items, so that a table keeps it.
             kept = kept[np.argsort(where[self.item_codes[kept]], kind="stable")]
-        people = np.unique(self.annotator_codes[kept])
+        annotators = np.unique(self.annotator_codes[kept])
         renumber = np.full(len(self.annotators), -1, dtype=np.int32)
-        renumber[people] = np.arange(len(people), dtype=np.int32)
+        renumber[annotators] = np.arange(len(annotators), dtype=np.int32)
 
         def rows(values: Any) -> Any:
             return None if values is None else values[kept]
@@ -255,10 +387,10 @@ class Annotations:
         def of_items(values: Any) -> Any:
             return None if values is None else values[chosen]
 
-        return Annotations(
+        return replace(
+            self,
             items=self.items[chosen],
-            annotators=self.annotators[people],
-            classes=self.classes,
+            annotators=self.annotators[annotators],
             item_codes=where[self.item_codes[kept]],
             annotator_codes=renumber[self.annotator_codes[kept]],
             label_codes=rows(self.label_codes),
@@ -266,21 +398,65 @@ class Annotations:
             published=of_items(self.published),
             texts=of_items(self.texts),
             splits=of_items(self.splits),
-            attributes={name: values[people] for name, values in self.attributes.items()},
+            attributes={name: values[annotators] for name, values in self.attributes.items()},
         )
 
     def align(self, items: Iterable[object], against: str = "predictions") -> Annotations:
-        """The same annotations with items in the given order; both must hold the same ids."""
+        """Return the annotations with the items in the given order.
+
+        Parameters
+        ----------
+        items : iterable
+            The same item ids in another order.
+        against : str, default="predictions"
+            What these ids belong to, for the error message.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If an item is missing on either side; the message counts and names some.
+
+        Examples
+        --------
+        >>> annotations = Annotations.from_matrix([["no"], ["yes"]], items=["a", "b"])
+        >>> annotations.align(["b", "a"]).items.tolist()
+        ['b', 'a']
+        """
         return self.take(match(as_names(items), self.items, "annotations", against))
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:
-        """The same annotations among these classes, which must hold all that it has."""
+        """Return the annotations with other classes, which must include the present ones.
+
+        Parameters
+        ----------
+        classes : sequence
+            All classes in their new order.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If a class of the annotations is missing, or one is repeated.
+
+        Examples
+        --------
+        >>> Annotations.from_matrix([["no"], ["yes"]]).with_classes(["yes", "no", "unsure"]).counts
+        array([[0., 1., 0.],
+               [1., 0., 0.]])
+        """
         names = tuple(as_names(classes))
         check_unique(as_names(names), "classes", "name each class once")
         missing = [name for name in self.classes if name not in names]
         if missing:
             raise InputError(
-                f"the classes must hold all that were chosen, but {examples(missing)}"
+                f"the annotations have {examples(missing)}, which"
                 f" {'is' if len(missing) == 1 else 'are'} not among {examples(names, 20)}",
                 "add them",
             )
@@ -303,28 +479,58 @@ class Annotations:
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """The splits, in order of first appearance."""
+        """Names of the splits, in order of first appearance."""
         return () if self.splits is None else tuple(pd.unique(self.splits))
 
-    def split(self, name: str) -> Annotations:
-        """The items of one split."""
-        return self.of_splits([name])
+    def split(self, *names: object) -> Annotations:
+        """Return the items of one or more splits, in the order of the data.
 
-    def of_splits(self, names: Iterable[object]) -> Annotations:
-        """The items of these splits, in the order of the data."""
+        Parameters
+        ----------
+        *names : str
+            Names of splits.
+
+        Returns
+        -------
+        Annotations
+
+        Raises
+        ------
+        InputError
+            If a split does not exist.
+
+        Examples
+        --------
+        >>> rows = {"item": [1, 2], "annotator": ["x", "x"], "label": [0, 1]}
+        >>> annotations = Annotations.from_table({**rows, "split": ["dev", "test"]})
+        >>> annotations.split("dev").items.tolist()
+        ['1']
+        """
         wanted = as_names(names)
         for name in wanted:
             if self.splits is None or name not in self.split_names:
-                known = ", ".join(map(repr, self.split_names)) or "no splits"
+                known = examples(self.split_names, 20) or "no splits"
                 raise InputError(
-                    f"the split must be one that the data has ({known}), but got {name!r}",
+                    f"there is no split {name!r}; the data has {known}",
                     "choose one of these" if self.split_names else "give the data a split column",
+                    parameters=("split",),
                 )
         splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
         return self.take(np.flatnonzero(np.isin(splits, wanted)))
 
     def to_table(self) -> pa.Table:
-        """The long table that ``from_table`` reads."""
+        """Return the long table that `from_table` reads, one row per annotation.
+
+        Returns
+        -------
+        pyarrow.Table
+            Use ``.to_pandas()`` for a DataFrame.
+
+        Examples
+        --------
+        >>> Annotations.from_matrix([["yes"]], items=["a"]).to_table().to_pylist()
+        [{'item': 'a', 'annotator': '0', 'label': 'yes'}]
+        """
         from edokit.annotations.long_table import to_long_table
 
         return to_long_table(self)
@@ -333,7 +539,7 @@ class Annotations:
 _BLOCK = 1 << 20
 
 
-def cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
+def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     """The cell of each pair [M] in a table with so many columns, counted row by row."""
     result: npt.NDArray[np.int64] = rows.astype(np.int64)
     result *= width
@@ -341,11 +547,11 @@ def cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     return result
 
 
-def repeated(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.bool_]:
-    """Whether the same pair stands earlier in the list [M]."""
+def _repeated(rows: Codes, columns: Codes, width: int) -> Bools:
+    """Whether the same pair occurs earlier in the list [M]."""
     again = np.zeros(len(rows), dtype=bool)
-    # Sorting in place says whether any pair comes again; only then it is asked which.
-    pairs = cells(rows, columns, width)
+    # Sorting in place tells whether any pair is repeated; only then it matters which.
+    pairs = _cells(rows, columns, width)
     pairs.sort()
     twice = np.unique(pairs[1:][pairs[1:] == pairs[:-1]])
     if not len(twice):
@@ -354,43 +560,23 @@ def repeated(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.bool_]:
     found = []
     for start in range(0, len(rows), _BLOCK):
         stop = start + _BLOCK
-        block = cells(rows[start:stop], columns[start:stop], width)
-        place = np.searchsorted(twice, block)
-        place[place == len(twice)] = 0
-        found.append(start + np.flatnonzero(twice[place] == block))
+        block = _cells(rows[start:stop], columns[start:stop], width)
+        at = np.searchsorted(twice, block)
+        at[at == len(twice)] = 0
+        found.append(start + np.flatnonzero(twice[at] == block))
     suspects = np.concatenate(found)
-    pairs = cells(rows[suspects], columns[suspects], width)
+    pairs = _cells(rows[suspects], columns[suspects], width)
     order = np.argsort(pairs, kind="stable")
     again[suspects[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
     return again
 
 
-# Shares may be written with two digits only.
 _ROUNDED = 0.0101
+"""How far published shares may be off: some are written with two digits."""
 
 
-def contradicted(annotations: Annotations) -> npt.NDArray[np.bool_]:
-    """Whether the published label of each item [N] is none of the classes chosen most often."""
-    if annotations.published is None:
-        return np.zeros(len(annotations.items), dtype=bool)
-    shares = annotations.soft_labels
-    near = 1e-12 if annotations.label_probabilities is None else _ROUNDED
-    chosen = shares[np.arange(len(shares)), annotations.published]
-    behind = chosen < shares.max(axis=1) - near
-    found: npt.NDArray[np.bool_] = behind & (annotations.published >= 0)
-    return found
-
-
-def tell_of_contradictions(annotations: Annotations) -> None:
-    """Say which published labels are used although the annotators said otherwise."""
-    found = contradicted(annotations)
-    if found.any():
-        count, which = int(found.sum()), examples(annotations.items[found])
-        warnings.warn(f"{contradiction(count, len(found))}: {which}", EDOWarning, stacklevel=4)
-
-
-def contradiction(count: int, items: int) -> str:
-    """The note about so many of the items."""
+def contradiction_message(count: int, items: int) -> str:
+    """What to say about published labels that are not the annotators' choice."""
     return (
         f"hard_label of {count} of {items} items is used as given, though it is not the class that"
         f" {'its' if count == 1 else 'their'} annotators chose most often"

@@ -119,7 +119,7 @@ def read_people(
         clean=clean,
         **said,
     )
-    return people.of_splits(several) if len(several) > 1 else people
+    return people.split(*several) if len(several) > 1 else people
 
 
 def tell_if_unanimous(

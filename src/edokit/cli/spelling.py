@@ -10,6 +10,7 @@ _KEYWORD = re.compile(
     r"""(?<![\w'"=.,-])(?P<name>[a-z][a-z_0-9]*)="""
     r"""(?P<value>'[^']*'|"[^"]*"|-?\d[\w.+-]*(?<!\.)|True\b|False\b|NAME\b)"""
 )
+_COLUMNS = re.compile(r"columns=\{'(\w+)': '([^']+)'\}")
 _BOTH = re.compile(rf"{_KEYWORD.pattern} \((?P<flag>--[a-z-]+)\)")
 _FLAG = re.compile(r"--[a-z-]+ $")
 # Of the readers and methods, never an option of a recipe or a part of a search's space.
@@ -23,6 +24,7 @@ def spelled(text: str, command: Any) -> str:
     What it takes for a part of itself is spelled ``--option name=value`` or ``--space name=value``;
     what it does not take at all is left as it is, and said to be Python.
     """
+    text = _COLUMNS.sub(r"--column \1=\2", text)
     text = _BOTH.sub(lambda found: found["flag"], text)
     flags = {one.name: one for one in command.params if one.opts[0].startswith("--")}
     return _KEYWORD.sub(lambda found: _spelled(found, flags), text)

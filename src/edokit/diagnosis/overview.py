@@ -212,7 +212,7 @@ def _rows(annotations: Annotations) -> Floats:
     """Each answer as probabilities [M, C]."""
     if annotations.label_probabilities is not None:
         return annotations.label_probabilities
-    rows: Floats = np.eye(len(annotations.classes))[annotations.answers]
+    rows: Floats = np.eye(len(annotations.classes))[annotations.labels]
     return rows
 
 
@@ -282,7 +282,7 @@ def describe_groups(
     rows = (
         annotations.label_probabilities
         if annotations.label_probabilities is not None
-        else np.eye(len(annotations.classes))[annotations.answers]
+        else np.eye(len(annotations.classes))[annotations.labels]
     )
     own = group[annotations.annotator_codes]
     overall = rows[own >= 0].mean(axis=0) if (own >= 0).any() else rows.mean(axis=0)

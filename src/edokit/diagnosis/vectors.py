@@ -40,7 +40,7 @@ class Answers:
         classes = len(annotations.classes)
         shares = annotations.label_probabilities
         if shares is None:
-            shares = np.eye(classes)[annotations.answers]
+            shares = np.eye(classes)[annotations.labels]
         # Of two classes one says it all; of more, each counts half.
         values = shares[first, 1:] if classes == 2 else shares[first] * np.sqrt(0.5)
         return cls(

@@ -14,12 +14,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import EDOWarning, InputError, examples
+from edokit._errors import InputError, examples
 from edokit._io import check_file
 from edokit._io.read_tables import unreadable
 from edokit._names import class_order, encode
 from edokit._types import Strings
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, PublishedLabelWarning
 from edokit.datasets.read import errors_in, read_annotations
 from edokit.datasets.table import table_files, with_annotator
 from edokit.predictions import Shards
@@ -32,7 +32,7 @@ _BATCH = 2**18
 def _quietly() -> Iterator[None]:
     """Without the note on contradictions: who reads all shards tells of them once, with a sum."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="hard_label of", category=EDOWarning)
+        warnings.simplefilter("ignore", PublishedLabelWarning)
         yield
 
 
@@ -60,7 +60,7 @@ class Reading:
         if not self.splits:
             return people
         if people.splits is None:
-            return people.of_splits(self.splits)
+            return people.split(*self.splits)
         # A shard need not hold items of every split.
         return people.take(np.flatnonzero(np.isin(people.splits, self.splits)))
 
@@ -247,7 +247,7 @@ def find_people(
     several = len(reading.splits) > 1
     split = reading.splits[0] if len(reading.splits) == 1 else None
     people = read_annotations(path, classes=classes, split=split, **reading.options)
-    return _whole(people.of_splits(reading.splits) if several else people, shards)
+    return _whole(people.split(*reading.splits) if several else people, shards)
 
 
 def _whole(people: Annotations, shards: Shards) -> People:

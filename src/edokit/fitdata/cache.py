@@ -19,7 +19,6 @@ from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotations.core import contradicted
 from edokit.fitdata.annotations import People, Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
@@ -113,7 +112,7 @@ class Part:
             seed = self.seed * 1_000_003 + self.number
             y = people.hard_labels(ties=self.ties, random_state=seed)
         self.lay_arrays(people.soft_labels, y)
-        against = int(contradicted(people).sum())
+        against = int(people.contradicted.sum())
         return Told(len(people), hashes(people.annotators), tied_items(people), against)
 
     def lay_arrays(self, q: Floats, y: NDArray[Any]) -> None:

@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit._errors import EDOWarning
+from edokit._errors import EDOWarning, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats
-from edokit.annotations import Annotations
-from edokit.annotations.core import contradiction
+from edokit.annotations import Annotations, PublishedLabelWarning, contradiction_message
 from edokit.fitdata.annotations import (
     AnnotationFiles,
     People,
@@ -271,7 +270,7 @@ class LabelledShards:
         self.told = Told(annotations, known, tied, against)
         if against:
             # Annotations that were read as one told of these by themselves.
-            warnings.warn(contradiction(against, len(self._shards)), EDOWarning, stacklevel=3)
+            warn(contradiction_message(against, len(self._shards)), PublishedLabelWarning)
         if self.told.tied and self._parts[0].ties == "first":
             warnings.warn(
                 f"{self.told.tied} of {len(self._shards)} items are tied; each takes the first of"

@@ -39,7 +39,7 @@ def judge(
         p,
         annotations.item_codes,
         annotations.annotator_codes,
-        annotations.answers,
+        annotations.labels,
     )
     result["annotators"] = [
         {
