@@ -13,7 +13,7 @@ import numpy.typing as npt
 from edokit._errors import EDOError, InputError, are, examples, one_of
 from edokit._io.markup import FORMATS, Table
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Ties
 from edokit.baselines.method import Method
 from edokit.baselines.registry import find_method, make_method, method_names
 from edokit.baselines.scores import METRICS, Score, item_scores, judged
@@ -85,7 +85,7 @@ def compare(
     seed: int = 0,
     samples: int = 1000,
     level: float = 0.95,
-    ties: str = "first",
+    ties: Ties = "first",
     step: Step = lambda done, total, what: None,
 ) -> Comparison:
     """Fit every method on ``dev`` (predictions, annotations) and judge it once on ``test``.

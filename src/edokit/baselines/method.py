@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from edokit._types import Codes, Floats, Strings
+from edokit.annotations import Ties
 from edokit.ensemble.inputs import as_predictions, together, with_weight
 from edokit.metrics import ce_items
 from edokit.objective import pool
@@ -44,7 +45,7 @@ class WeightedPool(ABC):
     classes_: Strings
     """Names of the classes, in the order of the probabilities."""
 
-    def __init__(self, *, seed: int = 0, ties: str = "first") -> None:
+    def __init__(self, *, seed: int = 0, ties: Ties = "first") -> None:
         self.seed = seed
         self.ties = ties
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from edokit._errors import InputError, examples
+from edokit.annotations import Ties
 from edokit.baselines.method import Method
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -68,7 +69,7 @@ def find_method(name: str) -> Entry:
     return _ENTRIES[name]
 
 
-def make_method(name: str, *, seed: int = 0, ties: str = "first") -> Method:
+def make_method(name: str, *, seed: int = 0, ties: Ties = "first") -> Method:
     """The method of this name, not fitted yet."""
     return cast(Method, find_method(name).make(seed=seed, ties=ties))
 

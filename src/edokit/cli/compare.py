@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from edokit.cli import console, options
 from edokit.cli.report import WithReport, add_page
 
 if TYPE_CHECKING:
+    from edokit.annotations import Ties
     from edokit.baselines import Comparison
     from edokit.predictions import Predictions
 
@@ -103,7 +104,7 @@ def compare(
             seed=seed,
             samples=bootstrap,
             level=level,
-            ties=ties,
+            ties=cast("Ties", ties),
             step=step,
         )
     if out is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
+
+if TYPE_CHECKING:
+    from edokit.annotations import Ties
 
 FEWEST = 50
 
@@ -53,7 +56,9 @@ def evaluate(
         duplicates=duplicates,
     )
     model = read_model_file(probabilities, invalid="normalize" if normalize else "error")
-    result = judge(model, people, ties=ties, samples=bootstrap, level=level, seed=seed)
+    result = judge(
+        model, people, ties=cast("Ties", ties), samples=bootstrap, level=level, seed=seed
+    )
     if json:
         console.print_json(result)
         return

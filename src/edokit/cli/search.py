@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from edokit.cli import console, options, searched, shards
 from edokit.cli.report import WithReport, add_page
 
 if TYPE_CHECKING:
+    from edokit.annotations import Ties
     from edokit.runs import Input, RunRecord
     from edokit.search import SearchSpace
 
@@ -178,7 +179,14 @@ def search(
             detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
             bars.update(task, completed=done, total=total, detail=detail)
 
-        found = run_search(*fit, **how, ties=ties, storage=opened, worker=worker, progress=progress)
+        found = run_search(
+            *fit,
+            **how,
+            ties=cast("Ties", ties),
+            storage=opened,
+            worker=worker,
+            progress=progress,
+        )
     result = {**found.summary(), "storage": opened.shown, "test": None}
     result["done_before"] = before[0]
     if test_predictions is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edokit._errors import InputError, examples
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.exports import (
     OPTIONS,
     Collected,
@@ -52,7 +52,7 @@ def read_argilla(
     unlabelled: str = "skip",
     anonymous: str = "error",
     classes: Sequence[object] | None = None,
-    duplicates: str = "error",
+    duplicates: Duplicates = "error",
     split: str | None = None,
 ) -> Annotations:
     """Annotations from exported Argilla records: a file (JSON, JSONL, Parquet), or parsed JSON.

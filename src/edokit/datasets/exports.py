@@ -18,7 +18,7 @@ import pyarrow as pa
 from edokit._errors import EDOWarning, InputError, examples, one_of, word
 from edokit._io import check_depth, check_file, not_utf8, read_json, read_table
 from edokit._names import as_name, as_names, class_order
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.read import errors_in
 
 OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
@@ -246,7 +246,7 @@ class Collected:
         multi_choice: str,
         unlabelled: str,
         classes: Sequence[object] | None,
-        duplicates: str,
+        duplicates: Duplicates,
         split: str | None,
     ) -> Annotations:
         """All of it as annotations; what was decided on the way is given in warnings."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from edokit._errors import InputError, examples
 from edokit._names import class_order
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.exports import (
     OPTIONS,
     Collected,
@@ -56,7 +56,7 @@ def read_label_studio(
     unlabelled: str = "skip",
     anonymous: str = "error",
     classes: Sequence[object] | None = None,
-    duplicates: str = "error",
+    duplicates: Duplicates = "error",
     split: str | None = None,
 ) -> Annotations:
     """Annotations from a Label Studio export: a file, or its parsed JSON.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from edokit._errors import InputError, examples, one_of, word
 from edokit._io import read_json
 from edokit._names import as_name
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source, errors_in
@@ -93,7 +93,7 @@ def read_lewidi(
     *,
     split: str | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: str = "all",
+    duplicates: Duplicates = "all",
     dialogue: str = "user-last",
     clean: bool = False,
 ) -> Annotations:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from edokit._errors import InputError
 from edokit._io import TABLE_SUFFIXES, read_table
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.read import Candidate, Source, errors_in
 
 
@@ -20,7 +20,7 @@ def read_annotation_table(
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: str = "error",
+    duplicates: Duplicates = "error",
     attributes: Sequence[str] | None = None,
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats, Strings
+from edokit.annotations import Ties
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Fitted, Pooled, spread_items
 from edokit.ensemble.in_memory import fit_arrays, with_weights
@@ -66,7 +67,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         temperature_decay: float | None = None,
         min_temperature: float | None = None,
         recalibrate: str | None = None,
-        ties: str = "first",
+        ties: Ties = "first",
         random_state: int = 0,
     ) -> None:
         self.preset = preset

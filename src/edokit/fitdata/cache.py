@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import People, Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
@@ -82,7 +82,7 @@ class Part:
     people: Path | None = None
     """The file with the annotations of this shard's items; None where they are laid down."""
     reading: Reading = field(default_factory=Reading)
-    ties: str = "first"
+    ties: Ties = "first"
     seed: int = 0
 
     @property

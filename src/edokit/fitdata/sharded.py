@@ -15,7 +15,7 @@ from edokit._errors import EDOWarning, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats
-from edokit.annotations import Annotations, PublishedLabelWarning, contradiction_message
+from edokit.annotations import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.fitdata.annotations import (
     AnnotationFiles,
     People,
@@ -92,7 +92,7 @@ class LabelledShards:
         engine: str = LOCAL,
         memory: int = MEMORY,
         scratch: str | Path | None = None,
-        ties: str = "first",
+        ties: Ties = "first",
         seed: int = 0,
         progress: Progress | None = None,
         **options: Any,

@@ -18,7 +18,7 @@ from edokit._types import Floats
 from edokit.members.recipe import Text
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
+    from edokit.annotations import Annotations, Ties
 
 Ints = npt.NDArray[np.int32]
 
@@ -50,7 +50,7 @@ class TrainingData:
 
     @classmethod
     def of(
-        cls, annotations: Annotations, *, pairs: bool = False, ties: str = "first"
+        cls, annotations: Annotations, *, pairs: bool = False, ties: Ties = "first"
     ) -> TrainingData:
         """From annotations with texts.
 

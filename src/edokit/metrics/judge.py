@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Ties
 from edokit.metrics.compute import compute_metrics
 from edokit.metrics.intervals import bootstrap
 from edokit.metrics.scores import annotator_errors, entropy
@@ -15,7 +15,7 @@ def judge(
     model: ModelFile,
     annotations: Annotations,
     *,
-    ties: str = "first",
+    ties: Ties = "first",
     samples: int = 1000,
     level: float = 0.95,
     seed: int = 0,

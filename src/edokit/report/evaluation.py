@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Ties
 from edokit.baselines.scores import METRICS, Score, item_scores
 from edokit.baselines.scores import judged as score_methods
 from edokit.ensemble import EDOEnsemble
@@ -173,7 +173,7 @@ def _matched(annotations: Annotations, predictions: Predictions) -> Annotations:
 
 def _hard_labels(annotations: Annotations, ensemble: EDOEnsemble) -> Codes:
     """Hard labels with the ensemble's policy for ties, without warning of ties again."""
-    policy = str(ensemble.settings_.get("ties", "first"))
+    policy: Ties = ensemble.settings_.get("ties", "first")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         return annotations.hard_labels(

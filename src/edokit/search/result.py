@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io import read_json, write_json, write_table
+from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, together
 from edokit.metrics import compute_metrics
@@ -42,7 +43,7 @@ class SearchResult:
     preference: Mapping[str, float] | None
     fit: Sequence[Any] = field(repr=False)
     """Predictions and annotations, for the ensemble."""
-    ties: str = "first"
+    ties: Ties = "first"
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
@@ -136,7 +137,7 @@ def result_of(
     *,
     choose: str = "lowest-ce",
     preference: Mapping[str, float] | None = None,
-    ties: str = "first",
+    ties: Ties = "first",
 ) -> SearchResult:
     """What a study holds by now; without a trial that succeeded there is no result."""
     trials = read_trials(finished(study), plan.space, plan.judge)

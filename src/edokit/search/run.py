@@ -13,7 +13,7 @@ import numpy as np
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import as_predictions, named_groups, together
 from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import average_groups, group_names
@@ -58,7 +58,7 @@ def search(
     seed: int = 0,
     groups: bool = False,
     order: str = "ce",
-    ties: str = "first",
+    ties: Ties = "first",
     storage: str | Path | Opened | None = None,
     study: str = "edo",
     worker: bool = False,
@@ -158,7 +158,7 @@ def planned(
 
 
 def fit_data(
-    predictions: Predictions, people: Annotations, *, groups: bool, ties: str, seed: int
+    predictions: Predictions, people: Annotations, *, groups: bool, ties: Ties, seed: int
 ) -> ArrayData:
     """What a search learns from, of predictions and annotations of the same items in memory."""
     P, members = np.asarray(predictions.probabilities, dtype=np.float64), predictions.members

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edokit._types import Floats, Strings
+from edokit.annotations import Ties
 from edokit.baselines.method import in_order
 from edokit.baselines.registry import method
 from edokit.ensemble import EDOEnsemble
@@ -12,13 +13,13 @@ from edokit.ensemble.inputs import as_predictions, together
 
 
 @method("edo-default", "EDO with its default objective", place=98)
-def edo_default(*, seed: int = 0, ties: str = "first") -> EDOEnsemble:
+def edo_default(*, seed: int = 0, ties: Ties = "first") -> EDOEnsemble:
     """`EDOEnsemble` with the preset ``default``: one objective for all data."""
     return EDOEnsemble("default", random_state=seed, ties=ties)
 
 
 @method("edo", "EDO, the kind of pool settled on dev", place=100)
-def edo(*, seed: int = 0, ties: str = "first") -> EDOEnsemble:
+def edo(*, seed: int = 0, ties: Ties = "first") -> EDOEnsemble:
     """`EDOEnsemble` with the preset ``auto``: the default objective unless cross-fitting on dev
     finds another pool, groups, a smaller penalty or a temperature better."""
     return EDOEnsemble("auto", random_state=seed, ties=ties)
@@ -30,7 +31,7 @@ class _Paper:
 
     ensemble_: EDOEnsemble
 
-    def __init__(self, *, seed: int = 0, ties: str = "first") -> None:
+    def __init__(self, *, seed: int = 0, ties: Ties = "first") -> None:
         self.seed = seed
         self.ties = ties
 

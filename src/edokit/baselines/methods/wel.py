@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Codes, Floats
+from edokit.annotations import Ties
 from edokit.baselines.evolution import evolve
 from edokit.baselines.method import Voting
 from edokit.baselines.registry import method
@@ -42,7 +43,7 @@ class WEL(Voting):
         generations: int = 100,
         population: int = 15,
         seed: int = 0,
-        ties: str = "first",
+        ties: Ties = "first",
     ) -> None:
         super().__init__(seed=seed, ties=ties)
         self.trials = trials
