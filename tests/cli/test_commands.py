@@ -205,7 +205,7 @@ def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
         ("item,annotator\na,b\n", ["'label'", "--column"]),
         ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
         ("item,annotator,label\na,b,c\na,b\n", ["must have 3 columns", "row 2"]),
-        ("item,annotator,label\na,,\n", ["every item needs an annotation", "'a'"]),
+        ("item,annotator,label\na,,\n", ["1 item with neither annotator nor label", "'a'"]),
     ],
 )
 def test_bad_annotations_get_one_line(content: str, words: list[str], tmp_path: Path) -> None:

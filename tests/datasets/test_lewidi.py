@@ -133,7 +133,7 @@ def test_an_annotator_listed_twice_counts_twice_unless_told_otherwise(tmp_path: 
     path = write(tmp_path / "a.json", item(annotators="Ann1,Ann1,Ann2"))
     assert len(read_lewidi(path)) == 3
     assert len(read_lewidi(path, duplicates="first")) == 2
-    with pytest.raises(InputError, match=r"a\.json: an annotator labels an item once"):
+    with pytest.raises(InputError, match=r"a\.json: annotator .* labels item .* again"):
         read_lewidi(path, duplicates="error")
 
 
@@ -165,7 +165,7 @@ def test_the_file_name_gives_the_split_where_the_item_does_not(tmp_path: Path) -
 
 
 def test_an_unknown_split_is_refused_with_those_there_are(file: Path) -> None:
-    with pytest.raises(InputError, match=r"Tea_dev\.json: the split must be one of 'dev'"):
+    with pytest.raises(InputError, match=r"Tea_dev\.json: there is no split .* has 'dev'"):
         read_lewidi(file, split="train")
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, examples, one_of, warn
+from edokit._errors import EDOWarning, InputError, counted, examples, one_of, warn
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Codes, Floats, Strings
 
@@ -44,7 +44,7 @@ class Annotations:
     ...     }
     ... )
     >>> annotations
-    Annotations(5 annotations of 2 items by 3 annotators, classes polite, rude)
+    Annotations(2 items, 3 annotators, 5 annotations, classes polite, rude)
     >>> annotations.soft_labels.round(2)
     array([[0.33, 0.67],
            [1.  , 0.  ]])
@@ -121,7 +121,7 @@ class Annotations:
         --------
         >>> rows = {"id": [7, 7, 8], "who": ["x", "y", "x"], "label": [0, 1, 1]}
         >>> Annotations.from_table(rows, columns={"item": "id", "annotator": "who"})
-        Annotations(3 annotations of 2 items by 2 annotators, classes 0, 1)
+        Annotations(2 items, 2 annotators, 3 annotations, classes 0, 1)
         """
         from edokit.annotations.long_table import from_long_table
 
@@ -215,8 +215,9 @@ class Annotations:
 
     def __repr__(self) -> str:
         return (
-            f"Annotations({len(self)} annotations of {len(self.items)} items by"
-            f" {len(self.annotators)} annotators, classes {', '.join(self.classes)})"
+            f"Annotations({counted(len(self.items), 'item')},"
+            f" {counted(len(self.annotators), 'annotator')}, {counted(len(self), 'annotation')},"
+            f" classes {', '.join(self.classes)})"
         )
 
     def __len__(self) -> int:
@@ -235,8 +236,8 @@ class Annotations:
         """Annotations per item and class [N, C]; probabilities are added up."""
         n, c = len(self.items), len(self.classes)
         if self.label_codes is not None:
-            counted = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
-            return counted.reshape(n, c).astype(np.float64)
+            flat = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
+            return flat.reshape(n, c).astype(np.float64)
         assert self.label_probabilities is not None
         return np.column_stack(
             [
@@ -368,7 +369,7 @@ class Annotations:
         --------
         >>> annotations = Annotations.from_matrix([["no", "yes"], ["no", None]], items=["a", "b"])
         >>> annotations.take([1])
-        Annotations(1 annotations of 1 items by 1 annotators, classes no, yes)
+        Annotations(1 item, 1 annotator, 1 annotation, classes no, yes)
         """
         chosen = check_positions(positions, len(self.items))
         where = np.full(len(self.items), -1, dtype=np.int32)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from edokit.cli import console, options, shards
 
 if TYPE_CHECKING:
+    from edokit.annotations import Ties
     from edokit.ensemble import EDOEnsemble
     from edokit.solvers import Certificate
 
@@ -93,7 +94,7 @@ def fit(
         epochs=epochs,
         learning_rate=learning_rate,
         recalibrate=recalibrate,
-        ties=ties,
+        ties=cast("Ties", ties),
         random_state=seed,
     )
     check_settings(out, ensemble, overwrite=overwrite)
