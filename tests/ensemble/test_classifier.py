@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -83,7 +87,7 @@ def test_gaps_soft_labels_and_annotations_are_all_understood() -> None:
 def test_a_number_can_stand_for_gaps() -> None:
     X, labels, _ = data()
     marked = np.nan_to_num(with_gaps(labels), nan=-1).astype(int)
-    assert list(EDOClassifier(ESTIMATORS, missing=-1).fit(X, marked).classes_) == [0, 1]
+    assert list(EDOClassifier(ESTIMATORS, missing_values=-1).fit(X, marked).classes_) == [0, 1]
     assert list(EDOClassifier(ESTIMATORS).fit(X, marked).classes_) == [-1, 0, 1]
 
 
@@ -129,6 +133,97 @@ def test_texts_go_through_pipelines() -> None:
     model = EDOClassifier([("a", reader), ("b", DummyClassifier())]).fit(texts, labels)
     p = model.predict_proba(["lovely day", "awful day"])
     assert p[0, 1] < p[1, 1]
+
+
+@pytest.mark.parametrize("kind", [object, "string", "str"])
+def test_texts_come_as_a_series_too(kind: Any) -> None:
+    texts = ["lovely day", "awful day", "lovely song", "awful song"] * 10
+    labels = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10)
+    reader = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    members = [("a", reader), ("b", DummyClassifier())]
+    series = pd.Series(texts, index=np.arange(40)[::-1], dtype=kind)
+    wanted = EDOClassifier(members).fit(texts, labels)
+    found = EDOClassifier(members).fit(series, pd.DataFrame(labels))
+    np.testing.assert_allclose(found.predict_proba(series), wanted.predict_proba(texts))
+    array = EDOClassifier(members).fit(np.array(texts), labels)
+    np.testing.assert_allclose(array.weights_, wanted.weights_)
+
+
+def test_parallel_fits_find_the_same() -> None:
+    X, labels, _ = data()
+    alone = EDOClassifier(ESTIMATORS).fit(X, labels)
+    several = EDOClassifier(ESTIMATORS, n_jobs=2).fit(X, labels)
+    np.testing.assert_array_equal(alone.predict_proba(X), several.predict_proba(X))
+
+
+def test_any_splitter_that_partitions_the_items_gives_the_folds() -> None:
+    X, labels, _ = data()
+    counted = EDOClassifier(ESTIMATORS, cv=3, random_state=4).fit(X, labels)
+    same = KFold(3, shuffle=True, random_state=4)
+    for cv in (same, list(same.split(X))):
+        model = EDOClassifier(ESTIMATORS, cv=cv, random_state=4).fit(X, labels)
+        np.testing.assert_array_equal(model.weights_, counted.weights_)
+    EDOClassifier(ESTIMATORS, cv=StratifiedKFold(3)).fit(X, labels)
+    with pytest.raises(InputError, match="every one of the 300 items once"):
+        EDOClassifier(ESTIMATORS, cv=ShuffleSplit(3, random_state=0)).fit(X, labels)
+    with pytest.raises(InputError, match="cv=None gives no folds"):
+        EDOClassifier(ESTIMATORS, cv=None).fit(X, labels)
+
+
+@pytest.mark.parametrize("names", [("calm", "rude"), (3, 7), (False, True)], ids=str)
+def test_a_saved_classifier_predicts_the_same(names: Any, tmp_path: Path) -> None:
+    X, labels, _ = data()
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    y = np.array(names)[labels]
+    model = EDOClassifier(ESTIMATORS, cv=KFold(3), ensemble=EDOEnsemble(pool="log")).fit(table, y)
+    model.save(tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".pkl", ".joblib")]
+    loaded = EDOClassifier.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
+    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.score(table, y) == model.score(table, y)
+    assert loaded.explain() == model.explain()
+    assert loaded.feature_names_in_.tolist() == table.columns.tolist()
+    assert EDOEnsemble.load(tmp_path).size_ == model.size_
+    loaded.fit(X, y)  # parameters came back, too
+
+
+def test_a_classifier_is_loaded_whole_or_not_at_all(tmp_path: Path) -> None:
+    X, labels, _ = data()
+    with pytest.raises(InputError, match=r"classifier\.json"):
+        EDOClassifier.load(tmp_path)
+    model = EDOClassifier(ESTIMATORS).fit(X, labels)
+    model.save(tmp_path)
+    path = tmp_path / "classifier.json"
+    content = json.loads(path.read_text())
+    for change in ({"classes": [0, 2]}, {"parameters": {}}, {"kind": "cake"}, {"format": 9}):
+        path.write_text(json.dumps({**content, **change}))
+        with pytest.raises(InputError, match=r"classifier\.json"):
+            EDOClassifier.load(tmp_path)
+    path.write_text(json.dumps(content))
+    (tmp_path / "members" / "0.skops").write_bytes(b"none")
+    with pytest.raises(InputError, match=r"0\.skops"):
+        EDOClassifier.load(tmp_path)
+    with pytest.raises(NotFittedError):
+        EDOClassifier(ESTIMATORS).save(tmp_path)
+
+
+def test_it_describes_items_and_scores_like_the_pool() -> None:
+    X, labels, _ = data()
+    model = EDOClassifier(ESTIMATORS).fit(X, labels)
+    described = model.describe(X)
+    np.testing.assert_array_equal(described.probabilities, model.predict_proba(X))
+    assert described.entropy.shape == described.spread.shape == (300,)
+    people = Annotations.from_matrix(labels)
+    named = model.ensemble_
+    members = np.stack([e.predict_proba(X) for e in model.estimators_], axis=1)
+    assert model.score(X, labels) == pytest.approx(named.score(members, people))
+    assert model.soft_score(X, labels) == pytest.approx(named.soft_score(members, people))
+    assert soft_score(model, X, labels) == model.soft_score(X, labels)
+    # Rows in which nobody chose one of the classes.
+    ones = (labels == 1).all(axis=1)
+    assert soft_score(model, X[ones], labels[ones]) < 0
 
 
 def test_names_of_classes_come_back_as_they_came() -> None:

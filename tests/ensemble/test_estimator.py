@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ensemble_cases import MEMBERS, people_and_pool
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import edokit
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._errors import EDOWarning, InputError
 from edokit.metrics import ce
@@ -38,7 +40,7 @@ def test_the_pool_is_the_weighted_mean_of_the_members() -> None:
     expected = np.einsum("nkc,k->nc", POOL.probabilities, ensemble.weights_)
     np.testing.assert_allclose(ensemble.predict_proba(POOL), expected, atol=1e-12)
     assert set(ensemble.predict(POOL)) <= {"no", "yes"}
-    assert ensemble.score(POOL, PEOPLE) == pytest.approx(-ce(expected, PEOPLE.soft_labels))
+    assert ensemble.soft_score(POOL, PEOPLE) == pytest.approx(-ce(expected, PEOPLE.soft_labels))
 
 
 def test_items_and_classes_are_matched_by_name() -> None:
@@ -62,6 +64,93 @@ def test_bare_arrays_give_the_same_weights() -> None:
     labels = EDOEnsemble().fit(POOL.probabilities, matrix)
     np.testing.assert_allclose(labels.weights_, named.weights_, atol=1e-9)
     assert shares.predict_proba(POOL.probabilities).shape == (len(POOL), 2)
+
+
+def test_predicted_labels_have_the_type_of_the_given_ones() -> None:
+    P = POOL.probabilities
+    y = (PEOPLE.soft_labels[:, 1] > 0.5).astype(int)
+    ensemble = EDOEnsemble().fit(P, y)
+    predicted = ensemble.predict(P)
+    assert predicted.dtype.kind == "i"
+    assert ensemble.classes_.tolist() == [0, 1]
+    accuracy = (predicted == y).mean()
+    assert accuracy > 0.8
+    assert ensemble.score(P, y) == pytest.approx(accuracy)
+    words = np.array(["no", "yes"])[y]
+    assert set(EDOEnsemble().fit(POOL, words).predict(POOL)) == {"no", "yes"}
+    with_gaps = np.column_stack([y.astype(float), np.where(y > 0, np.nan, 0.0)])
+    assert EDOEnsemble().fit(P, with_gaps).predict(P).dtype == float
+    assert set(EDOEnsemble().fit(P, PEOPLE.soft_labels).predict(P)) == {0, 1}
+    assert set(EDOEnsemble().fit(POOL, PEOPLE).predict(POOL)) == {"no", "yes"}
+
+
+def test_a_class_that_nobody_chose_has_the_type_of_the_others() -> None:
+    three = np.random.default_rng(0).dirichlet(np.ones(3), size=(20, 2))
+    assert EDOEnsemble().fit(three, np.arange(20) % 2).classes_.tolist() == [0, 1, 2]
+
+
+def test_scores_are_accuracy_and_minus_cross_entropy() -> None:
+    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    p, hard = ensemble.predict_proba(POOL), PEOPLE.hard_labels(ties="first")
+    assert ensemble.score(POOL, PEOPLE) == pytest.approx((p.argmax(axis=1) == hard).mean())
+    first = np.eye(len(POOL))[0]
+    assert ensemble.score(POOL, PEOPLE, sample_weight=first) == (p[0].argmax() == hard[0])
+    turned = replace(PEOPLE).with_classes(("yes", "no"))
+    assert ensemble.soft_score(POOL, turned) == pytest.approx(-ce(p, PEOPLE.soft_labels))
+
+
+def test_without_labels_it_says_so() -> None:
+    with pytest.raises(InputError, match="no labels"):
+        EDOEnsemble().fit(POOL)
+    with pytest.raises(InputError, match="no labels"):
+        EDOEnsemble().fit(POOL.probabilities, None)
+    with pytest.raises(InputError, match="one row for each of the 120 items"):
+        EDOEnsemble().fit(POOL.probabilities, 3)
+
+
+def test_a_fitted_ensemble_shows_members_size_and_ce() -> None:
+    ensemble = EDOEnsemble(max_members=3)
+    assert repr(ensemble) == "EDOEnsemble(max_members=3)"
+    assert "EDOEnsemble" in ensemble._repr_mimebundle_()["text/html"]
+    ensemble.fit(POOL, PEOPLE)
+    shown = repr(ensemble)
+    assert shown.startswith("EDOEnsemble(max_members=3): ")
+    for part in ("good 0.8", f"{ensemble.size_} of 4", f"CE {ensemble.metrics_['ce']:.4f}"):
+        assert part in shown
+    hostile = replace(POOL, members=("<b>bold</b>", *POOL.members[1:]))
+    page = EDOEnsemble().fit(hostile, PEOPLE)._repr_html_()
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "<b>bold</b>" not in page
+    assert "rank 4" in page
+
+
+def test_a_type_checker_knows_the_words_of_each_parameter(tmp_path: Path) -> None:
+    given = {
+        "preset": ("auto", "atuo"),
+        "solver": ("gumbel", "gumble"),
+        "ce": ("all", "al"),
+        "diversity": ("suppress", "supress"),
+        "pool": ("log", "lgo"),
+        "regularize": ("w", "x"),
+        "order": ("given", "rank"),
+        "recalibrate": ("none", "temprature"),
+        "ties": ("random", "last"),
+    }
+    lines = ["from edokit.ensemble.estimator import EDOEnsemble"]
+    for name, (right, wrong) in given.items():
+        lines += [f"EDOEnsemble({name}={right!r})", f"EDOEnsemble({name}={wrong!r})"]
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text("\n".join(lines) + "\n")
+    mypy = pytest.importorskip("mypy.api")
+    source = Path(edokit.__file__).parent.parent
+    options = ["--follow-imports=silent", "--ignore-missing-imports", "--no-error-summary"]
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPYPATH", str(source))
+        found, problems, _ = mypy.run([*options, cache, str(snippet)])
+    assert not problems
+    wrong_lines = [int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line]
+    assert wrong_lines == [3 + 2 * k for k in range(len(given))], found
 
 
 def test_a_matrix_that_could_be_labels_or_shares_is_not_guessed() -> None:
@@ -103,7 +192,7 @@ def test_a_temperature_never_worsens_the_fit() -> None:
     # Members that are too timid are sharpened.
     assert sharp.temperature_ < 1
     assert plain.temperature_ == 1
-    assert sharp.score(soft, PEOPLE) > plain.score(soft, PEOPLE)
+    assert sharp.soft_score(soft, PEOPLE) > plain.soft_score(soft, PEOPLE)
     np.testing.assert_array_equal(plain.predict(soft), sharp.predict(soft))
 
 

@@ -45,7 +45,7 @@ def test_it_is_kept_like_any_other_and_its_card_says_where_weights_came_from(
     assert loaded.needed_members() == ["0", "1"]
     assert (loaded.size_, loaded.settings_["solver"]) == (2, "given")
     card = (tmp_path / "README.md").read_text()
-    assert "Its weights were given; judged on 40 items" in card
+    assert "Its weights were given; evaluated on 40 items" in card
     assert "Learned from" not in card
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +111,7 @@ def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "ensemble.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "format": 2}))
-    with pytest.raises(InputError, match=r"format 1 or older, but has 2.*upgrade"):
+    with pytest.raises(InputError, match=r"has format 2.*format 1.*upgrade"):
         EDOEnsemble.load(tmp_path)
 
 
@@ -120,7 +122,7 @@ def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
         ({"weights": [0.5, 0.5, 0.5, 0.5]}, "sum to 1"),
         ({"members": [1, 2, 3, 4]}, "must be text"),
         ({"temperature": 0}, "temperature"),
-        ({"kind": "cake"}, "must describe an EDO ensemble"),
+        ({"kind": "cake"}, "does not describe an EDO ensemble"),
         ({"certificate": {"gap": 1}}, "damaged"),
         ({"reasons": [{"member": "good", "weight": 1.0, "kind": "magic"}]}, "magic"),
         ({"reasons": [{"member": "good", "weight": 1.0, "kind": "kept"}]}, "damaged"),
@@ -134,6 +136,26 @@ def test_a_damaged_ensemble_is_refused(
     path = tmp_path / "ensemble.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=words):
+        EDOEnsemble.load(tmp_path)
+
+
+@pytest.mark.parametrize("names", [(0, 1), (False, True), (0.5, 1.5), ("no", "yes")], ids=str)
+def test_labels_keep_their_type_in_a_file(names: tuple[Any, Any], tmp_path: Path) -> None:
+    labels = np.array(names)[np.arange(len(POOL)) % 2]
+    named = replace(POOL, classes=tuple(map(str, names)))
+    ensemble = EDOEnsemble().fit(named, labels[:, None].repeat(2, axis=1))
+    ensemble.save(tmp_path)
+    loaded = EDOEnsemble.load(tmp_path)
+    assert loaded.classes_.tolist() == list(names)
+    assert loaded.classes_.dtype == ensemble.classes_.dtype
+    np.testing.assert_array_equal(loaded.predict(named), ensemble.predict(named))
+
+
+def test_labels_that_are_not_the_classes_are_refused(tmp_path: Path) -> None:
+    EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
+    path = tmp_path / "ensemble.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "labels": [0, 1]}))
+    with pytest.raises(InputError, match="labels must be the classes"):
         EDOEnsemble.load(tmp_path)
 
 

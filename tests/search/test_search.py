@@ -119,7 +119,7 @@ def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: Searc
 def test_the_choice_can_be_judged_on_other_data(found: SearchResult) -> None:
     other, q, _ = arrays(items=30, members=6, seed=9)
     metrics = found.judge(other, q)
-    assert metrics["ce"] == pytest.approx(-found.ensemble.score(other, q))
+    assert metrics["ce"] == pytest.approx(-found.ensemble.soft_score(other, q))
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ HOW = {"trials": 16, "folds": 0, "population": 6, "seed": 3}
 
 
 def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
-    from edokit.ensemble.inputs import as_predictions, together
+    from edokit.ensemble.inputs import align_inputs, as_predictions
 
-    named, people = together(as_predictions(PREDICTIONS), ANSWERS)
+    named, people = align_inputs(as_predictions(PREDICTIONS), ANSWERS)
     plan = Plan(**{"population": 6, "folds": 0, "judge": "optimistic", "seed": 3, **changes})
     return fit_data(named, people, groups=False, ties="first", seed=3), plan
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edokit.cli import console, options, shards
 
 if TYPE_CHECKING:
-    from edokit.annotations import Ties
     from edokit.ensemble import EDOEnsemble
     from edokit.solvers import Certificate
 
@@ -74,30 +73,30 @@ def fit(
 ) -> None:
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
-    from edokit.ensemble.inputs import warn_if_unanimous
     from edokit.ensemble.persistence import check_members, check_same, check_settings
     from edokit.predictions import read_predictions
 
-    ensemble = EDOEnsemble(
-        preset,
-        solver=solver,
-        ce=ce,
-        diversity=diversity,
-        pool=pool,
-        groups=groups,
-        lambda_f1=lambda_f1,
-        lambda_ce=lambda_ce,
-        lambda_div=lambda_div,
-        lambda_reg=lambda_reg,
-        class_weights=class_weights,
-        min_members=min_members,
-        max_members=max_members,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        recalibrate=recalibrate,
-        ties=cast("Ties", ties),
-        random_state=seed,
-    )
+    parameters: dict[str, Any] = {
+        "preset": preset,
+        "solver": solver,
+        "ce": ce,
+        "diversity": diversity,
+        "pool": pool,
+        "groups": groups,
+        "lambda_f1": lambda_f1,
+        "lambda_ce": lambda_ce,
+        "lambda_div": lambda_div,
+        "lambda_reg": lambda_reg,
+        "class_weights": class_weights,
+        "min_members": min_members,
+        "max_members": max_members,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "recalibrate": recalibrate,
+        "ties": ties,
+        "random_state": seed,
+    }
+    ensemble = EDOEnsemble(**parameters)
     check_settings(out, ensemble, overwrite=overwrite)
     said: Any = {"column": column, "split": split, "classes": classes, "duplicates": duplicates}
     parts = shards.to_stream(predictions, stream, memory, engine)
@@ -105,7 +104,7 @@ def fit(
         people = options.read_people(annotations, **said)
         answers = read_predictions(predictions)
         check_members(out, answers.members, len(answers), overwrite=overwrite)
-        warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
+        options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
         ensemble.fit(answers, people)
     else:
         ensemble.check()
@@ -113,7 +112,7 @@ def fit(
         with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
             check_members(out, data.members, data.items, overwrite=overwrite)
             shares = data.summaries().soft_counts
-            warn_if_unanimous(data.classes, shares, annotations, split)
+            options.tell_if_unanimous(data.classes, shares, annotations, split)
             ensemble.fit_shards(data)
     check_same(out, ensemble, overwrite=overwrite)
     ensemble.save(out)

@@ -1,10 +1,9 @@
 """What people import: `EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
-from edokit.ensemble.classifier import EDOClassifier
+from edokit.ensemble.classifier import EDOClassifier, soft_score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Pooled
-from edokit.ensemble.inputs import soft_score
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.presets import PRESETS
 from edokit.ensemble.review import Review, review, write_review

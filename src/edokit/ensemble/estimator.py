@@ -1,72 +1,195 @@
-"""The ensemble: member weights and size, learned from predictions and people's answers."""
+"""EDOEnsemble: member weights and ensemble size, learned from predictions and annotations."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
 from edokit._errors import EDOWarning
-from edokit._types import Floats, Strings
+from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Fitted, Pooled, spread_items
 from edokit.ensemble.in_memory import fit_arrays, with_weights
-from edokit.ensemble.inputs import as_predictions, together, with_weight
-from edokit.ensemble.presets import choices, objective_of
+from edokit.ensemble.inputs import (
+    align_inputs,
+    as_predictions,
+    class_labels,
+    label_array,
+    select_members,
+)
+from edokit.ensemble.presets import (
+    CEName,
+    DiversityName,
+    OrderName,
+    PoolName,
+    PresetName,
+    RecalibrateName,
+    RegularizeName,
+    SolverName,
+    choices,
+    objective_of,
+)
 from edokit.ensemble.recalibrate import sharpen
 from edokit.fitdata.sharded import LabelledShards
-from edokit.metrics import ce
+from edokit.metrics import ce as cross_entropy
 from edokit.predictions import Predictions, Shards
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
-    """Learn which of K members to trust, and how many, so that the pool answers like people do.
+    """Learn which of K members to trust, and how many, so that their pool matches soft labels.
 
-    A parameter that is None takes the value of the ``preset``: ``default``, ``auto`` (pool, groups,
-    penalty and temperature settled on the fit data by cross-fitting), ``paper-fixed`` (the paper's
-    ablations) or ``paper`` (what the paper's search starts from).
+    A parameter that is None takes the value of the preset. What was chosen in the end is in
+    ``settings_``.
 
-    Parameters in plain words: ``solver`` exact or gumbel; ``ce`` mean, all or random;
-    ``diversity`` preserve or suppress; ``pool`` linear or log; ``groups`` averages the members of
-    a group first and learns weights between groups; ``lambda_f1``, ``lambda_ce``, ``lambda_div``,
-    ``lambda_reg`` weigh the terms; ``class_weights`` weighs classes by inverse frequency;
-    ``min_members`` (gumbel) and ``max_members`` bound the size, members ranked by ``order``
-    (``ce`` or ``given``); ``epochs``, ``batch_size``, ``learning_rate``, ``temperature``,
-    ``temperature_decay``, ``min_temperature`` steer gumbel; ``recalibrate="temperature"`` fits a
-    temperature after pooling; ``ties`` settles hard labels of evenly split items.
+    Parameters
+    ----------
+    preset : {"default", "auto", "paper-fixed", "paper"}, default="default"
+        Values for all parameters that are None. ``default`` uses the exact solver with settings
+        chosen by experiments; ``auto`` also chooses pool, groups, ``lambda_reg`` and a
+        temperature by cross-fitting on the fit data; ``paper-fixed`` has the settings of the
+        paper's ablations; ``paper`` those that the paper's search starts from.
+    solver : {"exact", "gumbel"}, default=None
+        ``exact`` finds the optimum, with a certificate; ``gumbel`` is the paper's search over
+        weights and sizes.
+    ce : {"mean", "all", "random"}, default=None
+        Cross-entropy of the pool (``mean``), of every member by its weight (``all``), or of one
+        member per item, sampled by weight (``random``).
+    diversity : {"preserve", "suppress"}, default=None
+        Whether the diversity term rewards or penalises disagreement between members. Without
+        effect while ``lambda_div`` is 0, as it is in the preset ``default``.
+    pool : {"linear", "log"}, default=None
+        Linear or logarithmic opinion pool. The log pool needs ``solver="exact"``.
+    groups : bool, default=None
+        Average the members of a group first and learn weights between groups. Predictions then
+        need the group of each member.
+    lambda_f1 : float, default=None
+        Weight of 1 − soft micro-F1 (0.3 in the preset ``default``).
+    lambda_ce : float, default=None
+        Weight of the cross-entropy (1).
+    lambda_div : float, default=None
+        Weight of the mean disagreement between members (0).
+    lambda_reg : float, default=None
+        Weight of the squared norm of the weights (0.03).
+    class_weights : bool, default=None
+        Weigh the classes in the cross-entropy by inverse frequency (False).
+    regularize : {"v", "w"}, default=None
+        Squared norm of the effective weights (``v``) or, as the paper writes it, of the weights
+        before sizes (``w``, gumbel only).
+    min_members : int, default=None
+        Smallest size that gumbel considers.
+    max_members : int, default=None
+        Largest size; members beyond it in the order of ``order`` get no weight. None: all
+        members in ``default`` and ``auto``, 10 in the paper's presets.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+    epochs : int, default=None
+        Epochs of gumbel. None: as many as it takes to come close to the optimum (10 in the
+        paper's presets).
+    batch_size : int, default=None
+        Items per step of gumbel (32).
+    learning_rate : float, default=None
+        Step size of gumbel.
+    temperature : float, default=None
+        Temperature of the Gumbel-Softmax at the start.
+    temperature_decay : float, default=None
+        Rate at which it falls, per epoch.
+    min_temperature : float, default=None
+        Temperature below which it does not fall (0.1).
+    recalibrate : {"temperature", "none"}, default=None
+        Fit a temperature after pooling. ``none`` keeps the preset ``auto`` from trying one.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of items whose annotators are evenly split.
+    random_state : int, default=0
+        Seed of gumbel, of random ties and of the folds of ``auto``.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Weight of each member, on the simplex.
+    size_ : int
+        How many members carry weight (K*); with groups, how many groups.
+    members_ : tuple of str
+        Names of the members, in the order of the weights.
+    classes_ : ndarray of shape (C,)
+        Class labels in the order of the probabilities, of the type that ``fit`` was given.
+    groups_ : tuple of str or None
+        Group of each member, where groups were averaged first.
+    group_weights_ : ndarray or None
+        Weight of each group, in order of first appearance.
+    temperature_ : float
+        Applied after pooling; 1 without recalibration.
+    objective_ : dict
+        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``) and their ``total``.
+    metrics_ : dict
+        F1, CE, MD, BS and more of the pool on the fit data (in-sample, hence optimistic).
+    member_ce_ : ndarray of shape (K,)
+        Cross-entropy of each member alone on the fit data.
+    certificate_ : Certificate or None
+        How far the weights can be from the optimum; None for gumbel.
+    trajectory_ : Trajectory or None
+        Loss, terms, temperature and size distribution by epoch; None for exact.
+    settings_ : dict
+        Every choice that was made, the preset's filled in.
+    n_items_ : int
+        Items in the fit data.
+    data_ : dict
+        Annotators, annotations and hard labels by class in the fit data.
+    fitted_ : Fitted
+        All of the above in one frozen record, which is what ``save`` writes.
+
+    Examples
+    --------
+    Three members' predictions [items, members, classes] and three annotators' labels:
+
+    >>> import numpy as np
+    >>> from edokit import EDOEnsemble
+    >>> labels = np.array([[0, 0, 0], [0, 1, 0], [1, 1, 1], [1, 1, 0]])
+    >>> yes = np.array([[0.1, 0.4, 0.9], [0.3, 0.6, 0.2], [0.9, 0.6, 0.3], [0.7, 0.4, 0.6]])
+    >>> P = np.stack([1 - yes, yes], axis=2)
+    >>> ensemble = EDOEnsemble().fit(P, labels)
+    >>> ensemble.weights_.round(2)
+    array([1., 0., 0.])
+    >>> ensemble.predict(P)
+    array([0, 0, 1, 1])
+    >>> print(ensemble.explain()[0])
+    0: weight 1.000 (most of the weight as the best alone; own cross-entropy 0.3722, rank 1)
     """
 
     def __init__(
         self,
-        preset: str = "default",
+        preset: PresetName = "default",
         *,
-        solver: str | None = None,
-        ce: str | None = None,
-        diversity: str | None = None,
-        pool: str | None = None,
+        solver: SolverName | None = None,
+        ce: CEName | None = None,
+        diversity: DiversityName | None = None,
+        pool: PoolName | None = None,
         groups: bool | None = None,
         lambda_f1: float | None = None,
         lambda_ce: float | None = None,
         lambda_div: float | None = None,
         lambda_reg: float | None = None,
         class_weights: bool | None = None,
-        regularize: str | None = None,
+        regularize: RegularizeName | None = None,
         min_members: int | None = None,
         max_members: int | None = None,
-        order: str = "ce",
+        order: OrderName = "ce",
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         temperature: float | None = None,
         temperature_decay: float | None = None,
         min_temperature: float | None = None,
-        recalibrate: str | None = None,
+        recalibrate: RecalibrateName | None = None,
         ties: Ties = "first",
         random_state: int = 0,
     ) -> None:
@@ -96,11 +219,27 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
-        """Learn weights and size from predictions (or [N, K, C]) and what people said of the items.
+        """Learn weights and size.
 
-        ``annotations``: `Annotations`, matched by item id, or an array with one row per item:
-        labels [N], labels per annotator [N, A] with gaps, or soft labels [N, C]. `Shards` of
-        predictions are never all in memory; see ``fit_shards``.
+        Parameters
+        ----------
+        predictions : Predictions, Shards, LabelledShards or array of shape (N, K, C)
+            Probability of each class by each member for each item. Shards are read in passes and
+            are never all in memory.
+        annotations : Annotations or array
+            Annotations are matched by item id. An array has one row per item: labels (N,), labels
+            per annotator (N, A) with gaps (None or NaN), or soft labels (N, C). Left out for
+            LabelledShards, which hold them.
+
+        Returns
+        -------
+        EDOEnsemble
+            The fitted estimator itself.
+
+        Raises
+        ------
+        InputError
+            If items, classes or parameters do not go together.
         """
         if isinstance(predictions, LabelledShards):
             return self.fit_shards(predictions)
@@ -110,19 +249,31 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 predictions, annotations, ties=self.ties, seed=self.random_state
             ) as data:
                 return self.fit_shards(data)
-        choices = self._choices()
-        named, people = together(as_predictions(predictions), annotations)
-        return self._keep(fit_arrays(choices, self.get_params(), named, people))
+        chosen = choices(self.preset, self.get_params())
+        named, people = align_inputs(as_predictions(predictions), annotations)
+        fitted = fit_arrays(chosen, self.get_params(), named, people)
+        return self._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
 
     def fit_shards(self, data: LabelledShards) -> EDOEnsemble:
         """Learn from data that do not fit into memory, in some passes over their shards.
 
         The exact solver finds what ``fit`` finds. The gumbel solver learns from a random sample
-        (``data.sample``), with members ranked and results told for all items.
+        (``data.sample``); members are ranked and metrics computed on all items.
+
+        Parameters
+        ----------
+        data : LabelledShards
+            Shards of predictions with their labels.
+
+        Returns
+        -------
+        EDOEnsemble
+            The fitted estimator itself.
         """
         from edokit.ensemble.sharded import fit_shards
 
-        return self._keep(fit_shards(self._choices(), self.get_params(), data))
+        chosen = choices(self.preset, self.get_params())
+        return self._keep(fit_shards(chosen, self.get_params(), data))
 
     @classmethod
     def from_weights(
@@ -134,42 +285,42 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         size: int | None = None,
         **parameters: Any,
     ) -> EDOEnsemble:
-        """The ensemble with these weights [K], judged on predictions and what people said.
+        """An ensemble whose weights come from elsewhere, such as end-to-end training.
 
-        For weights that were learned elsewhere, as end to end. ``metrics_`` and ``objective_``
-        are then of the data given here, and ``parameters`` say which objective and pool.
+        Parameters
+        ----------
+        weights : array of shape (K,)
+            Weight of each member; not negative, sum 1.
+        predictions, annotations
+            As in ``fit``; ``metrics_`` and ``objective_`` are computed on them.
+        size : int, default=None
+            Ensemble size; None counts the members with weight.
+        **parameters
+            Parameters of the estimator: they say which objective and pool.
+
+        Returns
+        -------
+        EDOEnsemble
+            A fitted estimator.
         """
         ensemble = cls(**{**parameters, "order": "given"})
-        choices = ensemble._choices()
-        named, people = together(as_predictions(predictions), annotations)
-        return ensemble._keep(
-            with_weights(weights, size, choices, ensemble.get_params(), named, people)
-        )
+        given = ensemble.get_params()
+        named, people = align_inputs(as_predictions(predictions), annotations)
+        fitted = with_weights(weights, size, choices(ensemble.preset, given), given, named, people)
+        return ensemble._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
 
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> EDOEnsemble:
-        """The estimator with the parameters and results of a fit; it may come from a file."""
+        """The estimator with the parameters and results of a fit, which may come from a file."""
         known = cls._get_param_names()
         given = {name: value for name, value in fitted.parameters.items() if name in known}
         return cls(**given)._keep(fitted)
-
-    def check(self) -> EDOEnsemble:
-        """Itself, if its parameters go together; ``fit`` checks them, too."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)
-            chosen = self._choices()
-        objective_of(chosen)
-        return self
-
-    def _choices(self) -> dict[str, Any]:
-        """Every choice, the preset's filled in."""
-        return choices(self.preset, self.get_params())
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""
         self.fitted_ = fitted
         self.members_ = fitted.members
-        self.classes_: Strings = np.array(fitted.classes, dtype=object)
+        self.classes_ = label_array(fitted.classes, fitted.labels)
         self.groups_ = fitted.groups
         self.weights_ = fitted.weights
         self.group_weights_ = fitted.group_weights
@@ -185,54 +336,131 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.data_ = fitted.data
         return self
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``ensemble.json`` and a card into a folder; nothing in it executes on load."""
-        from edokit.ensemble.persistence import save_ensemble
-
-        save_ensemble(self, folder)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> EDOEnsemble:
-        """Read what ``save`` wrote, by this or an older version."""
-        from edokit.ensemble.persistence import load_ensemble
-
-        return load_ensemble(folder)
+    def check(self) -> EDOEnsemble:
+        """The estimator itself if its parameters go together; ``fit`` checks them, too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            objective_of(choices(self.preset, self.get_params()))
+        return self
 
     def describe(self, predictions: Any) -> Pooled:
-        """Pooled probabilities with the entropy and the spread of the members, item by item."""
-        named = self._known(predictions)
-        P = np.asarray(named.probabilities, dtype=np.float64)
+        """Pooled probabilities with their entropy and the spread of the members.
+
+        Parameters
+        ----------
+        predictions : Predictions or array of shape (N, K, C)
+            Named predictions need only the members that carry weight, in any order.
+
+        Returns
+        -------
+        Pooled
+            ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N items.
+        """
+        check_is_fitted(self)
         fitted = self.fitted_
+        named = as_predictions(predictions, fitted.members)
+        if named is not predictions:
+            named = replace(named, classes=fitted.classes).named()
+        named = select_members(named, fitted.needed_members).order_classes(fitted.classes)
+        P = np.asarray(named.probabilities, dtype=np.float64)
         pooled = sharpen(fitted.pool_members(P, named.members), fitted.temperature)
         spread = spread_items(P, fitted.weights_of(named.members))
         return Pooled(named.items, named.classes, pooled, spread)
 
     def predict_proba(self, predictions: Any) -> Floats:
-        """Pooled probabilities [N, C] of predictions (or an array [N, K, C])."""
+        """Pooled probabilities.
+
+        Parameters
+        ----------
+        predictions : Predictions or array of shape (N, K, C)
+            As in ``describe``.
+
+        Returns
+        -------
+        ndarray of shape (N, C)
+            Columns in the order of ``classes_``.
+        """
         return self.describe(predictions).probabilities
 
-    def predict(self, predictions: Any) -> Strings:
-        """The likeliest class of each item [N]."""
-        return self.describe(predictions).labels
+    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+        """The likeliest class of each item.
 
-    def score(self, predictions: Any, annotations: Any) -> float:
-        """Minus the cross-entropy to people's answers: higher is better."""
-        named, people = together(self._known(predictions), annotations)
-        return -ce(self.predict_proba(named), people.soft_labels)
+        Parameters
+        ----------
+        predictions : Predictions or array of shape (N, K, C)
+            As in ``describe``.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Labels of the type that ``fit`` was given: integers for integers, names for
+            Annotations.
+        """
+        likeliest = self.predict_proba(predictions).argmax(axis=1)
+        labels: npt.NDArray[Any] = self.classes_[likeliest]
+        return labels
+
+    def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
+
+        Parameters
+        ----------
+        predictions, annotations
+            As in ``fit``.
+        sample_weight : array of shape (N,), default=None
+            Weight of each item.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; the same measure as ``EDOClassifier.score``.
+        """
+        p, people = self._aligned(predictions, annotations)
+        hard = people.hard_labels(ties=self.ties, random_state=self.random_state)
+        return float(np.average(p.argmax(axis=1) == hard, weights=sample_weight))
+
+    def soft_score(self, predictions: Any, annotations: Any) -> float:
+        """Minus the cross-entropy between soft labels and pool: higher is better.
+
+        Parameters
+        ----------
+        predictions, annotations
+            As in ``fit``.
+
+        Returns
+        -------
+        float
+            At most 0.
+        """
+        p, people = self._aligned(predictions, annotations)
+        return -cross_entropy(p, people.soft_labels)
+
+    def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
+        """Pooled probabilities and the annotations of the same items and classes."""
+        pooled = self.describe(predictions)
+        one = Predictions(pooled.probabilities[:, None], pooled.items, ("pool",), pooled.classes)
+        named, people = align_inputs(one, annotations)
+        return named.probabilities[:, 0], people
 
     def needed_members(self) -> list[str]:
-        """The members that carry weight: all that predicting needs."""
-        self._check_fitted()
+        """Names of the members that carry weight: all that predicting needs."""
+        check_is_fitted(self)
         return self.fitted_.needed_members
 
     def explain(self) -> list[Reason]:
-        """Why each member has its weight, heaviest first; ``print`` gives a sentence for each."""
-        self._check_fitted()
+        """Why each member has its weight, heaviest first.
+
+        Returns
+        -------
+        list of Reason
+            Objects with ``member``, ``weight``, ``kind`` and more; printed, each is a sentence.
+        """
+        check_is_fitted(self)
         return list(self.fitted_.explanation)
 
     def summary(self) -> dict[str, Any]:
-        """Weights by member, size, terms of the loss and certificate, ready for JSON."""
-        self._check_fitted()
+        """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
+        check_is_fitted(self)
         certificate = self.certificate_
         return {
             "weights": dict(zip(self.members_, self.weights_.tolist(), strict=True)),
@@ -243,15 +471,70 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             "metrics": dict(self.metrics_),
         }
 
-    def _known(self, predictions: Any) -> Predictions:
-        """Predictions of the members that carry weight, classes as fitted."""
-        self._check_fitted()
-        classes = self.fitted_.classes
-        given = as_predictions(predictions, self.members_)
-        if not isinstance(predictions, Predictions):
-            given = Predictions(given.probabilities, given.items, given.members, classes).named()
-        return with_weight(given, self.fitted_.needed_members).order_classes(classes)
+    def save(self, folder: str | Path) -> None:
+        """Write ``ensemble.json`` and a card; nothing in the folder executes on load.
 
-    def _check_fitted(self) -> None:
+        Parameters
+        ----------
+        folder : str or Path
+            Created if it does not exist.
+        """
+        from edokit.ensemble.persistence import save_ensemble
+
+        save_ensemble(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> EDOEnsemble:
+        """Read what ``save`` wrote, by this or an older version.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder with ``ensemble.json``.
+
+        Returns
+        -------
+        EDOEnsemble
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If there is no ensemble, or a damaged one.
+        """
+        from edokit.ensemble.persistence import load_ensemble
+
+        return load_ensemble(folder)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = str(super().__repr__(N_CHAR_MAX))
+        return f"{parameters}: {self._headline()}" if hasattr(self, "fitted_") else parameters
+
+    def _headline(self) -> str:
+        names, weights = self.fitted_.unit_weights
+        kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
+        shown = ", ".join(f"{names[k]} {weights[k]:.3f}" for k in kept[:5])
+        more = f" and {len(kept) - 5} more" if len(kept) > 5 else ""
+        unit = "members" if self.groups_ is None else "groups"
+        error = self.metrics_.get("ce")
+        measured = "" if error is None else f", CE {error:.4f} on {self.n_items_} fit items"
+        return f"{self.size_} of {len(names)} {unit} carry weight ({shown}{more}){measured}"
+
+    def _repr_html_inner(self) -> str:
         if not hasattr(self, "fitted_"):
-            raise NotFittedError("this EDOEnsemble must be fitted first, but is not; call fit")
+            return str(estimator_html_repr(self))
+        rows = "".join(
+            f"<tr><td>{escape(reason.member)}</td><td>{reason.weight:.4f}</td>"
+            f"<td>{escape(reason.detail)}</td></tr>"
+            for reason in self.explain()
+        )
+        return (
+            f"<p><b>{escape(super().__repr__())}</b><br>{escape(self._headline())}</p>"
+            f"<table><tr><th>member</th><th>weight</th><th>why</th></tr>{rows}</table>"
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_inner()}

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from edokit._names import as_name
 from edokit._types import Floats, Strings
 from edokit.ensemble.explain import Reason
+from edokit.ensemble.inputs import Labels
 from edokit.metrics import entropy_items
 from edokit.objective import average_groups, group_names, pool, spread_weights
 from edokit.solvers import Certificate, Solution, Trajectory
@@ -47,6 +49,8 @@ class Fitted:
     """Annotators, annotations and hard labels by class in the fit data."""
     explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
+    labels: Labels | None = None
+    """Class labels in the type that the user gave [C]; None where they are the names."""
     groups: tuple[str, ...] | None = None
     """Group of each member [K], where groups are averaged first."""
     group_weights: Floats | None = None
@@ -132,6 +136,7 @@ class Fitted:
                 "items": self.items,
                 "data": self.data,
                 "explanation": [str(reason) for reason in self.explanation],
+                **({} if self.labels is None else {"labels": self.labels}),
                 "reasons": [reason.to_dict() for reason in self.explanation],
             }
         )
@@ -161,6 +166,7 @@ class Fitted:
             items=int(content["items"]),
             data=dict(content.get("data") or {}),
             explanation=(),
+            labels=None if content.get("labels") is None else tuple(content["labels"]),
             groups=None if groups is None else _texts(groups),
             group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
             temperature=float(content["temperature"]),
@@ -194,6 +200,8 @@ class Fitted:
             raise ValueError("weights must be one per member, not negative and sum to 1")
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
             raise ValueError("there must be two classes or more, each of another name")
+        if self.labels is not None and tuple(map(as_name, self.labels)) != self.classes:
+            raise ValueError("labels must be the classes, one for each")
         if not 0 < self.temperature < math.inf:
             raise ValueError("temperature must be above 0 and finite")
         if groups is not None and len(groups) != members:

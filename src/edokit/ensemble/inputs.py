@@ -1,8 +1,7 @@
-"""Predictions and answers in the forms that people have them, brought together by item."""
+"""Predictions and labels in the forms that users have them, matched item by item."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import DataConversionWarning
 
-from edokit._errors import EDOWarning, InputError, are, examples
+from edokit._errors import InputError, are, examples, warn
 from edokit._names import as_name
+from edokit._types import Bools
 from edokit.annotations import Annotations
-from edokit.metrics import ce
 from edokit.predictions import Predictions
+
+_FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
+Labels = tuple[Any, ...]
+"""Class labels as the user writes them: all int, float or bool, or a mixture."""
 
 
 def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> Predictions:
@@ -25,7 +28,7 @@ def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> 
     array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(
-            f"predictions must be Predictions or an array [N, K, C], but got shape {array.shape}",
+            f"an array of predictions has shape [N, K, C]; this one has shape {array.shape}",
             "bring another layout into shape with Predictions.from_arrays(…, layout=…)",
         )
     if members is not None and array.shape[1] != len(members):
@@ -36,66 +39,103 @@ def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> 
     return Predictions.from_arrays(array, layout="NKC", members=members)
 
 
-def as_annotations(answers: Any, n_items: int, n_classes: int | None = None) -> Annotations:
-    """Annotations as they are, or an array of answers, one row per item.
+def as_annotations(
+    labels: Any,
+    n_items: int,
+    classes: Sequence[str] | None = None,
+    *,
+    missing_values: Any = None,
+) -> Annotations:
+    """Annotations as they are, or an array of labels with one row per item.
 
     One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
     are shares that sum to one in every row, soft labels.
     """
-    if isinstance(answers, Annotations):
-        return answers
-    if hasattr(answers, "to_numpy"):
-        answers = answers.to_numpy()
-    values = np.asarray(answers)
-    if len(values) != n_items or values.ndim not in (1, 2):
+    if labels is None:
+        raise InputError("there are no labels to learn from", f"give {_FORMS}")
+    if isinstance(labels, Annotations):
+        if len(labels.items) != n_items:
+            raise InputError(
+                f"predictions and annotations must hold the same items, but there are {n_items}"
+                f" rows and {len(labels.items)} annotated items",
+                "give one row per item, in the order of the annotations' items",
+            )
+        return labels
+    values = _array(labels, missing_values)
+    if values.ndim not in (1, 2) or len(values) != n_items:
         raise InputError(
-            f"answers must have one row for each of the {n_items} items, but got shape"
-            f" {values.shape}",
-            "give [N] labels, [N, A] labels per annotator, or [N, C] soft labels",
+            f"labels need one row for each of the {n_items} items; these have shape {values.shape}",
+            f"give {_FORMS}",
         )
     if values.ndim == 1:
+        _check_label_type(values)
         values = values[:, None]
-    if is_soft(values, n_classes):
-        return Annotations.from_soft_labels(values)
-    classes = None if n_classes is None else range(n_classes)
+    elif values.shape[1] == 1:
+        warn(
+            "A column-vector y was passed when a 1d array was expected; it is read as one label"
+            " per item.",
+            DataConversionWarning,
+        )
+    if _is_soft(values, classes):
+        return Annotations.from_soft_labels(values, classes=classes)
     return Annotations.from_matrix(values, classes=classes)
 
 
-def is_soft(values: npt.NDArray[Any], n_classes: int | None) -> bool:
-    """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
+def class_labels(
+    labels: Any, classes: Sequence[str], *, missing_values: Any = None
+) -> Labels | None:
+    """The classes in the type of the labels, so that predictions equal what was given.
 
-    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
-    matrix of zeros and ones with a single one per row, which could be either.
+    None where the names themselves, which are text, are what the user works with.
     """
-    if values.dtype.kind != "f" or values.shape[1] < 2:
-        return False
-    if n_classes is not None and values.shape[1] != n_classes:
-        return False
-    if not np.isfinite(values).all() or not np.allclose(values.sum(axis=1), 1.0, atol=1e-3):
-        return False
-    if (values != np.round(values)).any():
-        return True
-    raise InputError(
-        "a matrix of answers must be clear, but zeros and ones with a single one per row can be"
-        " labels of annotators or soft labels",
-        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
-    )
+    if isinstance(labels, Annotations):
+        return None
+    values = _array(labels, missing_values)
+    if values.ndim == 2 and _is_soft(values, classes):
+        positions = tuple(range(len(classes)))
+        return positions if tuple(map(str, positions)) == tuple(classes) else None
+    found = values[~_is_gap(values)]
+    listed = set(found.tolist()) if found.dtype.kind == "O" else np.unique(found).tolist()
+    by_name = {as_name(label): label for label in listed}
+    kinds = set(map(type, by_name.values()))
+    if not kinds <= {int, float, bool, str} or kinds == {str}:
+        return None
+    for name in classes:
+        if name not in by_name:  # nobody chose it
+            if len(kinds) > 1 or bool in kinds:
+                return None
+            try:
+                by_name[name] = next(iter(kinds))(name)
+            except ValueError:
+                return None
+    return tuple(by_name[name] for name in classes)
 
 
-def together(predictions: Predictions, answers: Any) -> tuple[Predictions, Annotations]:
+def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[Any]:
+    """Class labels [C]: of one type where they have one, else objects; names are objects."""
+    listed = tuple(classes) if labels is None else labels
+    kinds = set(map(type, listed))
+    if len(kinds) == 1 and kinds != {str}:
+        return np.array(listed)
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
+
+
+def align_inputs(predictions: Predictions, labels: Any) -> tuple[Predictions, Annotations]:
     """Both in the order of the predictions' items and the annotations' classes."""
-    people = as_annotations(answers, len(predictions), len(predictions.classes))
-    if isinstance(answers, Annotations):
-        people = people.align(predictions.items)
+    if isinstance(labels, Annotations):
+        annotations = labels.align(predictions.items)
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
-        people = replace(people, items=predictions.items)
-    if len(predictions.classes) > len(people.classes):
-        people = people.with_classes(predictions.classes)
-    return predictions.order_classes(people.classes), people
+        annotations = as_annotations(labels, len(predictions), predictions.classes)
+        annotations = replace(annotations, items=predictions.items)
+    if len(predictions.classes) > len(annotations.classes):
+        annotations = annotations.with_classes(predictions.classes)
+    return predictions.order_classes(annotations.classes), annotations
 
 
-def with_weight(predictions: Predictions, needed: Sequence[str]) -> Predictions:
+def select_members(predictions: Predictions, needed: Sequence[str]) -> Predictions:
     """Predictions of the members that carry weight, in this order; all of them must be there."""
     missing = [name for name in needed if name not in predictions.members]
     if missing:
@@ -113,73 +153,54 @@ def named_groups(members: tuple[str, ...], groups: tuple[str, ...] | None) -> tu
         raise InputError(
             "groups=True needs the group of each member, but these predictions have none",
             "name them (Predictions.grouped, `edo predictions join --group`), or leave groups out",
+            parameters=("groups",),
         )
     return tuple(group or f"member {name}" for name, group in zip(members, groups, strict=True))
 
 
-def soft_score(estimator: Any, X: Any, y: Any) -> float:
-    """Minus the cross-entropy to people's answers, for ``GridSearchCV(scoring=soft_score)``."""
-    p = estimator.predict_proba(X)
-    people, _ = answers_of(y, len(p), getattr(estimator, "missing", None))
-    return -ce(p, people.soft_labels)
-
-
-def answers_of(y: Any, rows: int, missing: Any) -> tuple[Annotations, npt.NDArray[Any]]:
-    """Annotations of rows 0, 1, …, and the class labels as they came."""
-    if isinstance(y, Annotations):
-        if len(y.items) != rows:
-            raise InputError(
-                f"X and y must hold the same items, but X has {rows} and y {len(y.items)}",
-                "give one row of X per item, in the order of the annotations' items",
-            )
-        return y, np.array(y.classes, dtype=object)
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    if values.ndim == 1 and values.dtype.kind in "fc" and len(values):
-        _whole_labels(values)
-    if values.ndim == 2 and values.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it is read as one label"
-            " per item.",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-    if missing is not None and values.ndim == 2:
-        gaps = values == missing
+def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
+    values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if missing_values is not None and values.ndim == 2:
+        gaps = values == missing_values
         values = values.astype(object)
         values[gaps] = None
-    people = as_annotations(values, rows)
-    if people.label_codes is None:
-        return people, np.arange(len(people.classes))
-    labels = np.unique(values[~_is_gap(values)])
-    by_name = {as_name(label): label for label in labels.tolist()}
-    return people, np.array([by_name[name] for name in people.classes])
+    return values
 
 
-def _whole_labels(values: npt.NDArray[Any]) -> None:
-    if not np.isfinite(values).all():
-        raise ValueError("Input y contains NaN or infinity; give a label for every item")
+def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
+    """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
+
+    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
+    matrix of zeros and ones with a single one per row, which could be either.
+    """
+    if values.dtype.kind != "f" or values.shape[1] < 2:
+        return False
+    if classes is not None and values.shape[1] != len(classes):
+        return False
+    if not np.isfinite(values).all() or not np.allclose(values.sum(axis=1), 1.0, atol=1e-3):
+        return False
     if (values != np.round(values)).any():
-        raise ValueError("Unknown label type: y must hold classes, but holds fractions")
+        return True
+    raise InputError(
+        "this matrix of zeros and ones with a single one per row can be labels of annotators or"
+        " soft labels",
+        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
+    )
 
 
-def _is_gap(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _check_label_type(values: npt.NDArray[Any]) -> None:
+    """Refuse single labels that are no classes, in scikit-learn's words."""
+    if values.dtype.kind not in "fc":
+        return
+    if not np.isfinite(values).all():
+        raise InputError("Input y contains NaN or infinity", "give a label for every item")
+    if (values != np.round(values)).any():
+        raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
+
+
+def _is_gap(values: npt.NDArray[Any]) -> Bools:
     if values.dtype.kind == "O":
         return np.array([v is None or v != v for v in values.ravel()]).reshape(values.shape)
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     return np.zeros(values.shape, dtype=bool)
-
-
-def warn_if_unanimous(
-    classes: Sequence[str], counts: Any, source: object, split: object = None
-) -> None:
-    """Warn that there is no disagreement where all annotations, counts [C], are of one class."""
-    chosen = [name for name, count in zip(classes, counts, strict=True) if count > 0]
-    if len(chosen) == 1:
-        where = f"{source}" if split is None else f"{source}, split {split}"
-        warnings.warn(
-            f"every annotation is {chosen[0]!r} ({where}): there is no disagreement to learn"
-            " from or to evaluate on; check that these are the right column and the right split",
-            EDOWarning,
-            stacklevel=2,
-        )

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from edokit._errors import InputError, examples
 from edokit._io import read_json, whole_file, write_json
+from edokit._names import as_name
 from edokit._outputs import REPLACE, check_output, other_content
 from edokit._version import __version__
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.inputs import label_array
+
+if TYPE_CHECKING:
+    from edokit.ensemble.classifier import EDOClassifier
 
 FORMAT = 1
 """Raised when older versions could no longer read what is written."""
 KIND = "edo-ensemble"
 FILE = "ensemble.json"
+CARD = "README.md"
+# Beside these, a folder of an EDOClassifier holds:
+CLASSIFIER_KIND = "edo-classifier"
+CLASSIFIER = "classifier.json"
+MEMBERS = "members"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_CLASSIFIER_PARAMETERS = ("prefit", "cv", "supervision", "missing_values", "n_jobs", "random_state")
 
 
 def save_ensemble(ensemble: EDOEnsemble, folder: str | Path) -> None:
     """Write ``ensemble.json`` and ``README.md``, the card, into a folder."""
-    ensemble._check_fitted()
+    check_is_fitted(ensemble)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(
             f"an ensemble is written into a folder, but {folder} is a file", "name a folder"
         )
     content = to_dict(ensemble)
-    with whole_file(folder / "README.md") as temporary:
+    with whole_file(folder / CARD) as temporary:
         temporary.write_text(card(content), encoding="utf-8")
     write_json(content, folder / FILE)
 
@@ -51,6 +64,64 @@ def load_ensemble(folder: str | Path) -> EDOEnsemble:
     return from_dict(read_json(path), str(path))
 
 
+def save_classifier(model: EDOClassifier, folder: str | Path) -> None:
+    """Write a classifier: its pool as an ensemble, its members with skops."""
+    from edokit.members.recipes.sklearn import write_estimator
+
+    check_is_fitted(model, "ensemble_")
+    folder = Path(folder)
+    save_ensemble(model.ensemble_, folder)
+    for k, estimator in enumerate(model.estimators_):
+        with whole_file(folder / MEMBERS / f"{k}.skops") as temporary:
+            write_estimator(estimator, temporary)
+    parameters = {name: getattr(model, name) for name in _CLASSIFIER_PARAMETERS}
+    if not isinstance(model.cv, int):
+        parameters["cv"] = 5  # a splitter can't be written as JSON, and is not needed to predict
+    names = getattr(model, "feature_names_in_", None)
+    content = {
+        "format": FORMAT,
+        "kind": CLASSIFIER_KIND,
+        "classes": model.classes_.tolist(),
+        "parameters": parameters,
+        "n_features_in": getattr(model, "n_features_in_", None),
+        "feature_names_in": None if names is None else names.tolist(),
+    }
+    write_json(content, folder / CLASSIFIER)
+
+
+def load_classifier(folder: str | Path, *, trust: Sequence[str] = ()) -> EDOClassifier:
+    """The fitted classifier in a folder."""
+    from edokit.ensemble.classifier import EDOClassifier
+    from edokit.members.recipes.sklearn import read_estimator_file
+
+    path = Path(folder) / CLASSIFIER
+    if not path.exists():
+        raise InputError(
+            f"a classifier is a folder with {CLASSIFIER}, but {folder} has none",
+            "make one with EDOClassifier.save",
+        )
+    content = _checked(read_json(path), CLASSIFIER_KIND, str(path))
+    pool = load_ensemble(folder)
+    names = pool.fitted_.members
+    members = [
+        read_estimator_file(Path(folder) / MEMBERS / f"{k}.skops", trust) for k in range(len(names))
+    ]
+    with _whole(str(path)):
+        given = {name: content["parameters"][name] for name in _CLASSIFIER_PARAMETERS}
+        model = EDOClassifier(list(zip(names, members, strict=True)), **given)
+        labels, classes = tuple(content["classes"]), pool.fitted_.classes
+        if tuple(map(as_name, labels)) != classes:
+            raise ValueError("its classes are not those of its ensemble")
+        model.classes_ = label_array(classes, labels)
+        if content["n_features_in"] is not None:
+            model.n_features_in_ = int(content["n_features_in"])
+        if content["feature_names_in"] is not None:
+            model.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
+    model.ensemble = EDOEnsemble(**pool.get_params())
+    model.ensemble_, model.estimators_ = pool, members
+    return model
+
+
 def to_dict(ensemble: EDOEnsemble) -> dict[str, Any]:
     """All of a fitted ensemble as ``ensemble.json`` holds it."""
     libraries = {name: version(name) for name in _LIBRARIES}
@@ -64,23 +135,35 @@ def to_dict(ensemble: EDOEnsemble) -> dict[str, Any]:
 
 def from_dict(content: Any, where: str) -> EDOEnsemble:
     """The ensemble that ``to_dict`` described; anything else is refused."""
-    if not isinstance(content, dict) or content.get("kind") != KIND:
+    checked = _checked(content, KIND, where)
+    with _whole(where):
+        return EDOEnsemble.from_fitted(Fitted.from_dict(checked))
+
+
+def _checked(content: Any, kind: str, where: str) -> dict[str, Any]:
+    """The content of a file, if it is of this kind and no newer than this version."""
+    if not isinstance(content, dict) or content.get("kind") != kind:
         raise InputError(
-            f"{where} must describe an EDO ensemble, but does not",
+            f"{where} does not describe an EDO {kind.removeprefix('edo-')}",
             "check that it is the right file",
         )
     written = content.get("format")
     if not isinstance(written, int) or written > FORMAT:
         raise InputError(
-            f"{where} must have format {FORMAT} or older, but has {written!r}",
+            f"{where} has format {written!r}; this version reads format {FORMAT} or older",
             "install a newer edokit (pip install --upgrade edokit)",
         )
+    return content
+
+
+@contextmanager
+def _whole(where: str) -> Iterator[None]:
+    """Whatever is wrong inside a file is said as one line."""
     try:
-        return EDOEnsemble.from_fitted(Fitted.from_dict(content))
+        yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(
-            f"{where} must hold a whole ensemble, but is damaged: {type(error).__name__} {error}",
-            "restore it, or fit again",
+            f"{where} is damaged: {type(error).__name__} {error}", "restore it, or fit again"
         ) from error
 
 
@@ -139,7 +222,7 @@ def card(content: dict[str, Any]) -> str:
         count=len(content["members"]) if content["groups"] is None else "the grouped",
         pool=content["pool"],
         classes=", ".join(_cell(name) for name in content["classes"]),
-        learned="Learned from" if learned else "Its weights were given; judged on",
+        learned="Learned from" if learned else "Its weights were given; evaluated on",
         where="the fit data (not held out)" if learned else "these items",
         items=content["items"],
         people=_people(content.get("data") or {}),

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, get_args
 
 from edokit._errors import InputError, one_of, warn
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings
 from edokit.solvers import GumbelSettings
 
-SOLVERS = ("exact", "gumbel")
-RECALIBRATE = ("temperature", "none")
+# The words that parameters of `EDOEnsemble` take.
+PresetName = Literal["default", "auto", "paper-fixed", "paper"]
+SolverName = Literal["exact", "gumbel"]
+CEName = Literal["mean", "all", "random"]
+DiversityName = Literal["preserve", "suppress"]
+PoolName = Literal["linear", "log"]
+RegularizeName = Literal["v", "w"]
+OrderName = Literal["ce", "given"]
+RecalibrateName = Literal["temperature", "none"]
+
 GUMBEL_ONLY = (
     "min_members",
     "epochs",
@@ -64,9 +72,9 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     one_of("preset", preset, PRESETS)
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
-    one_of("solver", chosen["solver"], SOLVERS)
+    one_of("solver", chosen["solver"], get_args(SolverName))
     if chosen["recalibrate"] is not None:
-        one_of("recalibrate", chosen["recalibrate"], RECALIBRATE)
+        one_of("recalibrate", chosen["recalibrate"], get_args(RecalibrateName))
     if chosen["recalibrate"] == "none":
         chosen["recalibrate"] = None
     _check(chosen, given)

@@ -12,7 +12,8 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
+from edokit.baselines.scores import METRICS, Score, item_scores
+from edokit.baselines.scores import judged as score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
@@ -140,7 +141,7 @@ def evaluate_items(
         "uniform",
         samples=samples,
         level=level,
-        random_state=seed,
+        seed=seed,
     )
     methods = [_row(score) for score in scores]
     methods[0] |= compute_metrics(p, q, y, metrics=MORE)

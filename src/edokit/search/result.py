@@ -14,7 +14,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io import read_json, write_json, write_table
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.inputs import as_predictions, together
+from edokit.ensemble.inputs import align_inputs, as_predictions
 from edokit.metrics import compute_metrics
 from edokit.search.front import ParetoFront
 from edokit.search.study import Plan, differences, finished, read_trials
@@ -52,15 +52,15 @@ class SearchResult:
 
     def refit(self, trial: SearchTrial) -> EDOEnsemble:
         """A trial's configuration, fitted on all of the data."""
-        ensemble = EDOEnsemble(
-            "paper",
-            solver=self.plan.solver,
-            groups=self.plan.groups,
-            order=self.plan.order,
-            ties=self.ties,
-            random_state=self.plan.seed,
+        parameters: dict[str, Any] = {
+            "solver": self.plan.solver,
+            "groups": self.plan.groups,
+            "order": self.plan.order,
+            "ties": self.ties,
+            "random_state": self.plan.seed,
             **trial.configuration.parameters(self.plan.solver),
-        )
+        }
+        ensemble = EDOEnsemble("paper", **parameters)
         with warnings.catch_warnings():
             # What concerns the data was said before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
@@ -104,7 +104,7 @@ class SearchResult:
 
     def judge(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data."""
-        named, people = together(as_predictions(predictions), annotations)
+        named, people = align_inputs(as_predictions(predictions), annotations)
         y = people.hard_labels(ties=self.ties, random_state=self.plan.seed)
         return compute_metrics(self.ensemble.predict_proba(named), people.soft_labels, y)
 

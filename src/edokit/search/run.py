@@ -14,7 +14,7 @@ import numpy as np
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
-from edokit.ensemble.inputs import as_predictions, named_groups, together
+from edokit.ensemble.inputs import align_inputs, as_predictions, named_groups
 from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import average_groups, group_names
 from edokit.predictions import Predictions, Shards
@@ -98,7 +98,7 @@ def search(
         if isinstance(predictions, LabelledShards):
             data, fit = ShardData.of(predictions, groups=groups), (predictions,)
         else:
-            fit = together(as_predictions(predictions), annotations)
+            fit = align_inputs(as_predictions(predictions), annotations)
             data = fit_data(*fit, groups=groups, ties=ties, seed=seed)
             if folds is None and judge is None and not _foldable(data, plan):
                 plan = replace(plan, folds=0, judge="optimistic")

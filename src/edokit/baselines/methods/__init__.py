@@ -1,0 +1,1 @@
+"""One file a method; every file here is found by itself."""
