@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edokit.baselines import make_method
-from edokit.baselines.evolution import evolve
+from edokit.baselines.wel import evolve
 from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
 from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
 
@@ -123,7 +123,7 @@ def autogluon(data: Data) -> np.ndarray:
 
 def greedy(data: Data) -> np.ndarray:
     method: Any = make_method("greedy")
-    return method.learn(*data)[None]
+    return method.find_weights(*data)[None]
 
 
 def slsqp(settings: Settings) -> Callable[[Data], np.ndarray]:

@@ -22,8 +22,7 @@ import pytest
 import typer
 
 import docs_shelf
-from edokit.baselines import method_names
-from edokit.baselines import registry as baselines
+from edokit.baselines import methods
 from edokit.cli import main
 from edokit.cli.app import make_app
 from edokit.datasets import read_annotations
@@ -79,8 +78,7 @@ def test_python_blocks_run_one_after_the_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # A method that a page adds is gone after it.
-    method_names()
-    monkeypatch.setattr(baselines, "_ENTRIES", dict(baselines._ENTRIES))
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
     names: dict[str, object] = {"__name__": "docs"}
     for body in blocks(page, "python"):
         exec(compile(body, str(page), "exec"), names)

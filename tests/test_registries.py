@@ -22,7 +22,6 @@ import pytest
 from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
-from edokit.baselines import registry as baselines
 from edokit.cli import main
 from edokit.datasets import read as sources
 from edokit.members import find_recipe, recipe_names, recipes
@@ -114,18 +113,9 @@ def test_a_file_of_recipes_holds_one_class(shelve: Shelve) -> None:
 # --- Baselines ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def fresh_baselines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    method_names()
-    monkeypatch.setattr(baselines, "_ENTRIES", dict(baselines._ENTRIES))
-    baselines._load.cache_clear()
-    yield
-    baselines._load.cache_clear()
-
-
-@pytest.mark.usefixtures("fresh_baselines")
-def test_a_new_baseline_is_one_file_and_is_compared(shelve: Shelve) -> None:
-    shelve(methods, "two_best", shown("Adding a baseline"))
+def test_a_new_baseline_is_one_class_and_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
+    exec(compile(shown("Adding a baseline"), "CONTRIBUTING.md", "exec"), {"__name__": "two_best"})
     assert "two-best" in method_names()
     assert make_method("two-best").__class__.__name__ == "TwoBest"
 
@@ -140,7 +130,7 @@ def test_a_new_baseline_is_one_file_and_is_compared(shelve: Shelve) -> None:
         pool = Predictions.from_arrays(members, items=items, classes=["no", "yes"], layout="KN")
         return pool, people
 
-    found = compare(sample("dev"), sample("test"), methods=["two-best"], samples=20)
+    found = compare(*sample("dev"), *sample("test"), methods=["two-best"], samples=20)
     assert [score.name for score in found.scores] == ["uniform", "two-best"]
 
 

@@ -34,7 +34,7 @@ def make(name: str, seed: int) -> Any:
     """A method by name, not fitted yet."""
     if name in OWN:
         return EDOEnsemble(random_state=seed, **OWN[name])
-    return make_method(name, seed=seed)
+    return make_method(name, random_state=seed)
 
 
 def fitted(members: Pool, name: str, seed: int) -> tuple[Answers, Answers, int]:

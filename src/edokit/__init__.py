@@ -12,6 +12,7 @@ from edokit._version import __version__
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
+    from edokit.baselines import compare
     from edokit.datasets import read_annotations, write_annotations
     from edokit.datasets.simulate import simulate
     from edokit.diagnosis import diagnose
@@ -23,6 +24,7 @@ _HOME = {
     "EDOClassifier": "edokit.ensemble",
     "EDOEnsemble": "edokit.ensemble",
     "Predictions": "edokit.predictions",
+    "compare": "edokit.baselines",
     "diagnose": "edokit.diagnosis",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
@@ -37,6 +39,7 @@ __all__ = [
     "EDOEnsemble",
     "Predictions",
     "__version__",
+    "compare",
     "diagnose",
     "read_annotations",
     "read_predictions",

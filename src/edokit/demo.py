@@ -14,7 +14,7 @@ from edokit._errors import InputError
 from edokit._io import write_json, write_table
 from edokit._outputs import check_output
 from edokit.annotations import Annotations
-from edokit.baselines.scores import METRICS, Score, item_scores, judged
+from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble
 from edokit.members.recipe import MemberData
@@ -169,7 +169,7 @@ def _judged(answers: dict[str, npt.NDArray[Any]], test: Annotations, seed: int) 
     q, y = test.soft_labels, test.hard_labels()
     losses = {name: item_scores(p, p.argmax(axis=1), q, y) for name, p in answers.items()}
     scores = [Score(name, "") for name in answers]
-    found = judged(scores, losses, "uniform", samples=SAMPLES, level=0.95, seed=seed)
+    found = score_methods(scores, losses, "uniform", samples=SAMPLES, level=0.95, random_state=seed)
     return {score.name: score for score in found}
 
 

@@ -126,6 +126,48 @@ def _check_types(record: RunRecord) -> None:
             raise TypeError("the options of an input are no object")
 
 
+class InputReader:
+    """Reads predictions and annotations that are given as files, and remembers the files.
+
+    Whatever else is given (objects, arrays) passes through. ``options`` are those of
+    `read_annotations`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._read: dict[str, tuple[Path, dict[str, Any]]] = {}
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that were read."""
+        return [path for path, _ in self._read.values()]
+
+    def inputs(self) -> dict[str, Input]:
+        """What a run record keeps of them, by role."""
+        return {role: Input(str(p), digest(p), how) for role, (p, how) in self._read.items()}
+
+    def predictions(self, role: str, given: Any) -> Any:
+        """Predictions, from a file or as given."""
+        if not isinstance(given, str | Path):
+            return given
+        self._read[role] = (Path(given), {})
+        return read_predictions(given)
+
+    def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
+        """The annotations of one or several splits (None: all), from a file or as given."""
+        several = [] if split is None else [split] if isinstance(split, str) else list(split)
+        if isinstance(given, str | Path):
+            how = dict(self._options)
+            if len(several) == 1:
+                how["split"] = several.pop()
+            found = read_annotations(given, **how)
+            self._read[role] = (Path(given), {**how, "splits": several} if several else how)
+            given = found
+        if several and not isinstance(given, Annotations):
+            raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
+        return given.of_splits(several) if several else given
+
+
 def digest(path: Path) -> str | None:
     """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB."""
     try:

@@ -44,7 +44,7 @@ def sample(
 
 def quick(name: str, seed: int = 0) -> Any:
     """The method of this name, with a short search where it has one."""
-    method: Any = make_method(name, seed=seed)
+    method: Any = make_method(name, random_state=seed)
     for setting, value in (("trials", 4), ("generations", 8), ("population", 4)):
         if hasattr(method, setting):
             setattr(method, setting, value)

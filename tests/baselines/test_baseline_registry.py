@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import InputError
-from edokit.baselines import WeightedPool, make_method, method, method_names, registry
+from edokit.baselines import WeightedPool, make_method, method_names, methods, register_method
 
 
 def test_the_names_that_scripts_rely_on_are_there() -> None:
@@ -21,15 +21,14 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 
 
 def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    method_names()
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
 
-    @method("first-one", "the first member by name", place=15)
+    @register_method("first-one", "the first member by name", order=15)
     class FirstOne(WeightedPool):
-        def learn(self, P: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray:
+        def find_weights(self, P: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray:
             return np.eye(P.shape[1])[0]
 
     assert isinstance(make_method("first-one"), FirstOne)
     assert method_names()[:2] == ["uniform", "first-one"]
     with pytest.raises(InputError, match="taken"):
-        method("first-one", "another")(make_method)
+        register_method("first-one", "another")(make_method)

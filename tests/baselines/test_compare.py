@@ -8,15 +8,18 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pool_cases import sample
 
 from edokit import Predictions
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
+from edokit._io import write_table
 from edokit.baselines import Comparison, compare, make_method
-from edokit.baselines.keep import keep
+from edokit.datasets import write_annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce, compute_metrics
+from edokit.predictions import write_predictions
 from edokit.runs import RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
@@ -32,7 +35,7 @@ def found(samples: tuple) -> Comparison:
     dev, test = samples
     pair = (dev[0].select(["fair-1", "fair-2"]), test[0].select(["fair-1", "fair-2"]))
     alone = (dev[0].select(["good-1"]), test[0].select(["good-1"]))
-    return compare(dev, test, methods=QUICK, extra={"fair": pair, "one": alone}, samples=200)
+    return compare(*dev, *test, methods=QUICK, extra={"fair": pair, "one": alone}, samples=200)
 
 
 def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> None:
@@ -66,7 +69,7 @@ def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
     unseen = Predictions.from_arrays(
         Q, items=other.items, members=names, classes=dev.classes, layout="NKC"
     )
-    both = compare((pool, people), (unseen, others), methods=["top-5"], samples=0)
+    both = compare(pool, people, unseen, others, methods=["top-5"], samples=0)
     assert both["uniform"].f1 == 0.0
     assert both["top-5"].f1 == 1.0
     assert both["top-5"].ce == pytest.approx(both["uniform"].ce)
@@ -82,7 +85,7 @@ def test_a_single_model_of_several_scores_their_average(found: Comparison, sampl
     assert found["single:fair"].size is None
 
 
-def test_learned_weights_beat_the_plain_mean_where_members_are_noise(found: Comparison) -> None:
+def test_learned_weights_beat_the_uniform_mean_where_members_are_noise(found: Comparison) -> None:
     test = found["edo"].against["ce"]
     assert test.high < 0
     assert test.p_value < 0.05
@@ -122,7 +125,7 @@ def test_tables_say_the_same_in_every_form(found: Comparison) -> None:
 
 
 def test_without_samples_there_are_values_and_no_intervals(samples: tuple) -> None:
-    plain = compare(*samples, methods=["edo"], samples=0)
+    plain = compare(*samples[0], *samples[1], methods=["edo"], samples=0)
     assert plain["edo"].intervals == {}
     assert plain.to_dict()["methods"][1]["within_noise_of_lowest_ce"] is None
     assert "interval" not in plain.text("markdown")
@@ -134,7 +137,7 @@ def test_other_orders_of_test_items_and_members_change_nothing(
     dev, (predictions, people) = samples
     rows = np.random.default_rng(0).permutation(len(predictions))
     turned = predictions.take(rows).select(predictions.members[::-1])
-    again = compare(dev, (turned, people), methods=QUICK, samples=0)
+    again = compare(*dev, turned, people, methods=QUICK, samples=0)
     for name in QUICK:
         assert again[name].ce == pytest.approx(found[name].ce, abs=1e-12)
 
@@ -142,16 +145,18 @@ def test_other_orders_of_test_items_and_members_change_nothing(
 def test_people_of_the_test_need_not_have_chosen_every_class(samples: tuple) -> None:
     dev, (predictions, people) = samples
     calm = np.flatnonzero(people.soft_labels[:, 0] == 1)
-    judged = compare(dev, (predictions.take(calm), people.take(calm)), methods=["edo"], samples=0)
-    assert judged.answers.classes == dev[1].classes
+    test = predictions.take(calm), people.take(calm)
+    with pytest.warns(EDOWarning, match=r"every annotation is 'no' \(test annotations\)"):
+        found = compare(*dev, *test, methods=["edo"], samples=0)
+    assert found.test_predictions.classes == dev[1].classes
 
 
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ({"uniform": (0, 1)}, "that of a method"),
-        ({"a:b": (0, 1)}, "without a colon"),
-        ({"short": (0, 2)}, "must hold the members of dev"),
+        ({"uniform": (0, 1)}, "name of a method"),
+        ({"a:b": (0, 1)}, "has a colon"),
+        ({"short": (0, 2)}, "lack 5 of the 6 members"),
         ({"turned": (1, 0)}, "item"),
     ],
 )
@@ -160,25 +165,25 @@ def test_extra_pools_that_do_not_fit_are_refused(samples: tuple, extra: dict, wo
     files = [dev, test, test.select(["good-1"])]
     given = {name: tuple(files[i] for i in pair) for name, pair in extra.items()}
     with pytest.raises(InputError, match=words):
-        compare(*samples, methods=["edo"], extra=given, samples=0)
+        compare(*samples[0], *samples[1], methods=["edo"], extra=given, samples=0)
 
 
 def test_judging_on_the_items_that_were_learned_from_is_refused(samples: tuple) -> None:
     dev, _ = samples
-    with pytest.raises(InputError, match="must be others"):
-        compare(dev, dev, methods=["edo"])
+    with pytest.raises(InputError, match="the same"):
+        compare(*dev, *dev, methods=["edo"])
 
 
 def test_a_test_without_some_members_is_refused(samples: tuple) -> None:
     dev, (predictions, people) = samples
     with pytest.raises(InputError, match="'noise-2'"):
-        compare(dev, (predictions.select(dev[0].members[:5]), people), methods=["edo"])
+        compare(*dev, predictions.select(dev[0].members[:5]), people, methods=["edo"])
 
 
 def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
     found: Comparison, tmp_path: Path
 ) -> None:
-    keep(found, tmp_path / "run", arguments=["edo", "compare"])
+    found.save(tmp_path / "run", command="edo compare")
     kept = tmp_path / "run"
     assert json.loads((kept / "compare" / "methods.json").read_text()) == json.loads(
         json.dumps(found.to_dict())
@@ -190,21 +195,61 @@ def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
     assert (record.kind, record.command) == ("compare", "edo compare")
 
 
+def test_files_are_read_and_remembered(tmp_path: Path, samples: tuple) -> None:
+    (dev, people), (test, others) = samples
+    write_predictions(dev, tmp_path / "dev.npz")
+    write_predictions(test, tmp_path / "test.npz")
+    write_annotations(people, tmp_path / "dev.csv")
+    write_annotations(others, tmp_path / "test.csv")
+    paths = [tmp_path / name for name in ("dev.npz", "dev.csv", "test.npz", "test.csv")]
+    read = compare(*paths, methods=["greedy"], samples=0, classes=["no", "yes"])
+    given = compare(dev, people, str(paths[2]), others, methods=["greedy"], samples=0)
+    assert read["greedy"].ce == given["greedy"].ce
+    read.save(tmp_path / "run")
+    record = RunRecord.load(tmp_path / "run")
+    assert {role: Path(one.path).name for role, one in record.inputs.items()} == {
+        "predictions": "dev.npz",
+        "annotations": "dev.csv",
+        "test_predictions": "test.npz",
+        "test_annotations": "test.csv",
+    }
+    assert record.inputs["annotations"].options == {"classes": ["no", "yes"]}
+    given.save(tmp_path / "other")
+    assert set(RunRecord.load(tmp_path / "other").inputs) == {"test_predictions"}
+
+
+def test_one_source_with_two_splits(tmp_path: Path, samples: tuple) -> None:
+    (dev, people), (test, others) = samples
+    parts = [
+        one.to_table().append_column("split", [[name] * len(one)])
+        for name, one in (("dev", people), ("test", others))
+    ]
+    where = tmp_path / "all.csv"
+    write_table(pa.concat_tables(parts), where)
+    options = {"methods": ["edo"], "samples": 0}
+    found = compare(dev, where, test, split="dev", test_split=["test"], **options)
+    assert found["edo"].ce == compare(dev, people, test, others, **options)["edo"].ce
+    with pytest.raises(InputError, match=r"are the same.*all\.csv, split dev"):
+        compare(dev, where, test, split="dev", test_split="dev")
+    with pytest.raises(InputError, match="without splits"):
+        compare(dev, people.soft_labels, test, others, split=["dev", "test"])
+
+
 def test_items_that_were_learned_from_are_not_judged_on() -> None:
     dev, people = sample(80)
     part = dev.take(range(30)), people.take(range(30))
-    with pytest.raises(InputError, match="30 of 30 are both"):
-        compare((dev, people), part, methods=["greedy"])
+    with pytest.raises(InputError, match="30 of 30 test items"):
+        compare(dev, people, *part, methods=["greedy"])
 
 
 def test_splits_may_number_their_items_alike() -> None:
     dev, test = sample(80), sample(50, seed=1)
     assert set(test[0].items) <= set(dev[0].items)
-    assert compare(dev, test, methods=["linear-pool"], samples=0)["linear-pool"].ce > 0
+    assert compare(*dev, *test, methods=["linear-pool"], samples=0)["linear-pool"].ce > 0
 
 
 def test_the_folder_of_a_search_is_left_alone(found: Comparison, tmp_path: Path) -> None:
     (tmp_path / "search").mkdir()
     with pytest.raises(InputError, match="holds a search"):
-        keep(found, tmp_path)
+        found.save(tmp_path)
     assert not (tmp_path / "compare").exists()

@@ -13,11 +13,8 @@ from pool_cases import quick, sample
 
 from edokit import Predictions
 from edokit.baselines import make_method
-from edokit.baselines.evolution import evolve
-from edokit.baselines.methods.greedy import Greedy
-from edokit.baselines.methods.optimal_pools import LinearPool, LogPool
-from edokit.baselines.methods.top_5 import Top5
-from edokit.baselines.methods.wel import WEL, WELCE, _Loss
+from edokit.baselines.methods import Greedy, LinearPool, LogPool, Top5
+from edokit.baselines.wel import WEL, WELCE, _Loss, evolve
 from edokit.metrics import ce, f1, md
 from edokit.objective import pool
 
@@ -27,7 +24,7 @@ def arrays(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.n
     return predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
 
 
-def test_uniform_is_the_plain_mean() -> None:
+def test_uniform_is_the_mean_of_all_members() -> None:
     dev, people = sample()
     np.testing.assert_allclose(
         make_method("uniform").fit(dev, people).predict_proba(dev), dev.uniform, atol=1e-15
@@ -87,26 +84,26 @@ def literal_greedy(P: np.ndarray, q: np.ndarray, rounds: int = 100) -> np.ndarra
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_greedy_is_forward_selection_with_replacement(seed: int) -> None:
     P, q, y = arrays(seed)
-    np.testing.assert_allclose(Greedy().learn(P, q, y), literal_greedy(P, q), atol=1e-12)
+    np.testing.assert_allclose(Greedy().find_weights(P, q, y), literal_greedy(P, q), atol=1e-12)
 
 
 def test_greedy_comes_close_to_the_optimal_linear_pool_and_never_beats_it() -> None:
     P, q, y = arrays(4)
-    best = ce(pool(P, LinearPool().learn(P, q, y)), q)
-    greedy = ce(pool(P, Greedy().learn(P, q, y)), q)
+    best = ce(pool(P, LinearPool().find_weights(P, q, y)), q)
+    greedy = ce(pool(P, Greedy().find_weights(P, q, y)), q)
     assert best - 1e-9 <= greedy <= best + 0.002
 
 
 def test_greedy_takes_one_of_two_equal_members_only() -> None:
     P, q, y = arrays()
     doubled = np.concatenate([P, P[:, :1]], axis=1)
-    weights = Greedy().learn(doubled, q, y)
+    weights = Greedy().find_weights(doubled, q, y)
     assert min(weights[0], weights[-1]) == 0
 
 
 @cache
 def optimal(kind: type[LinearPool]) -> np.ndarray:
-    return kind().learn(*arrays(7, items=30))
+    return kind().find_weights(*arrays(7, items=30))
 
 
 @pytest.mark.parametrize("kind", [LinearPool, LogPool])
@@ -143,7 +140,7 @@ def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
 def test_wel_chooses_f1_and_wel_ce_chooses_the_cross_entropy() -> None:
     P, q, y = arrays(3, items=80)
     published, unsquashed = (
-        kind(trials=12, generations=20, population=5).learn(P, q, y) for kind in (WEL, WELCE)
+        kind(trials=12, generations=20, population=5).find_weights(P, q, y) for kind in (WEL, WELCE)
     )
     assert ce(pool(P, unsquashed), q) < ce(pool(P, published), q)
     assert ce(pool(P, unsquashed), q) < ce(P.mean(axis=1), q)

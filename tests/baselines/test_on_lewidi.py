@@ -30,5 +30,5 @@ def test_edo_has_the_lowest_ce_within_the_noise(name: str, pool: str, lewidi: Pa
         )
         for split in ("dev", "test")
     ]
-    found = compare(*samples, methods=METHODS, samples=300)
+    found = compare(*samples[0], *samples[1], methods=METHODS, samples=300)
     assert found[OURS].within_noise, found.table().markdown()

@@ -68,7 +68,7 @@ def test_compare_answers_in_the_promised_shape(files: Path) -> None:
 
 def test_compare_shows_every_method_unless_told(files: Path) -> None:
     from edokit.baselines import method_names
-    from edokit.baselines.methods.wel import WEL
+    from edokit.baselines.wel import WEL
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WEL.__init__, "__kwdefaults__", {**WEL.__init__.__kwdefaults__, "trials": 1})
@@ -89,7 +89,7 @@ def test_compare_prints_tables_to_copy(files: Path, form: str, start: str) -> No
 def test_compare_prints_a_table_for_the_terminal(files: Path) -> None:
     done = edo(*words(files, "--methods", "edo"))
     assert done.returncode == 0, done.stderr
-    assert "judged on 30" in done.stdout
+    assert "evaluated on 30" in done.stdout
     assert "edo" in done.stdout
 
 
@@ -120,8 +120,8 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
         (["--format", "html"], "markdown"),
         (["--extra", "soft-ce"], "NAME=DEV,TEST"),
         (["--extra", "soft-ce=one.npz"], "two files"),
-        (["--extra", "edo=a.npz,b.npz"], "must exist"),
-        (["--test-split", "dev"], "must be others"),
+        (["--extra", "two=a.npz,b.npz"], "must exist"),
+        (["--test-split", "dev"], "are the same"),
     ],
 )
 def test_wrong_words_get_one_line(files: Path, more: list[str], said: str) -> None:
@@ -134,13 +134,13 @@ def test_answers_that_are_all_the_same_are_told(files: Path) -> None:
     table.to_csv(files / "people.csv", index=False)
     told = edo(*words(files, "--methods", "top-5"))
     assert told.returncode == 0
-    assert told.stderr.count("everyone said 'yes'") == 1
+    assert told.stderr.count("every annotation is 'yes'") == 1
     assert "split dev): there is no disagreement" in " ".join(told.stderr.split())
     where = ("--annotations", files / "people.csv", "--split", "dev", "--out", files / "fitted")
     for more in ((), ("--stream",)):
         fitted = edo("fit", "--predictions", files / "dev.npz", *where, *more, "--overwrite")
         assert fitted.returncode == 0, fitted.stderr
-        assert fitted.stderr.count("everyone said 'yes'") == 1
+        assert fitted.stderr.count("every annotation is 'yes'") == 1
         found = edo(
             "search",
             "--predictions",
@@ -152,7 +152,7 @@ def test_answers_that_are_all_the_same_are_told(files: Path) -> None:
             10,
         )
         assert found.returncode == 0, found.stderr
-        assert found.stderr.count("everyone said 'yes'") == 1
+        assert found.stderr.count("every annotation is 'yes'") == 1
 
 
 def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:

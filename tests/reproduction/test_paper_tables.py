@@ -12,7 +12,7 @@ import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
 from edokit._errors import InputError
-from edokit.baselines.methods import wel
+from edokit.baselines import wel
 from reproduction.lewidi2023 import benchmark as bars
 from reproduction.lewidi2023.benchmark import best_printed
 from reproduction.lewidi2023.command import TABLES, reproduce, results_page

@@ -1,18 +1,26 @@
-"""Every method side by side: what EDO is compared with, by name, and the comparison itself."""
+"""EDO and what it is compared with: methods by name, and all of them side by side."""
 
+# Importing a module of methods enters them into the registry.
+from edokit.baselines import edo, wel  # noqa: F401
 from edokit.baselines.compare import Comparison, compare
-from edokit.baselines.method import Method, Voting, WeightedPool
-from edokit.baselines.registry import make_method, method, method_names
+from edokit.baselines.methods import (
+    Method,
+    VotingPool,
+    WeightedPool,
+    make_method,
+    method_names,
+    register_method,
+)
 from edokit.baselines.scores import Score
 
 __all__ = [
     "Comparison",
     "Method",
     "Score",
-    "Voting",
+    "VotingPool",
     "WeightedPool",
     "compare",
     "make_method",
-    "method",
     "method_names",
+    "register_method",
 ]

@@ -1,48 +1,62 @@
-"""Methods side by side: learned on one sample of items, judged once on another."""
+"""Methods side by side: fitted on one sample of items, evaluated once on another."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, are, examples, one_of
-from edokit._io.markup import FORMATS, Table
-from edokit._types import Floats
+from edokit._errors import EDOError, InputError, examples, one_of
+from edokit._io import whole_file, write_json
+from edokit._io.markup import ENDINGS, FORMATS, Table
+from edokit._outputs import begin_run, check_output
+from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.method import Method
-from edokit.baselines.registry import find_method, make_method, method_names
-from edokit.baselines.scores import METRICS, Score, item_scores, judged
-from edokit.ensemble.inputs import align_inputs, as_predictions
+from edokit.baselines.methods import Method, find_method, make_method, method_names
+from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
+from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.inputs import align_inputs, as_predictions, warn_if_unanimous
 from edokit.metrics import entropy
-from edokit.predictions import Predictions
-
-Sample = tuple[Predictions, Annotations]
-Pair = tuple[Predictions, Predictions]
-Step = Callable[[int, int, str], None]
+from edokit.predictions import Predictions, write_predictions
+from edokit.runs import InputReader, RunRecord
 
 REFERENCE = "uniform"
 """The method that the others are tested against."""
 
+AnyPredictions = Predictions | npt.ArrayLike | str | Path
+AnyAnnotations = Annotations | npt.ArrayLike | str | Path
+Sample = tuple[Predictions, Annotations]
+Pair = tuple[Predictions, Predictions]
+Step = Callable[[int, int, str], None]
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What each method scored on the test items."""
+    """What each method scored on the test items: the result of `compare`.
+
+    Examples
+    --------
+    ``comparison["edo"].ce`` is one score, ``comparison.table()`` prints all of them, and
+    ``comparison.save("comparison")`` keeps them in a folder that `edo report` reads.
+    """
 
     scores: tuple[Score, ...]
     """One per method, in the order of the table."""
     fitted: Mapping[str, Method]
     """The fitted methods by name."""
-    answers: Predictions
-    """What each method says of the test items: [N, methods, C]."""
+    test_predictions: Predictions
+    """The methods' predictions of the test items: [N, methods, C]."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Items, classes, level of the intervals, the best CE that is possible on these answers."""
+    """Items, classes, level of the intervals, the lowest CE possible on these soft labels."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Methods that could not be fitted on these data, with the reason."""
+    files: InputReader = field(default_factory=InputReader, repr=False)
+    """The files that were read, for the record of the run."""
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -63,110 +77,221 @@ class Comparison:
         }
 
     def table(self) -> Table:
-        """F1, CE, MD and BS, and how the CE compares with the plain mean's; for the terminal."""
-        from edokit.baselines.table import short_table
+        """F1, CE, MD and BS, and how the CE compares with the uniform mean's; for a terminal."""
+        from edokit.baselines.tables import short_table
 
         return short_table(self)
 
-    def text(self, kind: str) -> str:
+    def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
-        from edokit.baselines.table import full_table, number_table
+        from edokit.baselines.tables import full_table, number_table
 
         one_of("format", kind, FORMATS)
         return (number_table(self) if kind == "csv" else full_table(self)).text(kind)
 
+    def save(self, folder: str | Path, *, command: str = "") -> None:
+        """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
+        predictions on test), EDO's ``ensemble/`` and ``run.json``.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if needed; a comparison in it is replaced.
+        command : str, default=""
+            The command line that made it, for ``run.json``.
+
+        Raises
+        ------
+        InputError
+            If the folder holds a run of another kind.
+        """
+        folder = Path(folder)
+        check_output(folder, "comparison", *self.files.paths)
+        begin_run(folder)
+        inside = folder / "compare"
+        write_json(self.to_dict(), inside / "methods.json")
+        for kind, ending in ENDINGS.items():
+            with whole_file(inside / f"methods.{ending}") as temporary:
+                temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
+        write_predictions(self.test_predictions, inside / "test.npz")
+        ours = self.fitted.get("edo")
+        if isinstance(ours, EDOEnsemble):
+            ours.save(folder / "ensemble")
+        seed = int(self.facts["seed"])
+        RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
+
 
 def compare(
-    dev: tuple[Any, Any],
-    test: tuple[Any, Any],
+    predictions: AnyPredictions,
+    annotations: AnyAnnotations,
+    test_predictions: AnyPredictions,
+    test_annotations: AnyAnnotations | None = None,
     *,
+    split: str | Sequence[str] | None = None,
+    test_split: str | Sequence[str] | None = None,
     methods: Iterable[str] | None = None,
-    extra: Mapping[str, tuple[Any, Any]] | None = None,
-    seed: int = 0,
+    extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
     samples: int = 1000,
     level: float = 0.95,
     ties: Ties = "first",
+    random_state: int = 0,
     step: Step = lambda done, total, what: None,
+    **read_options: Any,
 ) -> Comparison:
-    """Fit every method on ``dev`` (predictions, annotations) and judge it once on ``test``.
+    """Fit EDO and every baseline on the same members and evaluate them once on test items.
 
-    ``methods`` are names (all, unless told); `uniform` is always among them. ``extra`` are other
-    pools of members on the same items, NAME: (dev predictions, test predictions). Each gives a
-    row NAME, the plain mean of its members, and, if there are several, ``single:NAME``, what one
-    of them scores alone on average, and ``edo:NAME``. A method that these data do not allow is
-    left out, with the reason. ``samples`` bootstrap samples and
-    ``2 * samples`` sign flips give intervals and tests; 0 leaves them out.
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (N, K, C), str or Path
+        The members' predictions of the items to fit on (dev), or a file of them.
+    annotations : Annotations, array, str or Path
+        The annotations of these items, or a file that `read_annotations` reads.
+    test_predictions : Predictions, array of shape (M, K, C), str or Path
+        The same members' predictions of the items to evaluate on.
+    test_annotations : Annotations, array, str or Path, default=None
+        The annotations of these; ``annotations`` if None.
+    split, test_split : str or sequence of str, default=None
+        Only these splits of ``annotations`` and of ``test_annotations``.
+    methods : iterable of str, default=None
+        Names of methods (see `edokit.baselines.method_names`); all if None. ``uniform`` is always
+        among them.
+    extra : mapping of str to (predictions, test_predictions), default=None
+        Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
+        members, and, if there are several, ``single:NAME``, what one of them scores alone on
+        average, and ``edo:NAME``.
+    samples : int, default=1000
+        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
+    level : float, default=0.95
+        Level of the intervals.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+    random_state : int, default=0
+        Seed of searches, intervals and random ties.
+    step : callable, default: nothing
+        Called as ``step(done, total, method)`` before each fit.
+    **read_options
+        Further arguments of `read_annotations`, as ``columns`` or ``classes``, for annotations that
+        are files.
+
+    Returns
+    -------
+    Comparison
+        A score per method, with intervals and paired tests against ``uniform``. A method that these
+        data do not allow is left out, with the reason in ``skipped``.
+
+    Raises
+    ------
+    InputError
+        If predictions and annotations do not match, dev and test share items, or a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit.baselines import compare
+    >>> rng = np.random.default_rng(0)
+    >>> def sample(n):
+    ...     share = rng.random(n)
+    ...     labels = (rng.random((n, 5)) < share[:, None]).astype(int)
+    ...     members = [np.clip(share + rng.normal(0, s, n), 0.05, 0.95) for s in (0.1, 0.2, 0.8)]
+    ...     p = np.stack(members, axis=1)
+    ...     return np.stack([1 - p, p], axis=2), labels
+    >>> found = compare(*sample(80), *sample(80), methods=["best-single", "edo"], samples=200)
+    >>> [score.name for score in found.scores]
+    ['uniform', 'best-single', 'edo']
+    >>> found["edo"].ce < found["uniform"].ce
+    True
     """
-    known = _sample(*dev)
-    unseen = _sample(*test, classes=known[1].classes)
-    unseen = (same_members(known[0], unseen[0], "test predictions"), unseen[1])
-    check_items_apart(known[0], unseen[0])
-    pools = {name: _pair(name, pair, known, unseen) for name, pair in (extra or {}).items()}
+    test_annotations = annotations if test_annotations is None else test_annotations
+    if split == test_split and _same_source(annotations, test_annotations):
+        raise InputError(
+            "the items to fit on and the items to evaluate on are the same:"
+            f" {_shown(annotations, split, 'annotations')}",
+            "give other test_annotations, or split='dev' and test_split='test'",
+            parameters=("test_annotations", "split", "test_split"),
+        )
+    files = InputReader(**read_options)
+    people = (
+        files.annotations("annotations", annotations, split),
+        files.annotations("test_annotations", test_annotations, test_split),
+    )
+    dev = _sample(files.predictions("predictions", predictions), people[0])
+    test = _sample(
+        files.predictions("test_predictions", test_predictions), people[1], dev[1].classes
+    )
+    for (_, labels), where in (
+        (dev, _shown(annotations, split, "annotations")),
+        (test, _shown(test_annotations, test_split, "test annotations")),
+    ):
+        warn_if_unanimous(labels.classes, labels.counts.sum(axis=0), where)
+    test = (same_members(dev[0], test[0], "test predictions"), test[1])
+    check_disjoint(dev[0], test[0])
+    pools = {name: _pair(name, pair, dev, test) for name, pair in (extra or {}).items()}
     names = _names(methods, pools)
-    jobs = [_Job(name, find_method(name).about, name, (known[0], unseen[0])) for name in names]
+    rows = [_Row(name, find_method(name).about, name, (dev[0], test[0])) for name in names]
     for name, pair in pools.items():
-        jobs += _jobs(name, pair, names)
-    y = {
-        "dev": known[1].hard_labels(ties=ties, random_state=seed),
-        "test": unseen[1].hard_labels(ties=ties, random_state=seed),
-    }
+        rows += _extra_rows(name, pair, with_edo="edo" in names)
+    y = [part[1].hard_labels(ties=ties, random_state=random_state) for part in (dev, test)]
     fitted: dict[str, Method] = {}
-    scores, answers, losses, skipped = [], {}, {}, {}
-    for number, job in enumerate(jobs):
-        step(number, len(jobs), job.name)
+    scores, probabilities, losses, skipped = [], {}, {}, {}
+    for number, row in enumerate(rows):
+        step(number, len(rows), row.name)
         started = time.perf_counter()
-        method = make_method(job.method, seed=seed, ties=ties)
+        method = make_method(row.method, random_state=random_state, ties=ties)
         try:
-            method.fit(job.pools[0], known[1])
+            method.fit(row.pools[0], dev[1])
         except EDOError as error:
-            if job.method == REFERENCE:
+            if row.method == REFERENCE:
                 raise
             # The other methods' results are not lost for it.
-            skipped[job.name] = error.message
+            skipped[row.name] = error.message
             continue
-        fitted[job.name] = method
+        fitted[row.name] = method
         seconds = time.perf_counter() - started
-        on_dev = _losses(job, fitted[job.name], job.pools[0], known[1], y["dev"])
-        losses[job.name] = _losses(job, fitted[job.name], job.pools[1], unseen[1], y["test"])
-        answers[job.name] = fitted[job.name].predict_proba(job.pools[1])
+        on_dev = _losses(row, method, row.pools[0], dev[1], y[0])
+        losses[row.name] = _losses(row, method, row.pools[1], test[1], y[1])
+        probabilities[row.name] = method.predict_proba(row.pools[1])
         scores.append(
             Score(
-                job.name,
-                job.about,
+                row.name,
+                row.about,
                 dev={metric: float(values.mean()) for metric, values in on_dev.items()},
                 seconds=seconds,
-                size=None if job.alone else getattr(fitted[job.name], "size_", None),
-                weights=None if job.alone else _weights(fitted[job.name]),
+                size=None if row.alone else getattr(method, "size_", None),
+                weights=None if row.alone else _weights(method),
             )
         )
-    step(len(jobs), len(jobs), "done")
-    table = judged(scores, losses, REFERENCE, samples=samples, level=level, seed=seed)
+    step(len(rows), len(rows), "done")
     return Comparison(
-        tuple(table),
+        tuple(
+            score_methods(
+                scores, losses, REFERENCE, samples=samples, level=level, random_state=random_state
+            )
+        ),
         fitted,
         Predictions.from_arrays(
-            list(answers.values()),
-            items=unseen[0].items,
-            members=list(answers),
-            classes=unseen[1].classes,
+            list(probabilities.values()),
+            items=test[0].items,
+            members=list(probabilities),
+            classes=test[1].classes,
             layout=None,
         ),
         {
             "reference": REFERENCE,
-            "items": {"dev": len(known[0]), "test": len(unseen[0])},
-            "members": len(known[0].members),
-            "classes": list(unseen[1].classes),
-            "ce_floor": entropy(unseen[1].soft_labels),
+            "items": {"dev": len(dev[0]), "test": len(test[0])},
+            "members": len(dev[0].members),
+            "classes": list(test[1].classes),
+            "ce_floor": entropy(test[1].soft_labels),
             "level": level,
             "samples": samples,
-            "seed": seed,
+            "seed": random_state,
         },
         skipped,
+        files,
     )
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Row:
     """One row of the table."""
 
     name: str
@@ -179,30 +304,28 @@ class _Job:
     """Whether the row is about the members alone, not about their pool."""
 
 
-def _jobs(name: str, pools: Pair, names: list[str]) -> list[_Job]:
+def _extra_rows(name: str, pools: Pair, *, with_edo: bool) -> list[_Row]:
     """The rows of an extra pool."""
     count = len(pools[0].members)
     if count == 1:
-        return [_Job(name, f"{name} alone", REFERENCE, pools)]
+        return [_Row(name, f"{name} alone", REFERENCE, pools)]
+    mean = f"the uniform mean of the {count} {name} members"
+    single = f"one of the {count} {name} members, on average"
     rows = [
-        _Job(f"single:{name}", f"one of the {count} {name} members, on average", REFERENCE, pools),
-        _Job(name, f"the plain mean of the {count} {name} members", REFERENCE, pools),
-        _Job(f"edo:{name}", f"EDO on the {count} {name} members", "edo", pools),
+        _Row(f"single:{name}", single, REFERENCE, pools, alone=True),
+        _Row(name, mean, REFERENCE, pools),
     ]
-    rows[0] = replace(rows[0], alone=True)
-    return rows if "edo" in names else rows[:2]
+    if with_edo:
+        rows.append(_Row(f"edo:{name}", f"EDO on the {count} {name} members", "edo", pools))
+    return rows
 
 
 def _losses(
-    job: _Job,
-    method: Method,
-    predictions: Predictions,
-    people: Annotations,
-    y: npt.NDArray[np.int32],
+    row: _Row, method: Method, predictions: Predictions, people: Annotations, y: Codes
 ) -> dict[str, Floats]:
     """Each metric item by item [N]."""
     q = people.soft_labels
-    if job.alone:
+    if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
         return {metric: np.mean([one[metric] for one in each], axis=0) for metric in METRICS}
@@ -211,9 +334,19 @@ def _losses(
     return item_scores(method.predict_proba(predictions), hard, q, y)
 
 
-def _sample(
-    predictions: Any, annotations: Any, classes: tuple[str, ...] | None = None
-) -> tuple[Predictions, Annotations]:
+def _same_source(one: Any, other: Any) -> bool:
+    paths = isinstance(one, str | Path) and isinstance(other, str | Path)
+    return Path(one) == Path(other) if paths else one is other
+
+
+def _shown(given: Any, split: str | Sequence[str] | None, what: str) -> str:
+    """Annotations for a message."""
+    source = str(given) if isinstance(given, str | Path) else what
+    name = split if isinstance(split, str) or split is None else ",".join(split)
+    return source if name is None else f"{source}, split {name}"
+
+
+def _sample(predictions: Any, annotations: Any, classes: tuple[str, ...] | None = None) -> Sample:
     """Predictions and annotations of the same items in the same order, classes in one order."""
     named, people = align_inputs(as_predictions(predictions), annotations)
     if classes is not None and people.classes != classes:
@@ -222,18 +355,19 @@ def _sample(
     return named, people
 
 
-def check_items_apart(dev: Predictions, test: Predictions) -> None:
-    """Judging on items that were learned from would flatter whatever learns most.
+def check_disjoint(dev: Predictions, test: Predictions) -> None:
+    """Refuse test items that were fitted on: they would favour whatever overfits most.
 
-    Splits may number their items alike, so an id in both is the same item only if the members say
-    the same about it.
+    Splits may number their items alike, so an id in both is the same item only if the members'
+    predictions of it are the same.
     """
     shared = sorted(set(dev.items) & set(test.items))
     if shared and np.array_equal(_rows(dev, shared), _rows(test.select(dev.members), shared)):
         raise InputError(
-            "the items to judge on must be others than those to learn from, but"
-            f" {are(len(shared), len(test.items))} both: {examples(shared)}",
+            f"{len(shared)} of {len(test.items)} test items are among the items to fit on:"
+            f" {examples(shared)}",
             "give the predictions of the test items alone",
+            parameters=("test_predictions",),
         )
 
 
@@ -243,32 +377,36 @@ def _rows(predictions: Predictions, items: Sequence[str]) -> Any:
     return predictions.probabilities[[position[item] for item in items]]
 
 
-def _pair(name: str, pair: tuple[Any, Any], dev: Sample, test: Sample) -> Pair:
-    """An extra pool's predictions in the order of the others' items and classes."""
-    if ":" in name or not name:
-        raise InputError(
-            f"the name of an extra pool must be text without a colon, but got {name!r}",
-            "choose another name",
-        )
-    first, second = (
-        as_predictions(given)
-        .align(sample[0].items, f"the predictions to compare {name!r} with")
-        .order_classes(sample[1].classes)
-        for given, sample in zip(pair, (dev, test), strict=True)
-    )
-    return first, same_members(first, second, f"test predictions of {name!r}")
-
-
 def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
     """The test predictions of dev's members, in dev's order."""
     missing = [member for member in dev.members if member not in test.members]
     if missing:
         raise InputError(
-            f"the {what} must hold the members of dev, but {are(len(missing))} missing:"
+            f"the {what} lack {len(missing)} of the {len(dev.members)} members to fit on:"
             f" {examples(missing)}",
             "score the test items with these members, too",
         )
     return test.select(dev.members)
+
+
+def _pair(
+    name: str, pair: tuple[AnyPredictions, AnyPredictions], dev: Sample, test: Sample
+) -> Pair:
+    """An extra pool's predictions in the order of the others' items and classes."""
+    if ":" in name or not name:
+        raise InputError(
+            f"the name of an extra pool is empty or has a colon: {name!r}",
+            "choose another name",
+            parameters=("extra",),
+        )
+    files = InputReader()
+    first, second = (
+        as_predictions(files.predictions("extra", given))
+        .align(sample[0].items, f"the predictions to compare {name!r} with")
+        .order_classes(sample[1].classes)
+        for given, sample in zip(pair, (dev, test), strict=True)
+    )
+    return first, same_members(first, second, f"test predictions of {name!r}")
 
 
 def _names(methods: Iterable[str] | None, extra: Mapping[str, Any]) -> list[str]:
@@ -278,8 +416,9 @@ def _names(methods: Iterable[str] | None, extra: Mapping[str, Any]) -> list[str]
     taken = [name for name in extra if name in known]
     if taken:
         raise InputError(
-            f"the name of an extra pool must not be that of a method, but got {examples(taken)}",
+            f"an extra pool has the name of a method: {examples(taken)}",
             "choose another name",
+            parameters=("extra",),
         )
     return [name for name in known if name in asked or name == REFERENCE]
 

@@ -1,4 +1,4 @@
-"""What methods scored, how sure that is, and whether they differ from the plain mean."""
+"""What methods scored, how sure that is, and whether they differ from the uniform mean."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from edokit._types import Floats
+from edokit._types import Codes, Floats, Ints
 from edokit.metrics import PairedTest, bs_items, ce_items, md_items
 from edokit.metrics.comparison import paired_tests
 from edokit.metrics.intervals import quantiles, resamples
 
 METRICS = ("f1", "ce", "md", "bs")
-"""What methods are judged by, in the order of the table."""
+"""In the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Score:
 
     @property
     def within_noise(self) -> bool:
-        """Whether its CE can't be told from the lowest: their difference may be 0."""
+        """Whether its CE is not significantly above the lowest: their difference may be 0."""
         return self.above_lowest is None or self.above_lowest.low <= 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,10 +66,8 @@ class Score:
         }
 
 
-def item_scores(
-    p: Floats, hard: npt.NDArray[Any], q: Floats, y: npt.NDArray[Any]
-) -> dict[str, Floats]:
-    """Each metric item by item [N]; ``hard`` [N] are the answers that F1 is judged on."""
+def item_scores(p: Floats, hard: Ints | Codes, q: Floats, y: Ints | Codes) -> dict[str, Floats]:
+    """Each metric item by item [N]; ``hard`` [N] are the predicted classes, for F1."""
     return {
         "f1": (hard == y).astype(np.float64),
         "ce": ce_items(p, q),
@@ -79,20 +76,20 @@ def item_scores(
     }
 
 
-def judged(
+def score_methods(
     scores: Sequence[Score],
     losses: Mapping[str, Mapping[str, Floats]],
     reference: str,
     *,
     samples: int,
     level: float,
-    seed: int,
+    random_state: int,
 ) -> list[Score]:
     """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
     found = [_measured(score, losses[score.name]) for score in scores]
     if not samples:
         return found
-    ends = _intervals([losses[score.name] for score in scores], samples, level, seed)
+    ends = _intervals([losses[score.name] for score in scores], samples, level, random_state)
     lowest = min(found, key=lambda score: score.ce).name
     against = [(one.name, reference, m) for one in found if one.name != reference for m in METRICS]
     above = [(one.name, lowest, "ce") for one in found if one.name != lowest]
@@ -101,7 +98,7 @@ def judged(
         [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
         samples=2 * samples,
         level=level,
-        random_state=seed,
+        random_state=random_state,
     )
     known = dict(zip(asked, tests, strict=True))
     return [
@@ -125,11 +122,11 @@ def _measured(score: Score, losses: Mapping[str, Floats]) -> Score:
 
 
 def _intervals(
-    losses: Sequence[Mapping[str, Floats]], samples: int, level: float, seed: int
+    losses: Sequence[Mapping[str, Floats]], samples: int, level: float, random_state: int
 ) -> list[dict[str, tuple[float, float]]]:
     """Percentile bootstrap intervals of every method and metric over the same resamples."""
     columns = np.column_stack([one[metric] for one in losses for metric in METRICS])
-    counts = resamples(len(columns), samples, np.random.default_rng(seed))
+    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
     drawn = np.concatenate([block @ columns / len(columns) for block in counts])
     ends = iter([quantiles(column, level) for column in drawn.T])
     return [{metric: next(ends) for metric in METRICS} for _ in losses]

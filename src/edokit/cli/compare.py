@@ -1,10 +1,10 @@
-"""`edo compare`: every method side by side, learned on dev, judged once on test."""
+"""`edo compare`: every method side by side, fitted on dev, evaluated once on test."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,20 +15,19 @@ from edokit.cli.report import WithReport, add_page
 if TYPE_CHECKING:
     from edokit.annotations import Ties
     from edokit.baselines import Comparison
-    from edokit.predictions import Predictions
 
 
 def compare(
     predictions: Annotated[
-        Path, typer.Option(help="What the members say of the items to learn from (dev).")
+        Path, typer.Option(help="The members' predictions of the items to fit on (dev).")
     ],
-    annotations: Annotated[Path, typer.Option(help="What the people said of them (any source).")],
+    annotations: Annotated[Path, typer.Option(help="The annotations of these items (any source).")],
     test_predictions: Annotated[
-        Path, typer.Option(help="What the same members say of the items to judge on (test).")
+        Path, typer.Option(help="The same members' predictions of the test items.")
     ],
     test_annotations: Annotated[
         Path | None,
-        typer.Option(help="What the people said of these; as --annotations, unless told."),
+        typer.Option(help="The annotations of the test items; else those of --annotations."),
     ] = None,
     split: options.Split = None,
     test_split: Annotated[
@@ -67,29 +66,18 @@ def compare(
     report: WithReport = True,
     json: options.Json = False,
 ) -> None:
-    """Judge EDO and every baseline on the same members: F1, CE, MD, BS, intervals and tests."""
+    """Compare EDO with every baseline on the same members: F1, CE, MD, BS, intervals, tests."""
     from edokit import baselines
     from edokit._io.markup import FORMATS
     from edokit._outputs import check_output
-    from edokit.baselines.keep import keep
-    from edokit.predictions import read_predictions
+    from edokit.runs import as_typed
 
     if form is not None:
         one_of("format", form, FORMATS)
     if out is not None:
-        check_output(out, "comparison")
-    said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
-    judged_by = annotations if test_annotations is None else test_annotations
-    if judged_by == annotations and split == test_split:
-        raise InputError(
-            "the items to judge on must be others than those to learn from, but both are"
-            f" {annotations}{'' if split is None else f', split {split}'}",
-            "give --test-annotations, or --split dev --test-split test",
+        check_output(
+            out, "comparison", predictions, annotations, test_predictions, test_annotations
         )
-    dev = options.read_people(annotations, split=split, **said)
-    test = options.read_people(judged_by, split=test_split, **said)
-    for people, source, part in ((dev, annotations, split), (test, judged_by, test_split)):
-        options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), source, part)
     with console.progress() as bars:
         bar = bars.add_task("", total=None, detail="")
 
@@ -97,27 +85,25 @@ def compare(
             bars.update(bar, completed=done, total=total, description=what)
 
         found = baselines.compare(
-            (read_predictions(predictions), dev),
-            (read_predictions(test_predictions), test),
+            predictions,
+            annotations,
+            test_predictions,
+            test_annotations,
+            split=options.names(split),
+            test_split=options.names(test_split),
             methods=options.names(methods),
             extra=_extras(extra),
-            seed=seed,
             samples=bootstrap,
             level=level,
             ties=cast("Ties", ties),
+            random_state=seed,
             step=step,
+            columns=options.pairs(column, "--column", "ROLE=NAME") or None,
+            classes=options.names(classes),
+            duplicates=duplicates,
         )
     if out is not None:
-        keep(
-            found,
-            out,
-            {"predictions": predictions, "test_predictions": test_predictions},
-            {
-                "annotations": (annotations, options.read_as(split=split, **said)),
-                "test_annotations": (judged_by, options.read_as(split=test_split, **said)),
-            },
-            arguments=["edo", *sys.argv[1:]],
-        )
+        found.save(out, command=as_typed(["edo", *sys.argv[1:]]))
         if report:
             add_page(out)
     _show(found, form, json)
@@ -128,23 +114,21 @@ def _show(found: Comparison, form: str | None, json: bool) -> None:
         console.print_json(found.to_dict())
         return
     if form is not None:
-        typer.echo(found.text(form), nl=False)
+        typer.echo(found.text(form), nl=False)  # type: ignore[arg-type]  # checked before
         return
     table = found.table()
     console.print_table(table.title, table.header, table.shown(), table.notes)
 
 
-def _extras(given: list[str] | None) -> dict[str, tuple[Predictions, Predictions]]:
-    """``["NAME=DEV,TEST"]`` with both files read."""
-    from edokit.predictions import read_predictions
-
+def _extras(given: list[str] | None) -> dict[str, tuple[Path, Path]]:
+    """``["NAME=DEV,TEST"]`` as ``{"NAME": (DEV, TEST)}``."""
     found = {}
     for name, files in options.pairs(given, "--extra", "NAME=DEV,TEST").items():
         both = options.names(files) or []
         if len(both) != 2 or not all(both):
             raise InputError(
-                f"--extra must name two files, NAME=DEV,TEST, but got {name}={files}",
+                f"--extra {name}={files} does not name two files, NAME=DEV,TEST",
                 "write --extra soft-ce=soft-ce/dev.npz,soft-ce/test.npz",
             )
-        found[name] = (read_predictions(Path(both[0])), read_predictions(Path(both[1])))
+        found[name] = (Path(both[0]), Path(both[1]))
     return found

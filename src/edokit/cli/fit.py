@@ -73,6 +73,7 @@ def fit(
 ) -> None:
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.inputs import warn_if_unanimous
     from edokit.ensemble.persistence import check_members, check_same, check_settings
     from edokit.predictions import read_predictions
 
@@ -104,7 +105,7 @@ def fit(
         people = options.read_people(annotations, **said)
         answers = read_predictions(predictions)
         check_members(out, answers.members, len(answers), overwrite=overwrite)
-        options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
+        warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
         ensemble.fit(answers, people)
     else:
         ensemble.check()
@@ -112,7 +113,7 @@ def fit(
         with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
             check_members(out, data.members, data.items, overwrite=overwrite)
             shares = data.summaries().soft_counts
-            options.tell_if_unanimous(data.classes, shares, annotations, split)
+            warn_if_unanimous(data.classes, shares, annotations, split)
             ensemble.fit_shards(data)
     check_same(out, ensemble, overwrite=overwrite)
     ensemble.save(out)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -120,21 +118,6 @@ def read_people(
         **said,
     )
     return people.split(*several) if len(several) > 1 else people
-
-
-def tell_if_unanimous(
-    classes: Sequence[str], answers: Any, source: Path, split: str | None
-) -> None:
-    """Say that nothing is learned of disagreement where all answers [C] are of one class."""
-    chosen = [name for name, count in zip(classes, answers, strict=True) if count > 0]
-    if len(chosen) == 1:
-        where = f"{source}" if split is None else f"{source}, split {split}"
-        warnings.warn(
-            f"everyone said {chosen[0]!r} ({where}): there is no disagreement to learn from or to"
-            " judge by; check that these are the right column and the right split",
-            EDOWarning,
-            stacklevel=2,
-        )
 
 
 def read_asked(

@@ -110,6 +110,7 @@ def search(
     Started again with the same folder or storage, it goes on where it stopped.
     """
     from edokit._outputs import begin_run, check_output
+    from edokit.ensemble.inputs import warn_if_unanimous
     from edokit.predictions import read_predictions
     from edokit.runs import as_typed
     from edokit.search import search as run_search
@@ -149,14 +150,14 @@ def search(
         bars = stack.enter_context(console.progress())
         if parts is None:
             people = options.read_people(annotations, split=split, **said)
-            options.tell_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
+            warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
             fit: Any = (read_predictions(predictions), people)
         else:
             where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
             where.update(split=split, ties=ties, seed=seed, bars=bars)
             data = stack.enter_context(shards.labelled(parts, annotations, **where, **said))
             told = data.summaries().soft_counts
-            options.tell_if_unanimous(data.classes, told, annotations, split)
+            warn_if_unanimous(data.classes, told, annotations, split)
             fit = (data, None)
         inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
         inputs["annotations"] = (annotations, options.read_as(split=split, **said))
@@ -263,7 +264,7 @@ def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> Run
 
 def _check_test(known: Any, unseen: Any, people: Any) -> None:
     """Refuse, before a search begins, test data that do not match or that it learns from."""
-    from edokit.baselines.compare import check_items_apart, same_members
+    from edokit.baselines.compare import check_disjoint, same_members
     from edokit.ensemble.inputs import align_inputs, as_predictions
 
     try:
@@ -271,7 +272,7 @@ def _check_test(known: Any, unseen: Any, people: Any) -> None:
     except InputError as error:
         raise InputError(f"of the test data, {error}", "--test-split chooses one split") from None
     if known is not None:
-        check_items_apart(known, same_members(known, named, "test predictions"))
+        check_disjoint(known, same_members(known, named, "test predictions"))
 
 
 def _tested(out: Path) -> dict[str, Input]:

@@ -12,8 +12,7 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.scores import METRICS, Score, item_scores
-from edokit.baselines.scores import judged as score_methods
+from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
@@ -141,7 +140,7 @@ def evaluate_items(
         "uniform",
         samples=samples,
         level=level,
-        seed=seed,
+        random_state=seed,
     )
     methods = [_row(score) for score in scores]
     methods[0] |= compute_metrics(p, q, y, metrics=MORE)

@@ -1,4 +1,4 @@
-"""A comparison as tables: short for the terminal, full to copy, numbers for programs."""
+"""A comparison as tables: short for the terminal, full for papers, numbers for programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TEST = ("difference", "low", "high", "p_value")
 
 
 def short_table(comparison: Comparison) -> Table:
-    """The four metrics, and how the CE compares with the plain mean's."""
+    """The four metrics, and how the CE compares with the uniform mean's."""
     tested = _tested(comparison)
     header = ["method", *_LABELS.values()]
     # Narrow enough for a terminal of 80 characters; the full table has the rest.
-    header += [f"CE − {REFERENCE}", "p"] if tested else ["size"]
+    header += [f"ΔCE vs {REFERENCE}", "p"] if tested else ["size"]
     rows = []
     for score in comparison.scores:
         row: list[Cell] = [score.name, *(getattr(score, metric) for metric in METRICS)]
@@ -33,7 +33,7 @@ def short_table(comparison: Comparison) -> Table:
 
 
 def full_table(comparison: Comparison) -> Table:
-    """Every metric with its interval, and the CE's test against the plain mean."""
+    """Every metric with its interval, and the CE's test against the uniform mean."""
     tested = _tested(comparison)
     if not tested:
         return short_table(comparison)
@@ -46,12 +46,12 @@ def full_table(comparison: Comparison) -> Table:
         ]
         for score in comparison.scores
     ]
-    header = ["method", *_LABELS.values(), f"CE − {REFERENCE}", "p", "≈ lowest"]
+    header = ["method", *_LABELS.values(), f"ΔCE vs {REFERENCE}", "p", "≈ lowest"]
     return Table(_title(comparison), header, rows, _notes(comparison, tested), _best(comparison))
 
 
 def number_table(comparison: Comparison) -> Table:
-    """One column per number: metrics, ends of intervals, tests against the plain mean, dev."""
+    """One column per number: metrics, ends of intervals, tests against the uniform mean, dev."""
     header = ["method", "about", *METRICS, *(f"dev_{metric}" for metric in METRICS)]
     header += ["size", "seconds"]
     tested = _tested(comparison)
@@ -80,8 +80,8 @@ def _tested(comparison: Comparison) -> bool:
 def _title(comparison: Comparison) -> str:
     items = comparison.facts["items"]
     return (
-        f"{len(comparison.scores)} methods, learned on {items['dev']} items,"
-        f" judged on {items['test']}"
+        f"{len(comparison.scores)} methods, fitted on {items['dev']} items,"
+        f" evaluated on {items['test']}"
     )
 
 
@@ -115,13 +115,13 @@ def _best(comparison: Comparison) -> set[tuple[int, int]]:
 
 
 def _notes(comparison: Comparison, tested: bool) -> list[str]:
-    lines = [f"The best possible CE on these answers is {comparison.facts['ce_floor']:.4f}."]
+    lines = [f"The lowest possible CE on these soft labels is {comparison.facts['ce_floor']:.4f}."]
     if tested:
         level = f"{comparison.facts['level']:.0%}"
         lines.append(
-            f"CE − {REFERENCE}: the difference to the plain mean, its {level} bootstrap interval,"
+            f"ΔCE vs {REFERENCE}: {level} bootstrap interval of the difference to the uniform mean,"
             " and the p-value of a paired sign-flip test (not corrected for the number of tests)."
-            f" ≈: the CE can't be told from the lowest, {comparison.lowest.name}'s."
+            f" ≈: not significantly above the lowest CE, {comparison.lowest.name}'s."
         )
     lines += [f"Without {name}: {reason}." for name, reason in comparison.skipped.items()]
     return lines

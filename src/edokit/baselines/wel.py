@@ -1,19 +1,20 @@
-"""Weak Ensemble Learning, the paper's predecessor: a search over weights, size and loss weights.
+"""Weak Ensemble Learning (WEL), the paper's predecessor, and its differential evolution.
 
 As its authors' code does it: differential evolution over member weights in [0, 1] and a size
-(members stand in random order, the first ones are kept) minimises
+(members are in random order, the first ones are kept) minimises
 −α·F1 + β·sigmoid(CE) + γ·MD + μ·‖w‖₂; Optuna draws α, β, γ and μ from [10⁻⁶, 1] on a log scale,
-fifty times, and the lowest loss wins. The hard answer is a weighted vote of the members' hard
-answers. Since the loss itself is compared between trials, and α = 1 with the other three near 0
-is the lowest of all, what is chosen is in effect F1 alone.
+fifty times, and the lowest loss wins. The hard label is a weighted vote of the members' hard
+labels. Since the loss itself is compared between trials, and α = 1 with the other three near 0 is
+the lowest of all, what is chosen is in effect F1 alone.
 
-Two things differ. There, the random order is drawn anew at every evaluation, so that the weights
-that come out were never judged on the members they are used for; here it is drawn once per trial.
-And the result is not polished by a gradient method, which has nothing to go by on F1's steps.
+Two things differ. There, the random order is drawn anew at every evaluation, so that the resulting
+weights were never evaluated on the members they are used for; here it is drawn once per trial. And
+the result is not polished by a gradient method, which has nothing to go by on F1's steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,16 @@ import numpy.typing as npt
 
 from edokit._types import Codes, Floats
 from edokit.annotations import Ties
-from edokit.baselines.evolution import evolve
-from edokit.baselines.method import Voting
-from edokit.baselines.registry import method
+from edokit.baselines.methods import VotingPool, register_method
 
 Singles = npt.NDArray[np.float32]
 TERMS = ("alpha", "beta", "gamma", "mu")
+CROSSING = 0.7
+MUTATION = (0.5, 1.0)
 
 
-@method("wel", "Weak Ensemble Learning as published", place=40)
-class WEL(Voting):
+@register_method("wel", "Weak Ensemble Learning as published", order=40)
+class WEL(VotingPool):
     """Differential evolution within an Optuna search, on the published loss."""
 
     squash = True
@@ -42,53 +43,53 @@ class WEL(Voting):
         trials: int = 50,
         generations: int = 100,
         population: int = 15,
-        seed: int = 0,
+        random_state: int = 0,
         ties: Ties = "first",
     ) -> None:
-        super().__init__(seed=seed, ties=ties)
+        super().__init__(random_state=random_state, ties=ties)
         self.trials = trials
         self.generations = generations
         self.population = population
 
-    def learn(self, P: Floats, q: Floats, y: Codes) -> Floats:
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
         members = P.shape[1]
         if members == 1:
             return np.ones(1)
-        study = _study(self.seed)
+        study = _study(self.random_state)
         best, lowest = np.full(members, 1.0 / members), np.inf
         for number in range(self.trials):
             trial = study.ask()
             parts = [trial.suggest_float(name, 1e-6, 1.0, log=True) for name in TERMS]
-            order = np.random.default_rng([self.seed, number]).permutation(members)
+            order = np.random.default_rng([self.random_state, number]).permutation(members)
             loss = _Loss(P[:, order], q, y, parts, self.squash)
             point, value = evolve(
                 loss,
                 np.append(np.zeros(members), 1.0),
                 np.append(np.ones(members), float(members)),
-                np.random.default_rng([self.seed, number, 1]),
+                np.random.default_rng([self.random_state, number, 1]),
                 generations=self.generations,
                 population=self.population,
             )
             weights = _weights(point[None, :])[0]
             study.tell(trial, value)
-            judged = self.judge(loss, weights, value)
-            if judged < lowest:
-                best, lowest = np.zeros(members), judged
+            score = self.criterion(loss, weights, value)
+            if score < lowest:
+                best, lowest = np.zeros(members), score
                 best[order] = weights
         return best
 
-    def judge(self, loss: _Loss, weights: Floats, value: float) -> float:
+    def criterion(self, loss: _Loss, weights: Floats, value: float) -> float:
         """What the trials are compared by: the loss, whatever the weights of its terms."""
         return value
 
 
-@method("wel-ce", "WEL with the CE itself in the loss and in the choice", place=50)
+@register_method("wel-ce", "WEL with the CE itself in the loss and in the choice", order=50)
 class WELCE(WEL):
     """The loss holds the CE itself, and the trial with the lowest CE on dev wins."""
 
     squash = False
 
-    def judge(self, loss: _Loss, weights: Floats, value: float) -> float:
+    def criterion(self, loss: _Loss, weights: Floats, value: float) -> float:
         return float(loss.terms(weights[None, :])[1][0])
 
 
@@ -101,9 +102,9 @@ class _Loss:
         # the last class is one minus the others.
         self.rows = _by_class(P)[:-1]
         self.targets = np.ascontiguousarray(q.T, dtype=np.float32)
-        answers = _by_class(np.eye(P.shape[2])[P.argmax(axis=2)])
-        self.hits = answers[y, :, np.arange(len(y))].T.copy()
-        self.answers = answers if P.shape[2] > 2 else None
+        votes = _by_class(np.eye(P.shape[2])[P.argmax(axis=2)])
+        self.hits = votes[y, :, np.arange(len(y))].T.copy()
+        self.votes = votes if P.shape[2] > 2 else None
 
     def __call__(self, points: Floats) -> Floats:
         weights = _weights(points)
@@ -126,11 +127,11 @@ class _Loss:
             last -= mean
             _add(ce, md, mean, targets)
         _add(ce, md, last, self.targets[-1])
-        votes = single @ self.hits
-        if self.answers is None:
-            won = votes > 0.5
+        hits = single @ self.hits
+        if self.votes is None:
+            won = hits > 0.5
         else:
-            won = votes >= np.max([single @ answers for answers in self.answers], axis=0)
+            won = hits >= np.max([single @ votes for votes in self.votes], axis=0)
         f1: Floats = won.sum(axis=1) / items
         return f1, ce / items, md / items
 
@@ -159,13 +160,63 @@ def _by_class(P: Floats) -> Singles:
     return rows
 
 
-def _study(seed: int) -> Any:
-    """A study in memory that says nothing on stderr."""
+def _study(random_state: int) -> Any:
+    """A study in memory that logs nothing."""
     import optuna
 
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=random_state))
     finally:
         optuna.logging.set_verbosity(before)
+
+
+def evolve(
+    loss: Callable[[Floats], Floats],
+    low: Floats,
+    high: Floats,
+    rng: np.random.Generator,
+    *,
+    generations: int = 100,
+    population: int = 15,
+    tolerance: float = 1e-6,
+) -> tuple[Floats, float]:
+    """The best point [D] found between ``low`` and ``high`` [D], and its loss.
+
+    Differential evolution, a whole generation per call of ``loss``, which maps points [S, D] to
+    [S]: ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
+    without the final polish. There are ``population`` points per dimension. It ends early when the
+    losses of a generation differ by less than ``tolerance`` of their mean.
+    """
+    dimensions = len(low)
+    count = max(5, population * dimensions)
+    # Points live in the unit box.
+    points = rng.random((count, dimensions))
+    losses = loss(low + points * (high - low))
+    for _ in range(generations):
+        best = points[losses.argmin()]
+        first, second = _pairs(count, rng)
+        mutants = best + rng.uniform(*MUTATION) * (points[first] - points[second])
+        crossed = rng.random((count, dimensions)) < CROSSING
+        crossed[np.arange(count), rng.integers(dimensions, size=count)] = True
+        tried = np.where(crossed, mutants, points)
+        outside = (tried < 0) | (tried > 1)
+        tried[outside] = rng.random(int(outside.sum()))
+        found = loss(low + tried * (high - low))
+        better = found <= losses
+        points[better], losses[better] = tried[better], found[better]
+        if losses.std() <= tolerance * abs(losses.mean()):
+            break
+    winner = int(losses.argmin())
+    return low + points[winner] * (high - low), float(losses[winner])
+
+
+def _pairs(count: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], ...]:
+    """Two others for each point, all three different [count] each."""
+    own = np.arange(count)
+    first = (own + rng.integers(1, count, size=count)) % count
+    second = rng.integers(count - 2, size=count)
+    lower, upper = np.minimum(own, first), np.maximum(own, first)
+    second = second + (second >= lower)
+    return first, second + (second >= upper)

@@ -1,0 +1,309 @@
+"""Methods by name: the registry, what every method can do, and simple weighted pools."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from edokit._errors import InputError, examples
+from edokit._types import Codes, Floats, Strings
+from edokit.annotations import Ties
+from edokit.ensemble.inputs import align_inputs, as_predictions, select_members
+from edokit.metrics import ce_items
+from edokit.metrics.scores import CLIP
+from edokit.objective import Pool, Problem, Settings, pool
+from edokit.predictions import Predictions
+from edokit.solvers import solve_exact
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+TOP = 5
+"""Members that vote in `Top5`."""
+ROUNDS = 100
+DECIMALS = 6
+
+
+class Method(Protocol):
+    """Predictions in, one distribution per item out; `EDOEnsemble` is one of them."""
+
+    def fit(self, predictions: Any, annotations: Any) -> Any:
+        """Learn from predictions (or [N, K, C]) and annotations of the items; returns itself."""
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        """Probabilities [N, C]."""
+
+    def predict(self, predictions: Any) -> Strings:
+        """One class per item [N]."""
+
+
+# --- Registry -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method in the registry."""
+
+    name: str
+    about: str
+    """What it does, in a few words."""
+    make: Callable[..., Any]
+    """``make(random_state=…, ties=…)`` returns the method, not fitted yet."""
+    order: int
+    """Low numbers come first in tables."""
+
+
+METHODS: dict[str, Entry] = {}
+
+
+def register_method(name: str, about: str, *, order: int = 1000) -> Callable[[Maker], Maker]:
+    """Decorator: enter a class (or function) that takes ``random_state`` and ``ties``.
+
+    Parameters
+    ----------
+    name : str
+        The name in tables and for ``methods`` of `compare`.
+    about : str
+        What the method does, in a few words.
+    order : int, default=1000
+        Position in tables; low numbers first.
+
+    Raises
+    ------
+    InputError
+        If another method has this name.
+    """
+
+    def enter(make: Maker) -> Maker:
+        known = METHODS.get(name)
+        if known is not None and known.make is not make:
+            raise InputError(f"the method name {name!r} is taken", "choose another name")
+        METHODS[name] = Entry(name, about, make, order)
+        return make
+
+    return enter
+
+
+def method_names() -> list[str]:
+    """The names of all methods, in the order of tables."""
+    return [e.name for e in sorted(METHODS.values(), key=lambda e: (e.order, e.name))]
+
+
+def find_method(name: str) -> Entry:
+    """The registry's entry of this name."""
+    if name not in METHODS:
+        raise InputError(
+            f"there is no method {name!r}; the methods are {examples(method_names(), 50)}",
+            "choose among these",
+            parameters=("methods",),
+        )
+    return METHODS[name]
+
+
+def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Method:
+    """A method by name, not fitted yet.
+
+    Parameters
+    ----------
+    name : str
+        One of `method_names`.
+    random_state : int, default=0
+        Seed of methods that search.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+
+    Examples
+    --------
+    >>> from edokit.baselines import make_method
+    >>> P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]]
+    >>> make_method("best-single").fit(P, [0, 1]).weights_.tolist()
+    [1.0, 0.0]
+    """
+    return cast(Method, find_method(name).make(random_state=random_state, ties=ties))
+
+
+# --- Weighted pools -------------------------------------------------------------------------------
+
+
+class WeightedPool(ABC):
+    """A method that weighs members; a subclass implements `find_weights`.
+
+    Items and members are sorted by name first, so that the order of a file never changes a result.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Weight of each member, on the simplex.
+    members_ : tuple of str
+        Names of the members, in the order of the weights.
+    classes_ : ndarray of shape (C,)
+        Names of the classes, in the order of the probabilities.
+    """
+
+    pool = "linear"
+    """How the members become one distribution."""
+    weights_: Floats
+    members_: tuple[str, ...]
+    classes_: Strings
+
+    def __init__(self, *, random_state: int = 0, ties: Ties = "first") -> None:
+        self.random_state = random_state
+        self.ties = ties
+
+    @abstractmethod
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        """Weights [K] from P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
+
+    def fit(self, predictions: Any, annotations: Any) -> WeightedPool:
+        """Find the weights."""
+        named, people = align_inputs(as_predictions(predictions), annotations)
+        named = in_order(named)
+        people = people.align(named.items)
+        P = np.asarray(named.probabilities, dtype=np.float64)
+        y = people.hard_labels(ties=self.ties, random_state=self.random_state)
+        self.weights_ = self.find_weights(P, people.soft_labels, y)
+        self.members_ = named.members
+        self.classes_ = np.array(named.classes, dtype=object)
+        return self
+
+    @property
+    def size_(self) -> int:
+        """How many members carry weight."""
+        return int((self.weights_ > 0).sum())
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        """Pooled probabilities [N, C]."""
+        P, weights = self._with_weight(predictions)
+        pooled: Floats = pool(P, weights, self.pool)
+        return pooled
+
+    def predict(self, predictions: Any) -> Strings:
+        """The most probable class of each item [N]."""
+        likeliest = self.predict_proba(predictions).argmax(axis=1)
+        chosen: Strings = self.classes_[likeliest]
+        return chosen
+
+    def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
+        """P [N, k, C] and weights [k] of the members that carry weight, classes as fitted."""
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
+        if isinstance(predictions, Predictions):
+            given = predictions
+        else:
+            array = as_predictions(predictions, self.members_).probabilities
+            given = Predictions.from_arrays(
+                array, layout="NKC", members=self.members_, classes=self.classes_
+            )
+        kept = np.flatnonzero(self.weights_ > 0)
+        needed = [self.members_[k] for k in kept]
+        given = select_members(given, needed).order_classes(self.classes_)
+        return np.asarray(given.probabilities, dtype=np.float64), self.weights_[kept]
+
+
+class VotingPool(WeightedPool):
+    """A pool whose hard label is a weighted vote of the members' own hard labels."""
+
+    def predict(self, predictions: Any) -> Strings:
+        """The class with most votes [N]; of equals, the more probable one."""
+        P, weights = self._with_weight(predictions)
+        votes = np.eye(P.shape[2])[P.argmax(axis=2)].transpose(0, 2, 1) @ weights
+        level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
+        likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
+        chosen: Strings = self.classes_[likeliest.argmax(axis=1)]
+        return chosen
+
+
+def in_order(predictions: Predictions) -> Predictions:
+    """The same predictions with items and members sorted by name."""
+    by_item = np.argsort(predictions.items.astype(str), kind="stable")
+    return predictions.take(by_item).select(sorted(predictions.members))
+
+
+def member_ce(P: Floats, q: Floats) -> Floats:
+    """Cross-entropy of each member alone [K]."""
+    return np.array([ce_items(P[:, k], q).mean() for k in range(P.shape[1])])
+
+
+@register_method("uniform", "the uniform mean of all members", order=10)
+class Uniform(WeightedPool):
+    """Every member with the same weight: what every other method has to beat."""
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        return np.full(P.shape[1], 1.0 / P.shape[1])
+
+
+@register_method("best-single", "the member with the lowest CE on dev", order=20)
+class BestSingle(WeightedPool):
+    """The member with the lowest cross-entropy; of equals, the first by name."""
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        weights = np.zeros(P.shape[1])
+        weights[member_ce(P, q).argmin()] = 1.0
+        return weights
+
+
+@register_method(
+    "top-5", "majority vote (F1) and mean (CE, MD, BS) of the five best on dev", order=30
+)
+class Top5(VotingPool):
+    """The vote, and the mean, of the five members with the lowest cross-entropy.
+
+    The paper takes the figures of its Top-5 Voting from earlier work and does not say what "best"
+    means. With few items several members share the same F1, so we go by cross-entropy.
+    """
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        best = np.argsort(member_ce(P, q), kind="stable")[:TOP]
+        weights = np.zeros(P.shape[1])
+        weights[best] = 1.0 / len(best)
+        return weights
+
+
+@register_method("greedy", "forward selection with replacement, as AutoGluon does it", order=60)
+class Greedy(WeightedPool):
+    """Greedy forward selection with replacement (Caruana et al. 2004), with AutoGluon's rules.
+
+    In each of 100 rounds the member joins that lowers the cross-entropy of the mean most; its share
+    of the joins is its weight. Losses count to six decimals, of equals a member that is in already
+    goes first, and the rounds after the lowest loss are dropped. Where AutoGluon breaks a tie at
+    random, the first by name wins.
+    """
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        items, members, _ = P.shape
+        total = np.zeros_like(P[:, 0])
+        joined: list[int] = []
+        losses: list[float] = []
+        for _ in range(ROUNDS if members > 1 else 1):
+            mean = (total[:, None] + P) / (len(joined) + 1)
+            logs = np.log(np.clip(mean, CLIP, None))
+            each = np.round(-np.einsum("nkc,nc->k", logs, q) / items, DECIMALS)
+            equal = np.flatnonzero(each == each.min())
+            inside = [k for k in equal if k in joined]
+            best = int(inside[0] if inside else equal[0])
+            joined.append(best)
+            losses.append(float(each[best]))
+            total = total + P[:, best]
+        kept = joined[: int(np.argmin(losses)) + 1]
+        return np.bincount(kept, minlength=members) / len(kept)
+
+
+@register_method("linear-pool", "the linear pool with the lowest CE on dev", order=70)
+class LinearPool(WeightedPool):
+    """Log-score-optimal weights of the weighted mean."""
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        kind = Pool(self.pool)
+        settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0, pool=kind)
+        problem = Problem.for_settings(P, q, y, settings)
+        return solve_exact(problem, settings).weights
+
+
+@register_method("log-pool", "the logarithmic pool with the lowest CE on dev", order=80)
+class LogPool(LinearPool):
+    """Log-score-optimal weights of the normalised weighted geometric mean."""
+
+    pool = "log"
