@@ -78,16 +78,17 @@ class Comparison:
 
     def table(self) -> Table:
         """F1, CE, MD and BS, and how the CE compares with the uniform mean's; for a terminal."""
-        from edokit.baselines.tables import short_table
+        from edokit.baselines.tables import text_table
 
-        return short_table(self)
+        return text_table(self, full=False)
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
-        from edokit.baselines.tables import full_table, number_table
+        from edokit.baselines.tables import number_table, text_table
 
         one_of("format", kind, FORMATS)
-        return (number_table(self) if kind == "csv" else full_table(self)).text(kind)
+        found = number_table(self) if kind == "csv" else text_table(self, full=True)
+        return found.text(kind)
 
     def save(self, folder: str | Path, *, command: str = "") -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'

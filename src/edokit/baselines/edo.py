@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from edokit._types import Floats, Strings
-from edokit.annotations import Ties
+from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import in_order, register_method
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
+from edokit.predictions import Predictions
 
 
 @register_method("edo-default", "EDO with its default objective", order=98)
@@ -24,69 +24,34 @@ def edo(*, random_state: int = 0, ties: Ties = "first") -> EDOEnsemble:
     return EDOEnsemble("auto", random_state=random_state, ties=ties)
 
 
+class SortedEnsemble(EDOEnsemble):
+    """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
+
+    def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
+        named, people = align_inputs(as_predictions(predictions), annotations)
+        named = in_order(named)
+        return self._fit_sorted(named, people.align(named.items))
+
+    def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
+        return super().fit(predictions, annotations)
+
+
 @register_method(
     "edo-paper-fixed", "EDO as in the paper's ablations: all λ = 1, class weights", order=90
 )
-class EDOPaperFixed:
-    """The preset ``paper-fixed``.
-
-    Items and members are sorted by name first, since mini-batches make the result of gumbel depend
-    on their order.
-    """
-
-    ensemble_: EDOEnsemble
-
-    def __init__(self, *, random_state: int = 0, ties: Ties = "first") -> None:
-        self.random_state = random_state
-        self.ties = ties
-
-    def fit(self, predictions: Any, annotations: Any) -> EDOPaperFixed:
-        """Fit the ensemble."""
-        named, people = align_inputs(as_predictions(predictions), annotations)
-        named = in_order(named)
-        self.ensemble_ = self._fit_ensemble(named, people.align(named.items))
-        return self
-
-    def _fit_ensemble(self, predictions: Any, annotations: Any) -> EDOEnsemble:
-        fixed = EDOEnsemble("paper-fixed", random_state=self.random_state, ties=self.ties)
-        return fixed.fit(predictions, annotations)
-
-    def predict_proba(self, predictions: Any) -> Floats:
-        """Pooled probabilities [N, C]."""
-        return self._fitted().predict_proba(predictions)
-
-    def predict(self, predictions: Any) -> Strings:
-        """The most probable class of each item [N]."""
-        return self._fitted().predict(predictions)
-
-    def _fitted(self) -> EDOEnsemble:
-        # One that is not fitted raises NotFittedError itself.
-        return self.ensemble_ if hasattr(self, "ensemble_") else EDOEnsemble()
-
-    @property
-    def weights_(self) -> Floats:
-        """Weight of each member [K]."""
-        return self.ensemble_.weights_
-
-    @property
-    def members_(self) -> tuple[str, ...]:
-        """Names of the members, in the order of the weights."""
-        return self.ensemble_.members_
-
-    @property
-    def size_(self) -> int:
-        """How many members are kept."""
-        return self.ensemble_.size_
+def edo_paper_fixed(*, random_state: int = 0, ties: Ties = "first") -> EDOEnsemble:
+    """The preset ``paper-fixed``."""
+    return SortedEnsemble("paper-fixed", random_state=random_state, ties=ties)
 
 
 @register_method("edo-paper", "EDO as the paper's search finds it: 50 trials, lowest CE", order=95)
-class EDOPaper(EDOPaperFixed):
+class EDOPaper(SortedEnsemble):
     """Fifty trials of NSGA-II over the paper's space, compared in-sample as in the paper; the
     lowest CE on the front wins."""
 
     trials = 50
 
-    def _fit_ensemble(self, predictions: Any, annotations: Any) -> EDOEnsemble:
+    def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         from edokit.search import search
 
         found = search(
@@ -98,4 +63,4 @@ class EDOPaper(EDOPaperFixed):
             seed=self.random_state,
             ties=self.ties,
         )
-        return found.ensemble
+        return self._keep(found.ensemble.fitted_)
