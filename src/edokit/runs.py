@@ -163,9 +163,11 @@ class InputReader:
             found = read_annotations(given, **how)
             self._read[role] = (Path(given), {**how, "splits": several} if several else how)
             given = found
-        if several and not isinstance(given, Annotations):
+        if not several:
+            return given
+        if not isinstance(given, Annotations):
             raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
-        return given.of_splits(several) if several else given
+        return given.split(*several)
 
 
 def digest(path: Path) -> str | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pool_cases import sample
 
-from edokit import Predictions
+from edokit import Annotations, Predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._io import write_table
 from edokit.baselines import Comparison, compare, make_method
@@ -20,7 +20,7 @@ from edokit.datasets import write_annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce, compute_metrics
 from edokit.predictions import write_predictions
-from edokit.runs import RunRecord
+from edokit.runs import InputReader, RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
 
@@ -229,6 +229,12 @@ def test_one_source_with_two_splits(tmp_path: Path, samples: tuple) -> None:
     options = {"methods": ["edo"], "samples": 0}
     found = compare(dev, where, test, split="dev", test_split=["test"], **options)
     assert found["edo"].ce == compare(dev, people, test, others, **options)["edo"].ce
+    both = Annotations.from_table(pa.concat_tables(parts))
+    found = compare(dev, both, test, split="dev", test_split=["test"], **options)
+    assert found.facts["items"] == {"dev": 80, "test": 50}
+    reader = InputReader()
+    assert len(reader.annotations("annotations", where, ["dev", "test"]).items) == 130
+    assert reader.inputs()["annotations"].options == {"splits": ["dev", "test"]}
     with pytest.raises(InputError, match=r"are the same.*all\.csv, split dev"):
         compare(dev, where, test, split="dev", test_split="dev")
     with pytest.raises(InputError, match="without splits"):
