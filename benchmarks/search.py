@@ -150,7 +150,7 @@ def grid(jobs: int) -> None:
 def quietly(pool: Pool, space: SearchSpace, seed: int, folds: int) -> None:
     """A search; that some items are tied need not be said 240 times."""
     warnings.simplefilter("ignore")
-    search(pool.P, pool.q, space=space, folds=folds, seed=seed)
+    search(pool.P, pool.q, space=space, folds=folds, random_state=seed)
 
 
 def made(items: int, members: int) -> tuple[np.ndarray, np.ndarray]:

@@ -112,7 +112,9 @@ def judged(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
     """A search by each estimate, and all their trials on test."""
     warnings.simplefilter("ignore")
     found = {
-        judge: search(pool.dev, pool.dev_labels, solver=solver, space=space, judge=judge, seed=seed)
+        judge: search(
+            pool.dev, pool.dev_labels, solver=solver, space=space, judge=judge, random_state=seed
+        )
         for judge in JUDGES
     }
     trials = [trial for result in found.values() for trial in result.trials]

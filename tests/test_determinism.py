@@ -78,7 +78,7 @@ def test_the_same_fit_is_the_same_bytes(preset: str, tmp_path: Path) -> None:
 
 def test_the_same_search_finds_the_same(tmp_path: Path) -> None:
     people, made = people_and_pool()
-    one, two = (search(made, people, trials=12, seed=5) for _ in range(2))
+    one, two = (search(made, people, trials=12, random_state=5) for _ in range(2))
     for name, result in (("one", one), ("two", two)):
         result.ensemble.save(tmp_path / name)
     file = "ensemble.json"
@@ -142,7 +142,7 @@ for preset in ("default", "paper-fixed", "auto"):
     shares = ensemble.predict_proba(made)[:200]
     found[preset] = [ensemble.weights_.tolist(), shares.ravel().tolist()]
 few, small = people_and_pool(300, 5)
-result = search(small, few, trials=6, population=3, folds=2, seed=2)
+result = search(small, few, trials=6, population=3, folds=2, random_state=2)
 found["search"] = [
     [[trial.f1, trial.ce, trial.md] for trial in result.trials], result.ensemble.weights_.tolist()
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit._outputs import begin_run
-from edokit.runs import Input, RunRecord, as_typed, digest
+from edokit.runs import Input, RunRecord, command_text, digest
 
 
 def rows(path: Path) -> Path:
@@ -66,7 +66,7 @@ def test_the_digest_of_a_folder_knows_names_and_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_is_shown_without_credentials(url: str) -> None:
-    shown = as_typed(["edo", "search", "--storage", url])
+    shown = command_text(["edo", "search", "--storage", url])
     assert shown.startswith("edo search --storage ")
     assert "sec" not in shown
     assert "ret@" not in shown

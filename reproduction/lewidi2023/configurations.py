@@ -178,7 +178,7 @@ def run_search(
             space=SearchSpace(diversity=diversity, ce=variant),
             population=POPULATION,
             folds=0,
-            seed=seed,
+            random_state=seed,
         )
     P = np.asarray(members.fit.probabilities, dtype=np.float64)
     soft = members.fit_labels.soft

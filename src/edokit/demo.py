@@ -60,11 +60,12 @@ def run_demo(
         predictions["dev"],
         dev,
         trials=TRIALS,
-        seed=seed,
+        random_state=seed,
         progress=lambda done, total, best: step(done, total, "searching"),
     )
     answers = _answers(simulation, ensemble, predictions["test"])
     answers["edo-paper"] = found.ensemble.predict_proba(predictions["test"])
+    found.test = found.evaluate(predictions["test"], test)
     scores = _judged(answers, test, seed)
     truth = simulation.truth[simulation.rows("test")]
     result = {
@@ -77,7 +78,7 @@ def run_demo(
         "ce_floor": entropy(test.soft_labels),
         "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
-        "search": found.summary(),
+        "search": found.to_dict(),
         "explanation": [str(reason) for reason in ensemble.explain()],
         "gain": asdict(scores["edo"].against["ce"]),
     }
@@ -86,7 +87,7 @@ def run_demo(
         for split, table in predictions.items():
             write_predictions(table, out / "predictions" / f"{split}.npz")
         ensemble.save(out / "ensemble")
-        found.save_trials(out / "search", test=found.judge(predictions["test"], test))
+        found.save_trials(out)
         pooled = ensemble.describe(predictions["test"])
         write_table(pooled.to_table(), out / "probabilities.csv")
         write_json(result, out / "results.json")

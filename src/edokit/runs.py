@@ -1,6 +1,6 @@
-"""What was run: the command, its files and its seed, kept beside the results as ``run.json``.
+"""Run records: the command, its files and its seed, kept beside the results as ``run.json``.
 
-A page or a colleague can then read the same files in the same way, and see whether they changed.
+The report reads the same files in the same way, and says whether they changed.
 """
 
 from __future__ import annotations
@@ -60,8 +60,12 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def save(self, folder: Path) -> None:
-        """Write ``run.json``; where it is, the results are whole."""
-        write_json(asdict(self), folder / RUN_RECORD)
+        """Write ``run.json``; where it is, the results are complete."""
+        write_json(self.to_dict(), folder / RUN_RECORD)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record in plain values, ready for JSON."""
+        return asdict(self)
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
@@ -83,7 +87,7 @@ class RunRecord:
         if given is None:
             return None
         inside = folder / given.path
-        return inside if is_there(inside) else Path(given.path)
+        return inside if path_exists(inside) else Path(given.path)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
@@ -95,11 +99,8 @@ class RunRecord:
         path = self.path(role, folder)
         if path is None:
             return None
-        options = dict(self.inputs[role].options)
-        splits = options.pop("splits", None)
         try:
-            people = read_annotations(path, **options)
-            return people.split(*splits) if splits else people
+            return _read_annotations(path, self.inputs[role].options)
         except (TypeError, AttributeError) as error:
             raise InputError(
                 f"{folder / RUN_RECORD} must say how {role} were read, but does not: {error}",
@@ -114,10 +115,10 @@ class RunRecord:
 
 def _check_types(record: RunRecord) -> None:
     """Refuse a record whose parts are not what they should be; anyone may have written it."""
-    told = [record.kind, record.command, *record.versions, *record.versions.values()]
-    told += [part.path for part in record.inputs.values()]
-    told += [part.sha256 for part in record.inputs.values() if part.sha256 is not None]
-    if not all(isinstance(text, str) for text in told):
+    texts = [record.kind, record.command, *record.versions, *record.versions.values()]
+    texts += [part.path for part in record.inputs.values()]
+    texts += [part.sha256 for part in record.inputs.values() if part.sha256 is not None]
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError("what should be text is not")
     if isinstance(record.seed, bool) or not isinstance(record.seed, int) or record.seed < 0:
         raise TypeError("the seed is no whole number")
@@ -155,19 +156,48 @@ class InputReader:
 
     def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as given."""
-        several = [] if split is None else [split] if isinstance(split, str) else list(split)
+        several = _names(split)
         if isinstance(given, str | Path):
-            how = dict(self._options)
-            if len(several) == 1:
-                how["split"] = several.pop()
-            found = read_annotations(given, **how)
-            self._read[role] = (Path(given), {**how, "splits": several} if several else how)
-            given = found
-        if not several:
-            return given
-        if not isinstance(given, Annotations):
+            how = {**self._options, **_split_option(several)}
+            self._read[role] = (Path(given), how)
+            return _read_annotations(Path(given), how)
+        if several and not isinstance(given, Annotations):
             raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
-        return given.split(*several)
+        return given.split(*several) if several else given
+
+    def streamed(
+        self, predictions: Any, annotations: Any, split: str | Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Arguments of `FitData.open` for predictions and annotations to fit on."""
+        several = _names(split)
+        if isinstance(predictions, str | Path):
+            self._read["predictions"] = (Path(predictions), {})
+        if not isinstance(annotations, str | Path):
+            return {"annotations": annotations, "splits": several}
+        self._read["annotations"] = (
+            Path(annotations),
+            {**self._options, **_split_option(several)},
+        )
+        return {"annotations": annotations, "splits": several, **self._options}
+
+
+def _names(split: str | Sequence[str] | None) -> list[str]:
+    return [] if split is None else [split] if isinstance(split, str) else list(split)
+
+
+def _split_option(several: Sequence[str]) -> dict[str, Any]:
+    """How a record says which splits were read."""
+    if len(several) > 1:
+        return {"splits": list(several)}
+    return {"split": several[0]} if several else {}
+
+
+def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
+    """Annotations, read as a record says."""
+    how = dict(options)
+    splits = how.pop("splits", None)
+    found = read_annotations(path, **how)
+    return found.split(*splits) if splits else found
 
 
 def digest(path: Path) -> str | None:
@@ -188,7 +218,7 @@ def digest(path: Path) -> str | None:
     return found.hexdigest()
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Whether a path leads to something; what can't even be a path does not."""
     try:
         return path.exists()
@@ -196,7 +226,7 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def as_typed(arguments: Sequence[str]) -> str:
+def command_text(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
     shown = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
     return shlex.join(map(without_credentials, shown))

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pa_parquet
 import pytest
 from search_cases import QUICK, arrays, essence
 
 from edokit._errors import EDOWarning, InputError
+from edokit._io import write_table
+from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble
-from edokit.predictions import Predictions
+from edokit.predictions import Predictions, read_predictions, write_predictions
+from edokit.runs import RunRecord
 from edokit.search import SearchResult, SearchSpace, search
 
 P, Q, Y = arrays(items=80, members=6)
@@ -54,7 +58,7 @@ def test_the_ensemble_is_the_chosen_trial_on_all_data(solver: str) -> None:
 
 
 def test_the_seed_decides_and_nothing_else() -> None:
-    same = [search(P, Q, trials=5, folds=0, space=QUICK, seed=s) for s in (3, 3, 4)]
+    same = [search(P, Q, trials=5, folds=0, space=QUICK, random_state=s) for s in (3, 3, 4)]
     assert essence(same[0].trials) == essence(same[1].trials)
     assert essence(same[0].trials) != essence(same[2].trials)
 
@@ -118,7 +122,7 @@ def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: Searc
 
 def test_the_choice_can_be_judged_on_other_data(found: SearchResult) -> None:
     other, q, _ = arrays(items=30, members=6, seed=9)
-    metrics = found.judge(other, q)
+    metrics = found.evaluate(other, q)
     assert metrics["ce"] == pytest.approx(-found.ensemble.soft_score(other, q))
 
 
@@ -156,3 +160,96 @@ def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch
         InputError, match="all 4 failed, the first with 'the weights are not finite'"
     ):
         search(P, Q, trials=4, population=2, space=QUICK)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    """Files of predictions and annotations of dev and test, as `search` takes them."""
+    rng = np.random.default_rng(0)
+    for name, seed in (("dev", 0), ("test", 1)):
+        made, q, _ = arrays(items=50, seed=seed)
+        items = [f"{name}-{i}" for i in range(50)]
+        labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
+        people = Annotations.from_matrix(labels, items=items)
+        write_table(people.to_table(), folder / f"{name}.csv")
+        write_predictions(
+            Predictions.from_arrays(made, items=items, layout="NKC"), folder / f"{name}.npz"
+        )
+    return {
+        "predictions": folder / "dev.npz",
+        "annotations": str(folder / "dev.csv"),
+        "test_predictions": folder / "test.npz",
+        "test_annotations": folder / "test.csv",
+    }
+
+
+HOW: dict[str, Any] = {"trials": 4, "population": 2, "folds": 2, "space": QUICK}
+
+
+def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
+    files, run = written(tmp_path), tmp_path / "run"
+    first = search(**files, **HOW, out=run)
+    assert first.test is not None
+    assert (first.done_before, first.storage) == (0, str(run / "search" / "journal.log"))
+    names = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
+    assert names == {
+        *("run.json", "ensemble/ensemble.json", "ensemble/README.md"),
+        *("search/journal.log", "search/search.json", "search/trials.parquet"),
+    }
+    record = RunRecord.load(run)
+    assert set(record.inputs) == set(files)
+    assert not any(record.changed(role, run) for role in files)
+    assert record.command == ""
+
+    del files["test_predictions"], files["test_annotations"]
+    again = search(**files, **HOW, out=run)
+    assert (again.done_before, again.test, again.tested_before) == (4, first.test, True)
+    assert set(RunRecord.load(run).inputs) == set(record.inputs)
+    assert again.to_dict() == first.to_dict()
+
+
+def test_what_is_in_memory_is_not_in_the_record(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    named = read_predictions(files["predictions"])
+    search(named, files["annotations"], **HOW, out=tmp_path / "run")
+    assert set(RunRecord.load(tmp_path / "run").inputs) == {"annotations"}
+
+
+def test_predictions_may_be_streamed_from_their_files(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    whole = search(**files, **{**HOW, "folds": 0}, solver="exact")
+    streamed = search(**files, **{**HOW, "folds": 0}, solver="exact", streaming={"jobs": 1})
+    assert streamed.chosen.ce == pytest.approx(whole.chosen.ce, abs=1e-6)
+    assert streamed.test is not None
+
+
+@pytest.mark.parametrize("storage", ["search/search.json", "ensemble/ensemble.json", "run.json"])
+def test_a_storage_is_not_overwritten_with_results(storage: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="would be overwritten"):
+        search(**written(tmp_path), **HOW, out=tmp_path / "run", storage=tmp_path / "run" / storage)
+    assert not (tmp_path / "run").exists()
+
+
+def test_half_of_the_test_data_is_refused() -> None:
+    with pytest.raises(InputError, match="no test_predictions"):
+        search(P, Q, **HOW, test_annotations=Q)
+    with pytest.raises(InputError, match="of the test data"):
+        search(P, Q, **HOW, test_predictions=P[:10])
+
+
+def test_splits_of_one_file_are_the_fit_and_the_test_data(tmp_path: Path) -> None:
+    files = written(tmp_path)
+    parts = [pd.read_csv(tmp_path / f"{name}.csv").assign(split=name) for name in ("dev", "test")]
+    pd.concat(parts).rename(columns={"item": "id"}).to_csv(tmp_path / "all.csv", index=False)
+    where = {"split": "dev", "test_split": ["test"], "columns": {"item": "id"}}
+    del files["annotations"], files["test_annotations"]
+    found = search(**files, annotations=tmp_path / "all.csv", **where, **HOW, out=tmp_path / "run")
+    assert found.test == search(**written(tmp_path), **HOW).test
+    record = RunRecord.load(tmp_path / "run")
+    people = record.annotations("test_annotations", tmp_path / "run")
+    assert people is not None
+    assert people.items[0] == "test-0"
+
+
+def test_a_worker_needs_a_storage() -> None:
+    with pytest.raises(InputError, match="worker shares a storage"):
+        search(P, Q, **HOW, worker=True)

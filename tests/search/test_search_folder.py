@@ -14,7 +14,7 @@ from search_cases import QUICK as SPACE
 from search_cases import arrays, trial
 from test_search_command import QUICK, edo, files
 
-from edokit.cli import searched
+from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import RunRecord
 from edokit.search import ParetoFront, search
@@ -33,8 +33,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--study", "other"), "the study 'edo' and not 'other'; choose another --out, or go on"),
-        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; choose another --out"),
+        (("--study", "other"), "the study 'edo' and not 'other'; choose another output folder"),
+        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; choose another output folder"),
     ],
 )
 def test_results_of_another_search_are_not_replaced(
@@ -59,7 +59,7 @@ def test_a_result_on_test_stays_with_the_choice_it_is_about(
     first = json.loads(edo("search", *files, *test, "--trials", 1, "--json")[1])
     code, out, err = edo("search", *files, "--trials", 1)
     assert (code, err) == (0, "")
-    assert "On test, as judged before: F1" in out
+    assert "On test, as evaluated before: F1" in out
     kept = json.loads((run / "search" / "search.json").read_text("utf-8"))
     assert kept["test"] == first["test"]
     record = RunRecord.load(run)
@@ -90,7 +90,7 @@ def test_refused_before_a_trial_is_finished_it_leaves_nothing(
 @pytest.mark.parametrize(
     ("predictions", "annotations", "part"),
     [
-        ("dev.npz", "dev.csv", "the items to judge on must be others than those to learn from"),
+        ("dev.npz", "dev.csv", "50 of 50 test items are among the items to fit on"),
         ("test.npz", "dev.csv", "of the test data, annotations and predictions must hold"),
     ],
 )
@@ -147,10 +147,9 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
     front, members = ParetoFront(trials), ("a", "b", "c")
     found = SearchResult(trials, front, trials[0], Plan(), members, "lowest-ce", None, ())
-    result = {**found.summary(), "test": None, "done_before": 0}
     printed = io.StringIO()
     with redirect_stdout(printed):
-        searched.show(found, result, None, 3)
+        show(found, None, 3)
     lines = [line.split() for line in printed.getvalue().splitlines()]
     assert lines[2][-2:] == ["same", "scores"]
     assert lines[4][-4:] == ["preserve,", "mean", "1", "more"]

@@ -11,7 +11,7 @@ from postgres import PASSWORD, QUOTED, USER, Server
 from test_search_command import QUICK, edo, files
 
 from edokit._errors import InputError, without_credentials
-from edokit.runs import as_typed
+from edokit.runs import command_text
 
 __all__ = ["files"]
 SECRET = "geheim"
@@ -98,4 +98,4 @@ def test_every_error_is_without_credentials_whoever_raises_it() -> None:
         assert SECRET not in without_credentials(text)
     assert "host/study" in str(InputError(url))
     spaced = f"postgresql://ann:{SECRET} {SECRET}@host/study"
-    assert SECRET not in as_typed(["edo", "search", "--storage", spaced])
+    assert SECRET not in command_text(["edo", "search", "--storage", spaced])

@@ -26,7 +26,7 @@ from postgres import PASSWORD, QUOTED, USER, Server
 from sqlalchemy.engine import make_url
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit.runs import as_typed
+from edokit.runs import command_text
 from edokit.search.storage import Database, Opened, masked, open_storage, where_is
 from edokit.search.workers import is_gone, own_mark
 
@@ -93,7 +93,7 @@ def test_no_part_of_a_password_is_shown(password: str) -> None:
     # The command line as kept beside the results, for every URL that works.
     with suppress(InputError):
         where_is(url)
-        assert "Ω" not in as_typed(["edo", "search", "--storage", url])
+        assert "Ω" not in command_text(["edo", "search", "--storage", url])
 
 
 def what_is_said_of(url: str) -> str:

@@ -15,10 +15,10 @@ from postgres import Server
 
 from edokit._errors import EDOWarning, InputError
 from edokit.search import search
-from edokit.search.run import fit_data, run
+from edokit.search.run import fit_data, run, run_study
 from edokit.search.storage import Opened, open_storage
 from edokit.search.study import Plan, open_study
-from edokit.search.workers import own_mark, run_worker
+from edokit.search.workers import own_mark
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 ELSEWHERE = "far/another-machine/1/1"
@@ -31,7 +31,7 @@ def small_problem() -> tuple[Any, Any]:
 
 
 PREDICTIONS, ANSWERS = small_problem()
-HOW = {"trials": 16, "folds": 0, "population": 6, "seed": 3}
+HOW = {"trials": 16, "folds": 0, "population": 6, "random_state": 3}
 
 
 def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
@@ -73,7 +73,7 @@ def test_workers_together_find_what_one_process_finds(
 
     def work() -> None:
         with open_storage(url) as opened:
-            run_worker(opened, plan, data, HOW["trials"])
+            run_study(opened, plan, data, HOW["trials"], worker=True)
 
     data, plan = data_and_plan()
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -180,11 +180,11 @@ def test_a_trial_that_was_taken_over_is_not_told_twice(
                 with open_storage(url) as other, psycopg.connect(url) as connection:
                     connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
                     connection.commit()
-                    run_worker(other, plan, data, HOW["trials"])
+                    run_study(other, plan, data, HOW["trials"], worker=True)
             return data.solve(*args, **named)
 
     with open_storage(url) as opened:
-        run_worker(opened, plan, Sleepy(), HOW["trials"])  # type: ignore[arg-type]
+        run_study(opened, plan, Sleepy(), HOW["trials"], worker=True)  # type: ignore[arg-type]
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert TrialState.RUNNING not in states(opened)
     assert result_in(url) == undisturbed
@@ -208,7 +208,7 @@ def test_a_database_that_goes_away_in_the_middle_changes_nothing(
         outage = threading.Thread(target=trouble)
         outage.start()
         with pytest.warns(EDOWarning, match="does not answer"):
-            run_worker(opened, plan, data, HOW["trials"], most=2)
+            run_study(opened, plan, data, HOW["trials"], most=2, worker=True)
         outage.join()
         assert TrialState.RUNNING not in states(opened)
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
@@ -218,13 +218,13 @@ def test_a_database_that_goes_away_in_the_middle_changes_nothing(
 def test_workers_need_a_database(tmp_path: Any) -> None:
     data, plan = data_and_plan()
     with open_storage(tmp_path / "journal.log") as opened, pytest.raises(InputError, match="share"):
-        run_worker(opened, plan, data, 5)
+        run_study(opened, plan, data, 5, worker=True)
 
 
 def test_a_study_of_another_shape_is_not_joined(database_server: Server) -> None:
     with open_storage(database_server.new_database()) as opened:
         data, plan = data_and_plan()
-        run_worker(opened, plan, data, 6)
+        run_study(opened, plan, data, 6, worker=True)
         with pytest.raises(InputError, match="seed 3 and not 4"):
-            run_worker(opened, data_and_plan(seed=4)[1], data, 6)
+            run_study(opened, data_and_plan(seed=4)[1], data, 6, worker=True)
         assert states(opened) == [TrialState.COMPLETE] * 6

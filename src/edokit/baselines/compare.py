@@ -20,7 +20,13 @@ from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
 from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.inputs import align_inputs, as_predictions, warn_if_unanimous
+from edokit.ensemble.inputs import (
+    align_inputs,
+    as_predictions,
+    check_disjoint,
+    same_members,
+    warn_if_unanimous,
+)
 from edokit.metrics import entropy
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import InputReader, RunRecord
@@ -354,40 +360,6 @@ def _sample(predictions: Any, annotations: Any, classes: tuple[str, ...] | None 
         people = people.with_classes(classes)
         named = named.order_classes(classes)
     return named, people
-
-
-def check_disjoint(dev: Predictions, test: Predictions) -> None:
-    """Refuse test items that were fitted on: they would favour whatever overfits most.
-
-    Splits may number their items alike, so an id in both is the same item only if the members'
-    predictions of it are the same.
-    """
-    shared = sorted(set(dev.items) & set(test.items))
-    if shared and np.array_equal(_rows(dev, shared), _rows(test.select(dev.members), shared)):
-        raise InputError(
-            f"{len(shared)} of {len(test.items)} test items are among the items to fit on:"
-            f" {examples(shared)}",
-            "give the predictions of the test items alone",
-            parameters=("test_predictions",),
-        )
-
-
-def _rows(predictions: Predictions, items: Sequence[str]) -> Any:
-    """Probabilities of these items [n, K, C]."""
-    position = {item: place for place, item in enumerate(predictions.items)}
-    return predictions.probabilities[[position[item] for item in items]]
-
-
-def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
-    """The test predictions of dev's members, in dev's order."""
-    missing = [member for member in dev.members if member not in test.members]
-    if missing:
-        raise InputError(
-            f"the {what} lack {len(missing)} of the {len(dev.members)} members to fit on:"
-            f" {examples(missing)}",
-            "score the test items with these members, too",
-        )
-    return test.select(dev.members)
 
 
 def _pair(

@@ -70,7 +70,7 @@ def compare(
     from edokit import baselines
     from edokit._io.markup import FORMATS
     from edokit._outputs import check_output
-    from edokit.runs import as_typed
+    from edokit.runs import command_text
 
     if form is not None:
         one_of("format", form, FORMATS)
@@ -103,7 +103,7 @@ def compare(
             duplicates=duplicates,
         )
     if out is not None:
-        found.save(out, command=as_typed(["edo", *sys.argv[1:]]))
+        found.save(out, command=command_text(["edo", *sys.argv[1:]]))
         if report:
             add_page(out)
     _show(found, form, json)

@@ -42,7 +42,7 @@ def demo(
             bars.update(task, description=what, completed=done, total=total)
 
         from edokit.demo import run_demo
-        from edokit.runs import as_typed
+        from edokit.runs import command_text
 
         result = run_demo(
             regime,
@@ -50,7 +50,7 @@ def demo(
             seed=seed,
             out=out,
             step=step,
-            command=as_typed(["edo", *sys.argv[1:]]),
+            command=command_text(["edo", *sys.argv[1:]]),
         )
         if out is not None:
             add_page(out)

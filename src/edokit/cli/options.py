@@ -137,22 +137,3 @@ def read_asked(
     if people is not None and split is None:
         columns.pop("annotator", None)  # said of the judges' table; one of texts has none
     return read_texts(texts, columns=columns, pairs=context, split=split, dialogue=dialogue), people
-
-
-def read_as(
-    *,
-    column: list[str] | None = None,
-    classes: str | None = None,
-    split: str | None = None,
-    **said: Any,
-) -> dict[str, Any]:
-    """How `read_people` reads annotations, as the record of a run keeps it."""
-    several = names(split) or []
-    how = {
-        "columns": pairs(column, "--column", "ROLE=NAME") or None,
-        "classes": names(classes),
-        "split": split if len(several) == 1 else None,
-        "splits": several if len(several) > 1 else None,
-        **said,
-    }
-    return {name: value for name, value in how.items() if value is not None}

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import InputError
-from edokit.cli import console, options, searched, shards
+from edokit._errors import InputError, counted
+from edokit.cli import console, options, shards
 from edokit.cli.report import WithReport, add_page
 
 if TYPE_CHECKING:
-    from edokit.annotations import Ties
-    from edokit.runs import Input, RunRecord
-    from edokit.search import SearchSpace
+    from edokit.search import SearchResult, SearchSpace, SearchTrial
 
+METRICS = ("f1", "ce", "md")
 JOURNAL = "journal.log"
 
 
@@ -109,24 +106,10 @@ def search(
 
     Started again with the same folder or storage, it goes on where it stopped.
     """
-    from edokit._outputs import begin_run, check_output
-    from edokit.ensemble.inputs import warn_if_unanimous
-    from edokit.predictions import read_predictions
-    from edokit.runs import as_typed
     from edokit.search import search as run_search
-    from edokit.search.result import check_search, earlier_test
-    from edokit.search.run import planned
-    from edokit.search.storage import open_storage
 
     if out is None and not worker:
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
-    if worker and storage is None:
-        raise InputError(
-            "a worker shares a storage with others, but got none",
-            "give --storage postgresql://USER@HOST/DATABASE",
-        )
-    said: dict[str, Any] = {"column": column, "classes": classes, "duplicates": duplicates}
-    judged_by = annotations if test_annotations is None else test_annotations
     how: dict[str, Any] = {
         "trials": trials,
         "space": _space(space, ce=ce, diversity=diversity),
@@ -136,80 +119,52 @@ def search(
         "judge": judge,
         "choose": choose,
         "preference": _preference(prefer),
-        "seed": seed,
         "groups": groups,
+        "ties": ties,
+        "random_state": seed,
+        "out": out,
+        "storage": storage,
         "study": study,
+        "worker": worker,
+        "split": options.names(split),
+        "test_predictions": test_predictions,
+        "test_annotations": test_annotations,
+        "test_split": options.names(test_split),
+        "columns": options.pairs(column, "--column", "ROLE=NAME") or None,
+        "classes": options.names(classes),
+        "duplicates": duplicates,
     }
-    plan = planned(**how)
-    if out is not None:
-        check_output(out, "search")
-        check_search(out, plan)
     parts = shards.to_stream(predictions, stream, memory, engine)
-    place = storage if storage is not None else str((out or Path()) / "search" / JOURNAL)
-    with ExitStack() as stack:
-        bars = stack.enter_context(console.progress())
-        if parts is None:
-            people = options.read_people(annotations, split=split, **said)
-            warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
-            fit: Any = (read_predictions(predictions), people)
-        else:
-            where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
-            where.update(split=split, ties=ties, seed=seed, bars=bars)
-            data = stack.enter_context(shards.labelled(parts, annotations, **where, **said))
-            told = data.summaries().soft_counts
-            warn_if_unanimous(data.classes, told, annotations, split)
-            fit = (data, None)
-        inputs: dict[str, tuple[Path, dict[str, Any]]] = {"predictions": (predictions, {})}
-        inputs["annotations"] = (annotations, options.read_as(split=split, **said))
-        if test_predictions is not None:
-            test = (
-                read_predictions(test_predictions),
-                options.read_people(judged_by, split=test_split, **said),
-            )
-            _check_test(fit[0] if parts is None else None, *test)
-            inputs["test_predictions"] = (test_predictions, {})
-            inputs["test_annotations"] = (judged_by, options.read_as(split=test_split, **said))
-        # A search may take hours, and files may change meanwhile.
-        record = None if out is None else _record(inputs, seed)
-        opened = stack.enter_context(open_storage(place))
+    with console.progress() as bars:
+        if parts is not None:
+            how["streaming"] = {
+                "memory": shards.parse_size(memory),
+                "jobs": jobs,
+                "engine": engine,
+                "scratch": scratch,
+                "progress": shards.pass_bar(bars, len(parts.files)),
+            }
         task = bars.add_task("searching", total=trials, detail="")
-        before: list[int] = []
 
         def progress(done: int, total: int, best: Mapping[str, float]) -> None:
-            before.append(done)
             detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
             bars.update(task, completed=done, total=total, detail=detail)
 
         found = run_search(
-            *fit,
-            **how,
-            ties=cast("Ties", ties),
-            storage=opened,
-            worker=worker,
+            predictions,
+            annotations,
             progress=progress,
+            command=["edo", *sys.argv[1:]],
+            **how,
         )
-    result = {**found.summary(), "storage": opened.shown, "test": None}
-    result["done_before"] = before[0]
-    if test_predictions is not None:
-        result["test"] = found.judge(*test)
-    elif out is not None:
-        result["test"] = earlier_test(out, found)
-    tested_before = test_predictions is None and result["test"] is not None
-    if out is not None and record is not None:
-        # Trials and tests of earlier commands count: what gives this result is one with all.
-        tested = _tested(out) if tested_before else {}
-        typed = _typed(len(found.trials), trials, tested)
-        record = replace(record, inputs={**record.inputs, **tested}, command=as_typed(typed))
-        begin_run(out)
-        found.save(out, test=result["test"])
-        record.save(out)
-        if report:
-            # What was streamed may be too much for a page.
-            add_page(out, fit_items=parts is None)
+    if out is not None and report:
+        # What was streamed may be too much for a page.
+        add_page(out, fit_items=parts is None)
     if json:
-        console.print_json(result)
+        more = {"storage": found.storage, "done_before": found.done_before}
+        console.print_json({**found.to_dict(), **more})
     else:
-        searched.show(found, result, out, trials, tested_before=tested_before)
+        show(found, out, trials)
 
 
 def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
@@ -250,53 +205,65 @@ def _preference(text: str | None) -> dict[str, float] | None:
         ) from error
 
 
-def _record(inputs: Mapping[str, tuple[Path, dict[str, Any]]], seed: int) -> RunRecord:
-    """What is being run, on the files as they are now."""
-    from edokit.runs import Input, RunRecord, as_typed, digest
-
-    return RunRecord(
-        "search",
-        {role: Input(str(path), digest(path), how) for role, (path, how) in inputs.items()},
-        seed=seed,
-        command=as_typed(["edo", *sys.argv[1:]]),
+def show(found: SearchResult, out: Path | None, asked: int) -> None:
+    """The front as a table, the choice and its estimates; ``asked``: for how many trials."""
+    # Trials of the same scores share a row, named after the chosen one or the first of them.
+    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
+    for trial in found.front:
+        scores = tuple(f"{getattr(trial, name):.4f}" for name in METRICS)
+        alike.setdefault((*scores, str(trial.size)), []).append(trial)
+    shared = len(alike) < len(found.front)
+    rows = []
+    for scores, trials in alike.items():
+        chosen = any(trial is found.chosen for trial in trials)
+        trial = found.chosen if chosen else trials[0]
+        settings = trial.configuration.settings
+        kind = f"{settings.diversity}, {settings.ce}"
+        more = [f"{len(trials) - 1} more" if len(trials) > 1 else ""] if shared else []
+        rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind, *more])
+    header = ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"]
+    header += ["same scores"] if shared else []
+    number = sum(trial.state == "failed" for trial in found.trials)
+    failed = f" ({number} failed)" if number else ""
+    page = ", report.html" if out and (out / "report.html").exists() else ""
+    console.print_table(
+        f"{len(found.trials)} trials{failed}, {len(found.front)} on the front",
+        header,
+        rows,
+        [
+            *_resumed(found, asked),
+            *_estimates(found),
+            *([f"Results in {out}: search, ensemble, run.json{page}."] if out else []),
+        ],
     )
 
 
-def _check_test(known: Any, unseen: Any, people: Any) -> None:
-    """Refuse, before a search begins, test data that do not match or that it learns from."""
-    from edokit.baselines.compare import check_disjoint, same_members
-    from edokit.ensemble.inputs import align_inputs, as_predictions
-
-    try:
-        named, _ = align_inputs(as_predictions(unseen), people)
-    except InputError as error:
-        raise InputError(f"of the test data, {error}", "--test-split chooses one split") from None
-    if known is not None:
-        check_disjoint(known, same_members(known, named, "test predictions"))
-
-
-def _tested(out: Path) -> dict[str, Input]:
-    """The test data that the earlier search of this folder was judged on, as it recorded them."""
-    from edokit.runs import RunRecord
-
-    try:
-        earlier = RunRecord.load(out)
-    except InputError:
-        return {}
-    return {role: given for role, given in earlier.inputs.items() if role.startswith("test_")}
+def _resumed(found: SearchResult, asked: int) -> list[str]:
+    """How many trials were there already."""
+    before, trials = found.done_before, len(found.trials)
+    if before >= asked:
+        fewer = f" ({asked} were asked for)" if asked < trials else ""
+        return [
+            f"Nothing was left to do: {counted(trials, 'trial')} had been done before{fewer}."
+            " More --trials go on."
+        ]
+    return [f"{before} of these had been done before."] if before else []
 
 
-def _typed(found: int, asked: int, tested: Mapping[str, Input]) -> list[str]:
-    """The command line that gives this result: with so many trials, and judged on these data."""
-    from edokit.runs import with_option
+def _estimates(found: SearchResult) -> list[str]:
+    chosen = found.chosen
+    lines = [f"Chosen (←, {found.rule}): {chosen.size} of {len(found.members)} members."]
+    names = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
+    for kind, words in names.items():
+        estimate = chosen.estimates.get(kind)
+        if estimate is not None:
+            competed = "; the trials competed by this" if kind == chosen.judged else ""
+            lines.append(f"Its estimate {words}: {_values(estimate)}{competed}.")
+    if found.test is not None:
+        earlier = ", as evaluated before" if found.tested_before else ""
+        lines.append(f"On test{earlier}: {_values(found.test)}.")
+    return lines
 
-    typed = ["edo", *sys.argv[1:]]
-    if found != asked:
-        typed = with_option(typed, "--trials", found)
-    for role, given in tested.items():
-        typed = with_option(typed, f"--{role.replace('_', '-')}", given.path)
-        said = given.options.get("split") or given.options.get("splits")
-        if said:
-            text = ",".join(map(str, said)) if isinstance(said, list) else said
-            typed = with_option(typed, "--test-split", text)
-    return typed
+
+def _values(metrics: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.upper()} {metrics[name]:.4f}" for name in METRICS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,6 +70,16 @@ def to_stream(
     return shards if asked or shards.needs > most else None
 
 
+def pass_bar(bars: Progress, shards: int) -> Callable[[str, int, int], None]:
+    """A bar among ``bars`` for each pass over the shards."""
+    task = bars.add_task("reading", total=shards, detail="")
+
+    def update(what: str, done: int, total: int) -> None:
+        bars.update(task, description=what, completed=done, total=total)
+
+    return update
+
+
 @contextmanager
 def labelled(
     shards: Shards,
@@ -82,24 +92,16 @@ def labelled(
     column: list[str] | None = None,
     split: str | None = None,
     classes: str | None = None,
-    bars: Progress | None = None,
     **said: Any,
 ) -> Iterator[LabelledShards]:
-    """Shards with the annotations that the shared options describe, and a bar for each pass.
-
-    The bar stands among ``bars``, where there are some already.
-    """
+    """Shards with the annotations that the shared options describe, and a bar for each pass."""
     from edokit.fitdata.sharded import LabelledShards
 
     columns = options.pairs(column, "--column", "ROLE=NAME")
     given = {"columns": columns or None, **said}
-    with console.progress() if bars is None else nullcontext(bars) as bars:
-        task = bars.add_task("reading", total=len(shards.files), detail="")
-
-        def note(what: str, done: int, total: int) -> None:
-            bars.update(task, description=what, completed=done, total=total)
-
-        with LabelledShards.open(
+    with (
+        console.progress() as bars,
+        LabelledShards.open(
             shards,
             annotations,
             classes=options.names(classes),
@@ -108,7 +110,8 @@ def labelled(
             engine=engine,
             memory=parse_size(memory),
             scratch=scratch,
-            progress=note,
+            progress=pass_bar(bars, len(shards.files)),
             **{name: value for name, value in given.items() if value is not None},
-        ) as data:
-            yield data
+        ) as data,
+    ):
+        yield data

@@ -147,6 +147,40 @@ def select_members(predictions: Predictions, needed: Sequence[str]) -> Predictio
     return predictions.select(needed)
 
 
+def check_disjoint(dev: Predictions, test: Predictions) -> None:
+    """Refuse test items that were fitted on: they would favour whatever overfits most.
+
+    Splits may number their items alike, so an id in both is the same item only if the members'
+    predictions of it are the same.
+    """
+    shared = sorted(set(dev.items) & set(test.items))
+    if shared and np.array_equal(_rows(dev, shared), _rows(test.select(dev.members), shared)):
+        raise InputError(
+            f"{len(shared)} of {len(test.items)} test items are among the items to fit on:"
+            f" {examples(shared)}",
+            "give the predictions of the test items alone",
+            parameters=("test_predictions",),
+        )
+
+
+def _rows(predictions: Predictions, items: Sequence[str]) -> Any:
+    """Probabilities of these items [n, K, C]."""
+    position = {item: place for place, item in enumerate(predictions.items)}
+    return predictions.probabilities[[position[item] for item in items]]
+
+
+def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
+    """The test predictions of dev's members, in dev's order."""
+    missing = [member for member in dev.members if member not in test.members]
+    if missing:
+        raise InputError(
+            f"the {what} lack {len(missing)} of the {len(dev.members)} members to fit on:"
+            f" {examples(missing)}",
+            "score the test items with these members, too",
+        )
+    return test.select(dev.members)
+
+
 def named_groups(members: tuple[str, ...], groups: tuple[str, ...] | None) -> tuple[str, ...]:
     """The group of each member; one without a group is a group of its own."""
     if groups is None:

@@ -18,7 +18,7 @@ from edokit.ensemble.review import review
 from edokit.predictions import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.trials import Search, read_search
-from edokit.runs import RunRecord, digest, is_there
+from edokit.runs import RunRecord, digest, path_exists
 
 Value = TypeVar("Value")
 ROLES = {
@@ -176,7 +176,7 @@ def _diagnosis(annotations: Annotations) -> dict[str, Any]:
 def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
-    if path is None or not is_there(path):
+    if path is None or not path_exists(path):
         return "gone"
     try:
         found = digest(path)

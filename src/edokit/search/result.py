@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError, warn
 from edokit._io import read_json, write_json, write_table
+from edokit._outputs import check_output
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
 from edokit.metrics import compute_metrics
+from edokit.runs import Input, RunRecord
 from edokit.search.front import ParetoFront
+from edokit.search.storage import where_is
 from edokit.search.study import Plan, differences, finished, read_trials
 from edokit.search.trials import METRICS, Correlation, SearchTrial, correlations, trials_table
 
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from optuna.study import Study
 
-TRIALS, SUMMARY = "trials.parquet", "search.json"
+JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "search/search.json"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchResult:
     """All trials, the Pareto front, and the trial that was chosen from it."""
 
@@ -44,6 +46,14 @@ class SearchResult:
     fit: Sequence[Any] = field(repr=False)
     """Predictions and annotations, for the ensemble."""
     ties: Ties = "first"
+    test: dict[str, float | None] | None = None
+    """Metrics of the chosen ensemble on the test data, if there were some."""
+    tested_before: bool = False
+    """Whether these come from an earlier run of the same search."""
+    storage: str = "memory"
+    """Where the trials are stored, without credentials."""
+    done_before: int = 0
+    """How many of the trials were there before."""
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
@@ -81,8 +91,8 @@ class SearchResult:
             chosen=self.chosen,
         )
 
-    def summary(self) -> dict[str, Any]:
-        """The search in plain values: how many trials, the front, the chosen one."""
+    def to_dict(self) -> dict[str, Any]:
+        """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
         return {
             "study": self.plan.name,
             "trials": len(self.trials),
@@ -100,33 +110,26 @@ class SearchResult:
             "solver": self.plan.solver,
             "population": self.plan.population,
             "seed": self.plan.seed,
+            "test": self.test,
         }
 
-    def judge(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
+    def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data."""
         named, people = align_inputs(as_predictions(predictions), annotations)
         y = people.hard_labels(ties=self.ties, random_state=self.plan.seed)
         return compute_metrics(self.ensemble.predict_proba(named), people.soft_labels, y)
 
-    def save(self, folder: str | Path, *, test: Mapping[str, Any] | None = None) -> None:
-        """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``.
-
-        ``test``: what the choice is worth on other data, to be kept with it.
-        """
-        self.save_trials(Path(folder) / "search", test=test)
+    def save(self, folder: str | Path) -> None:
+        """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``."""
+        self.save_trials(folder)
         self.ensemble.save(Path(folder) / "ensemble")
 
-    def save_trials(self, folder: Path, *, test: Mapping[str, Any] | None = None) -> None:
-        """Write ``trials.parquet`` and ``search.json``."""
-        write_table(self.table(), folder / TRIALS)
+    def save_trials(self, folder: str | Path) -> None:
+        """Write ``search/trials.parquet`` and ``search/search.json``."""
+        write_table(self.table(), Path(folder) / TRIALS)
         found = [{**asdict(one), "significant": one.significant} for one in self.correlations]
-        content = {
-            **self.summary(),
-            "test": None if test is None else dict(test),
-            "space": self.plan.space.to_dict(),
-            "correlations": found,
-        }
-        write_json(content, folder / SUMMARY)
+        content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": found}
+        write_json(content, Path(folder) / SUMMARY)
 
 
 def result_of(
@@ -159,17 +162,24 @@ def result_of(
     )
 
 
-def check_search(folder: Path, plan: Plan) -> None:
-    """Refuse a folder whose results are those of another search, which would be replaced."""
+def check_search_folder(
+    folder: Path, plan: Plan, inputs: Sequence[Path], storage: Any = None
+) -> None:
+    """Refuse a folder that holds something else, or the results of another search."""
+    if isinstance(storage, str | Path):
+        where = where_is(storage)
+        if isinstance(where, Path) and where.resolve() != (folder / JOURNAL).resolve():
+            inputs = [*inputs, where]
+    check_output(folder, "search", *inputs)
     there = _summary(folder)
     study = there.get("study")
     if not isinstance(study, str):
         return
     if study != plan.name:
         raise InputError(
-            f"a folder holds the results of one search, but {folder} holds those of the study"
-            f" {study!r} and not {plan.name!r}",
-            f"choose another --out, or go on with --study {quote(study)}",
+            f"{folder} holds the results of the study {study!r} and not {plan.name!r}",
+            f"choose another output folder, or go on with study={study!r}",
+            parameters=("study",),
         )
     # Whether the data are the same is known to the study.
     asked = plan.shape({})
@@ -179,37 +189,41 @@ def check_search(folder: Path, plan: Plan) -> None:
         raise InputError(
             f"a search can be continued only as it was begun, but the one in {folder} has"
             f" {'; '.join(other)}",
-            "choose another --out, or search as before",
+            "choose another output folder, or search as before",
         )
 
 
 def earlier_test(folder: Path, found: SearchResult) -> dict[str, float | None] | None:
-    """What an earlier search of this folder found on test, if its choice is still the choice.
+    """The test metrics of an earlier run in this folder, if the same ensemble is still chosen.
 
-    What is no longer true is dropped with a note.
+    Otherwise they are dropped with a warning.
     """
     there = _summary(folder)
-    test, before, now = there.get("test"), there.get("chosen"), found.summary()["chosen"]
+    test, before, now = there.get("test"), there.get("chosen"), found.to_dict()["chosen"]
     if not isinstance(test, dict) or not all(isinstance(test.get(name), float) for name in METRICS):
         return None
-    if isinstance(before, dict) and all(before.get(name) == now[name] for name in _ENSEMBLE):
+    if isinstance(before, dict) and all(before.get(k) == now[k] for k in ("settings", "weights")):
         return test
-    warnings.warn(
-        "the earlier result on test is dropped, since another trial is chosen now;"
-        " --test-predictions judges this one",
-        EDOWarning,
-        stacklevel=2,
+    warn(
+        "the earlier result on test is dropped, since another trial is chosen now; give the test"
+        " data again to evaluate it"
     )
     return None
 
 
-_ENSEMBLE = ("settings", "weights")
+def earlier_test_inputs(folder: Path) -> dict[str, Input]:
+    """The test data of the earlier run in this folder, as it recorded them."""
+    try:
+        earlier = RunRecord.load(folder)
+    except InputError:
+        return {}
+    return {role: source for role, source in earlier.inputs.items() if role.startswith("test_")}
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    """What is kept of the search; nothing if it can't be read, for then it will be made anew."""
+    """The earlier ``search.json``; empty if it can't be read, for then it is written anew."""
     try:
-        there = read_json(folder / "search" / SUMMARY)
+        there = read_json(folder / SUMMARY)
     except InputError:
         return {}
     return there if isinstance(there, dict) else {}

@@ -1,160 +1,37 @@
-"""The verb `search`: a generation of trials is proposed, fitted in one batch, and stored."""
+"""The loop of a search: a generation of trials is proposed, fitted in one batch, and stored."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError, warn
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
-from edokit.ensemble.inputs import align_inputs, as_predictions, named_groups
-from edokit.fitdata.sharded import LabelledShards
+from edokit.ensemble.inputs import named_groups
 from edokit.objective import average_groups, group_names
-from edokit.predictions import Predictions, Shards
+from edokit.predictions import Predictions
 from edokit.search.data import ArrayData, FitData
-from edokit.search.front import ParetoFront, check_rule
-from edokit.search.result import SearchResult, result_of
-from edokit.search.sharded import ShardData
-from edokit.search.space import Configuration, SearchSpace
-from edokit.search.storage import Opened, open_storage
+from edokit.search.front import ParetoFront
+from edokit.search.space import Configuration
+from edokit.search.storage import Opened
 from edokit.search.study import (
     Claims,
     Plan,
     ask,
     check_trials,
     finished,
-    folds_and_judge,
     open_study,
     read_trials,
     tell,
 )
-from edokit.search.workers import run_worker
 from edokit.solvers import Solution
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
-
-
-def search(
-    predictions: Any,
-    annotations: Any,
-    *,
-    trials: int = 50,
-    space: SearchSpace | None = None,
-    solver: str = "gumbel",
-    population: int = 10,
-    folds: int | None = None,
-    judge: str | None = None,
-    choose: str = "lowest-ce",
-    preference: Mapping[str, float] | None = None,
-    seed: int = 0,
-    groups: bool = False,
-    order: str = "ce",
-    ties: Ties = "first",
-    storage: str | Path | Opened | None = None,
-    study: str = "edo",
-    worker: bool = False,
-    progress: Progress | None = None,
-) -> SearchResult:
-    """Search the ``space`` with NSGA-II: F1 up, cross-entropy and Manhattan distance down.
-
-    ``predictions`` and ``annotations`` are those of `EDOEnsemble.fit`, shards included. Each trial
-    has two estimates: on the data it was fitted on (``optimistic``), and on ``folds`` held-out
-    parts of them (``cross-fitted``; 0 for none). ``judge`` says by which of them trials compete:
-    unless told, by the held-out one if ``folds`` are given, else by what proved better for the
-    solver. ``choose`` names how a trial is picked from the front (`ParetoFront.choose`).
-    ``storage`` keeps the trials: a file or a PostgreSQL URL; a search with the same storage and
-    ``study`` name goes on where it stopped. Without it they are kept in memory. A ``worker`` shares
-    the search on PostgreSQL with others.
-    """
-    plan = planned(
-        trials=trials,
-        space=space,
-        solver=solver,
-        population=population,
-        folds=folds,
-        judge=judge,
-        choose=choose,
-        preference=preference,
-        seed=seed,
-        groups=groups,
-        order=order,
-        study=study,
-    )
-    with ExitStack() as stack:
-        if isinstance(predictions, Shards):
-            labelled = LabelledShards.open(predictions, annotations, ties=ties, seed=seed)
-            predictions = stack.enter_context(labelled)
-        data: FitData
-        fit: tuple[Any, ...]
-        if isinstance(predictions, LabelledShards):
-            data, fit = ShardData.of(predictions, groups=groups), (predictions,)
-        else:
-            fit = align_inputs(as_predictions(predictions), annotations)
-            data = fit_data(*fit, groups=groups, ties=ties, seed=seed)
-            if folds is None and judge is None and not _foldable(data, plan):
-                plan = replace(plan, folds=0, judge="optimistic")
-        if isinstance(storage, Opened):
-            opened = storage
-        else:
-            opened = stack.enter_context(open_storage(storage))
-        if worker:
-            run_worker(opened, plan, data, trials, progress)
-        begun = opened.alone(lambda: open_study(opened.storage, plan, data))
-        run(begun, plan, data, trials, claims=opened.claims(), progress=progress)
-        found = result_of(
-            begun,
-            plan,
-            data.members,
-            fit,
-            choose=choose,
-            preference=preference,
-            ties=ties,
-        )
-        if isinstance(predictions, LabelledShards):
-            # Shards are open now, and may not be when someone asks for it.
-            _ = found.ensemble
-        return found
-
-
-def planned(
-    *,
-    trials: int = 50,
-    space: SearchSpace | None = None,
-    solver: str = "gumbel",
-    population: int = 10,
-    folds: int | None = None,
-    judge: str | None = None,
-    choose: str = "lowest-ce",
-    preference: Mapping[str, float] | None = None,
-    seed: int = 0,
-    groups: bool = False,
-    order: str = "ce",
-    study: str = "edo",
-) -> Plan:
-    """The plan of a search; what makes no sense is refused before any data are read."""
-    check_rule(choose, preference)
-    check_trials(trials)
-    parts, estimate = folds_and_judge(folds, judge, solver)
-    return Plan(
-        space=space or SearchSpace(),
-        solver=solver,
-        population=population,
-        folds=parts,
-        judge=estimate,
-        seed=seed,
-        groups=groups,
-        order=order,
-        name=study,
-    )
 
 
 def fit_data(
@@ -169,23 +46,50 @@ def fit_data(
     return ArrayData(P, people.soft_labels, y, members, predictions.classes)
 
 
-def _foldable(data: ArrayData, plan: Plan) -> bool:
+def foldable(data: FitData, plan: Plan) -> bool:
     """Whether the usual folds leave something to learn from; a note if not."""
+    if not isinstance(data, ArrayData):
+        return True
     counts = np.bincount(data.y, minlength=len(data.classes))[data.q.sum(axis=0) > 0]
     rare = plan.space.class_weights is not False and (counts == 1).any()
     if data.items >= 2 * plan.folds and not rare:
         return True
     reason = "a class has a single item" if rare else f"there are {data.items} items"
-    warnings.warn(
-        f"trials have no estimate on held-out folds, since {reason}; folds says otherwise",
-        EDOWarning,
-        stacklevel=3,
-    )
+    warn(f"trials have no estimate on held-out folds, since {reason}; folds says otherwise")
     return False
 
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 """Called with the finished trials, all trials, and the front's best F1, CE and MD so far."""
+
+
+def run_study(
+    opened: Opened,
+    plan: Plan,
+    data: FitData,
+    trials: int,
+    *,
+    worker: bool = False,
+    most: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Study, int]:
+    """The plan's study with ``trials`` finished trials, and how many of these it had before.
+
+    A ``worker`` shares the study with others: it claims ``most`` trials at a time, by default a
+    quarter of a generation.
+    """
+    if worker and not opened.shared:
+        raise InputError(
+            f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
+            "give storage='postgresql://USER@HOST/DATABASE', or leave worker out",
+            parameters=("storage", "worker"),
+        )
+    study = opened.alone(lambda: open_study(opened.storage, plan, data))
+    before = min(len(finished(study)), trials)
+    if worker and most is None:
+        most = -(-plan.population // _SHARE)
+    run(study, plan, data, trials, claims=opened.claims(), most=most, progress=progress)
+    return study, before
 
 
 def run(
@@ -233,6 +137,8 @@ def _report(study: Study, plan: Plan, trials: int, progress: Progress | None) ->
     progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
 
 
+# A worker takes a quarter of a generation: work for four, still solved in batches.
+_SHARE = 4
 # The last digits of a fit depend on how many configurations it is batched with; without them, a
 # search that was interrupted within a generation goes on as if it had not been.
 _DIGITS = 12

@@ -14,20 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from edokit._errors import EDOError, InputError
-from edokit.search.study import Claims, open_study
+from edokit._errors import EDOError
+from edokit.search.study import Claims
 
 if TYPE_CHECKING:
-    from edokit.search.data import FitData
     from edokit.search.postgres import PatientStorage
-    from edokit.search.storage import Opened
-    from edokit.search.study import Plan
 
 T = TypeVar("T")
 
 _POLL = 0.25
-# A quarter of a generation at a time: work for four, still solved in batches.
-_SHARE = 4
 
 
 class SharedClaims(Claims):
@@ -91,31 +86,6 @@ class SharedClaims(Claims):
     def wait(self) -> None:
         """Others are at work on what is left of this generation."""
         time.sleep(_POLL * random.uniform(0.5, 1.5))
-
-
-def run_worker(
-    opened: Opened,
-    plan: Plan,
-    data: FitData,
-    trials: int,
-    progress: Any = None,
-    *,
-    most: int | None = None,
-) -> None:
-    """Work on the study until it has ``trials`` finished trials, its own and others'.
-
-    ``most`` trials are claimed at a time; by default a quarter of a generation.
-    """
-    from edokit.search.run import run
-
-    if not opened.shared:
-        raise InputError(
-            f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
-            "give --storage postgresql://USER@HOST/DATABASE, or leave out --worker",
-        )
-    study = opened.alone(lambda: open_study(opened.storage, plan, data))
-    share = most or -(-plan.population // _SHARE)
-    run(study, plan, data, trials, claims=opened.claims(), progress=progress, most=share)
 
 
 def _running(study: Any) -> list[Any]:

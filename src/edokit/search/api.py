@@ -1,0 +1,288 @@
+"""The verb `search`: from predictions and annotations to the Pareto front and an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from edokit._errors import InputError
+from edokit._outputs import begin_run
+from edokit.annotations import Ties
+from edokit.ensemble.inputs import (
+    align_inputs,
+    as_predictions,
+    check_disjoint,
+    same_members,
+    warn_if_unanimous,
+)
+from edokit.fitdata.sharded import LabelledShards
+from edokit.predictions import Predictions, Shards
+from edokit.runs import Input, InputReader, RunRecord, command_text, with_option
+from edokit.search.data import FitData
+from edokit.search.front import check_rule
+from edokit.search.result import (
+    JOURNAL,
+    SearchResult,
+    check_search_folder,
+    earlier_test,
+    earlier_test_inputs,
+    result_of,
+)
+from edokit.search.run import Progress, fit_data, foldable, run_study
+from edokit.search.sharded import ShardData
+from edokit.search.space import SearchSpace
+from edokit.search.storage import Opened, open_storage
+from edokit.search.study import Plan, check_trials, folds_and_judge
+
+
+def search(
+    predictions: Any,
+    annotations: Any,
+    *,
+    split: str | Sequence[str] | None = None,
+    trials: int = 50,
+    space: SearchSpace | None = None,
+    solver: Literal["gumbel", "exact"] = "gumbel",
+    population: int = 10,
+    folds: int | None = None,
+    judge: Literal["cross-fitted", "optimistic"] | None = None,
+    choose: Literal["lowest-ce", "f1-within-one-se", "knee", "closest"] = "lowest-ce",
+    preference: Mapping[str, float] | None = None,
+    groups: bool = False,
+    order: Literal["ce", "given"] = "ce",
+    ties: Ties = "first",
+    random_state: int = 0,
+    test_predictions: Any = None,
+    test_annotations: Any = None,
+    test_split: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    storage: str | Path | Opened | None = None,
+    study: str = "edo",
+    worker: bool = False,
+    streaming: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **read_options: Any,
+) -> SearchResult:
+    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
+
+    A search that is started again with the same `out` or `storage` goes on where it stopped, and
+    finds what it would have found without the interruption.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
+        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
+        are read one by one.
+    annotations : Annotations, array, str or Path
+        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
+        `read_annotations` does.
+    split : str or sequence of str, optional
+        Only these splits of the annotations.
+    trials : int, default=50
+        Trials in all, those of an earlier run included.
+    space : SearchSpace, optional
+        What to vary; the paper's space by default.
+    solver : {"gumbel", "exact"}, default="gumbel"
+        How the weights of a trial are found.
+    population : int, default=10
+        Trials per generation. All trials of a generation are fitted in one batch.
+    folds : int, optional
+        Parts of the data that are held out in turn to estimate a trial; 0 for none, 5 by default.
+    judge : {"cross-fitted", "optimistic"}, optional
+        The estimate by which trials compete: on held-out folds, or in-sample. By default the
+        held-out one if `folds` is given, else in-sample for gumbel and held-out for exact.
+    choose : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
+        How a trial is chosen from the front, see `ParetoFront.choose`.
+    preference : mapping of str to float, optional
+        The point that ``choose="closest"`` is to be close to, for example ``{"f1": 0.9}``.
+    groups : bool, default=False
+        Average the members of each group first.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own CE, or as they are given.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+    random_state : int, default=0
+        Seed of the search, the solver, the folds and random ties.
+    test_predictions, test_annotations : optional
+        Other items, in the same forms, to evaluate the chosen ensemble on. Without
+        `test_annotations`, their labels are among `annotations`.
+    test_split : str or sequence of str, optional
+        Only these splits of the test annotations.
+    out : str or Path, optional
+        Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
+        (``run.json``).
+    storage : str or Path, optional
+        Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
+        default ``search/journal.log`` in `out`; without `out`, in memory.
+    study : str, default="edo"
+        Name of the search in its storage.
+    worker : bool, default=False
+        Share the search on PostgreSQL with other processes.
+    streaming : mapping, optional
+        Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
+        ``jobs``, ….
+    progress : callable, optional
+        Called with the finished trials, all trials, and the best F1, CE and MD on the front.
+    command : sequence of str, optional
+        The command line to record in ``run.json``.
+    **read_options
+        Further arguments of `read_annotations`, such as ``columns`` or ``classes``, for annotations
+        that are files.
+
+    Returns
+    -------
+    SearchResult
+        All trials, the Pareto front, the chosen trial and its ensemble.
+
+    Raises
+    ------
+    InputError
+        If a parameter, the data or the storage do not do, or `out` or `storage` hold another
+        search. Everything that can be checked is checked before the first trial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit.search import search
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1], size=(60, 4))
+    >>> votes = rng.integers(0, 2, size=(60, 5))
+    >>> found = search(P, votes, trials=20)
+    >>> len(found.trials), found.chosen.ce == min(trial.ce for trial in found.front)
+    (20, True)
+    >>> found.ensemble.predict_proba(P).shape
+    (60, 2)
+    """
+    check_rule(choose, preference)
+    check_trials(trials)
+    parts, estimate = folds_and_judge(folds, judge, solver)
+    plan = Plan(
+        space=space or SearchSpace(),
+        solver=solver,
+        population=population,
+        folds=parts,
+        judge=estimate,
+        seed=random_state,
+        groups=groups,
+        order=order,
+        name=study,
+    )
+    if worker and storage is None:
+        raise InputError(
+            "a worker shares a storage with others, but got none",
+            "give storage='postgresql://USER@HOST/DATABASE'",
+            parameters=("storage",),
+        )
+    if test_annotations is not None and test_predictions is None:
+        raise InputError(
+            "there are test_annotations, but no test_predictions to evaluate on them",
+            "give test_predictions, too",
+            parameters=("test_annotations", "test_predictions"),
+        )
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        given = (predictions, annotations, test_predictions, test_annotations)
+        inputs = [Path(source) for source in given if isinstance(source, str | Path)]
+        check_search_folder(folder, plan, inputs, storage)
+        storage = folder / JOURNAL if storage is None else storage
+    files = InputReader(**read_options)
+    with ExitStack() as stack:
+        if streaming is not None or isinstance(predictions, Shards):
+            how = files.streamed(predictions, annotations, split)
+            shards = LabelledShards.open(
+                predictions, **how, ties=ties, seed=random_state, **(streaming or {})
+            )
+            predictions = stack.enter_context(shards)
+        data: FitData
+        fit: tuple[Any, ...]
+        if isinstance(predictions, LabelledShards):
+            data, fit = ShardData.of(predictions, groups=groups), (predictions,)
+            classes, counts = predictions.classes, predictions.summaries().soft_counts
+        else:
+            fit = align_inputs(
+                as_predictions(files.predictions("predictions", predictions)),
+                files.annotations("annotations", annotations, split),
+            )
+            data = fit_data(*fit, groups=groups, ties=ties, seed=random_state)
+            classes, counts = fit[1].classes, fit[1].counts.sum(axis=0)
+        if isinstance(annotations, str | Path):
+            names = split if split is None or isinstance(split, str) else ",".join(split)
+            warn_if_unanimous(classes, counts, annotations, names)
+        if folds is None and judge is None and not foldable(data, plan):
+            plan = replace(plan, folds=0, judge="optimistic")
+        test = None
+        if test_predictions is not None:
+            labels = annotations if test_annotations is None else test_annotations
+            test = _test_data(
+                as_predictions(files.predictions("test_predictions", test_predictions)),
+                files.annotations("test_annotations", labels, test_split),
+                fit[0],
+            )
+        # A search may take hours, and files may change meanwhile.
+        recorded = {} if folder is None else files.inputs()
+        opened = storage if isinstance(storage, Opened) else open_storage(storage)
+        if opened is not storage:
+            stack.enter_context(opened)
+        begun, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
+        result = result_of(
+            begun, plan, data.members, fit, choose=choose, preference=preference, ties=ties
+        )
+        if isinstance(predictions, LabelledShards):
+            # Shards are open now, and may not be when someone asks for it.
+            _ = result.ensemble
+    result.storage, result.done_before = opened.shown, before
+    if test is not None:
+        result.test = result.evaluate(*test)
+    elif folder is not None:
+        result.test = earlier_test(folder, result)
+        result.tested_before = result.test is not None
+    if folder is not None:
+        # Trials and tests of earlier runs count: the recorded command gives this very result.
+        earlier = earlier_test_inputs(folder) if result.tested_before else {}
+        line = _with_earlier(command, len(result.trials), trials, earlier)
+        begin_run(folder)
+        result.save(folder)
+        RunRecord(
+            "search",
+            {**recorded, **earlier},
+            seed=random_state,
+            command=command_text(line),
+        ).save(folder)
+    return result
+
+
+def _test_data(predictions: Predictions, labels: Any, fit: Any) -> tuple[Predictions, Any]:
+    """Test data; refused if they do not match each other or the fit data, or are part of these."""
+    try:
+        align_inputs(predictions, labels)
+    except InputError as error:
+        raise InputError(
+            f"of the test data, {error.message}",
+            "give test_split='test' to choose one split of the annotations",
+            parameters=("test_split",),
+        ) from None
+    if isinstance(fit, Predictions):
+        check_disjoint(fit, same_members(fit, predictions, "test predictions"))
+    return predictions, labels
+
+
+def _with_earlier(
+    command: Sequence[str], found: int, asked: int, earlier: Mapping[str, Input]
+) -> list[str]:
+    """The command line that gives this result: with so many trials, and with these test data."""
+    line = list(command)
+    if not line:
+        return line
+    if found != asked:
+        line = with_option(line, "--trials", found)
+    for role, source in earlier.items():
+        line = with_option(line, f"--{role.replace('_', '-')}", source.path)
+        split = source.options.get("split") or source.options.get("splits")
+        if split:
+            text = ",".join(map(str, split)) if isinstance(split, list) else split
+            line = with_option(line, "--test-split", text)
+    return line
