@@ -99,7 +99,7 @@ def test_a_header_that_claims_too_much_is_refused(
     name: str, shape: str, kind: str, tmp_path: Path
 ) -> None:
     path = archive(tmp_path / "p.npz", **{name: claiming(shape, kind)})
-    assert "must be a whole .npz file of plain arrays" in refused(read_predictions, path)
+    assert "can't be read as an .npz file of plain arrays" in refused(read_predictions, path)
     assert "whole file of plain arrays" in refused(read_member_arrays, path)
 
 

@@ -234,8 +234,8 @@ def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: P
     ("row", "words"),
     [
         ("c,nan,0.4", ["finite", "'c'"]),
-        ("c,-0.2,1.2", ["not negative", "'c'"]),
-        ("c,0.2,0.2", ["summing to 1", "'c'", "--normalize"]),
+        ("c,-0.2,1.2", ["are negative", "'c'"]),
+        ("c,0.2,0.2", ["do not sum to 1", "'c'", "--normalize"]),
         ("c,many,0.2", ["numbers"]),
     ],
 )

@@ -76,14 +76,14 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
             assert_one_line(edo(*command), *words)
 
     write_predictions(made.pool.take(range(21, 40)).select(["0", "1", "2"]), part)
-    all_refuse("same members", "part-0.npz has '3' part-1.npz has none")
+    all_refuse("same members", "part-0.npz has '3' where part-1.npz has none")
     part.write_bytes(whole[:300])
     all_refuse("part-1.npz", "can't be read")
     part.write_bytes(b"")
     all_refuse("part-1.npz", "must not be empty")
     write_predictions(made.pool.take(range(20, 40)), part)
     for command in ((*fit, "--no-stream"), predict):
-        assert_one_line(edo(*command), "must stand in one shard", "'item-20'")
+        assert_one_line(edo(*command), "repeats 1 items", "'item-20'")
     # The annotation file of the shard does not know the item.
     assert_one_line(edo(*fit, "--stream"), "part-1.npz", "'item-20'")
     part.unlink()

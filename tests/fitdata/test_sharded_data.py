@@ -301,23 +301,23 @@ def test_an_item_in_two_shards_is_refused(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     again = made.pool.take([10, *range(20, 30)])
     write_predictions(again, made.predictions / "part-2.npz")
-    refused(made, tmp_path, r"part-2\.npz repeats 1 of part-0\.npz: 'item-10'", made.people)
+    refused(made, tmp_path, r"part-2\.npz repeats 1 items of part-0\.npz: 'item-10'", made.people)
 
 
 def test_shards_that_disagree_are_named(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     part = made.pool.take(range(11, 20))
     write_predictions(part.select(["0", "1", "3"]), made.predictions / "part-1.npz")
-    words = r"same members in one order, but where part-0\.npz has '2', '3' part-1\.npz has '3'"
+    words = r"members: part-0\.npz has '2', '3' where part-1\.npz has '3'"
     refused(made, tmp_path, words)
     other = Predictions(part.probabilities, part.items, part.members, ("0", "2"), part.groups)
     write_predictions(other, made.predictions / "part-1.npz")
-    refused(made, tmp_path, r"same classes .* part-1\.npz has '2'")
+    refused(made, tmp_path, r"classes: .* part-1\.npz has '2'")
 
 
 def test_classes_that_do_not_match_are_refused(tmp_path: Path) -> None:
     made = cut(tmp_path, 12, [5])
-    refused(made, tmp_path, "predictions must be about the classes 'a', 'b'", classes=["a", "b"])
+    refused(made, tmp_path, "not about 'a', 'b'", classes=["a", "b"])
     strange = made.annotations / "part-1.csv"
     strange.write_text(strange.read_text().replace(',"1"\n', ',"7"\n'), encoding="utf-8")
     refused(made, tmp_path, r"part-1\.csv.*'7'")

@@ -102,7 +102,7 @@ def test_judges_come_from_any_source_of_annotations(tmp_path: Path) -> None:
     [
         ("item,label\n1,0\n", "a column for the annotator, but 'annotator' is not among"),
         ("item,annotator\n1,ann\n2,\n", "must name its annotator, but row 2 does not"),
-        ("item,annotator\n,ann\n", "must name its item, but row 1 does not"),
+        ("item,annotator\n,ann\n", "row 1 has no item"),
     ],
 )
 def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, reason: str) -> None:

@@ -70,7 +70,7 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
         ("item,text\n1,tea\n", {"item": "id"}, "column for the item, but 'id' is not among"),
         ("item,text\n1,tea\n2,\n", {}, "1 of 2 has none: '2'"),
         ("item,text\n1,tea\n1,river\n", {}, "an item must have one text, but item '1'"),
-        ("item,text\n,tea\n", {}, "must name its item, but row 1 does not"),
+        ("item,text\n,tea\n", {}, "row 1 has no item"),
         ("item,text\n1,tea\n", {"label": "x"}, "columns item and text, but got 'label'"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_search_needs_dev_texts_and_trials(model: str) -> None:
 
 
 def test_a_search_in_which_nothing_trains_says_why(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="all 2 failed: .* holds neither config.json"):
+    with pytest.raises(InputError, match=r"all 2 failed: .* holds neither config.json"):
         tune(2, lesson(n=16), 2, {"model": str(tmp_path)}, seed=0)
 
 

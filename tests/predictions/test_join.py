@@ -53,7 +53,7 @@ def test_eleven_classes_stand_in_numeric_order(tmp_path: Path) -> None:
 
 def test_logits_only_through_the_option(tmp_path: Path) -> None:
     path = written(tmp_path / "m.csv", "item,p_0,p_1\na,0,2.5\n")
-    with pytest.raises(InputError, match=r"summing to 1.*logits=True \(--logits\)"):
+    with pytest.raises(InputError, match=r"do not sum to 1.*logits=True"):
         read_model_file(path)
     model = read_model_file(path, logits=True)
     assert np.log(model.probabilities[0, 1] / model.probabilities[0, 0]) == pytest.approx(2.5)
@@ -62,16 +62,16 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,p_0,p_1\na,nan,0.5\n", r"finite, but item 'a' of member 'm' in .*m\.csv has"),
-        ("item,p_0,p_1\na,,0.5\n", "finite, but item 'a'"),
-        ("item,p_0,p_1\na,-1,2\n", "not negative, but item 'a'"),
-        ("item,p_0,p_1\na,0.2,0.2\n", "summing to 1"),
+        ("item,p_0,p_1\na,nan,0.5\n", r"member 'm' for item 'a' in .*m\.csv are not finite"),
+        ("item,p_0,p_1\na,,0.5\n", "item 'a'.*are not finite"),
+        ("item,p_0,p_1\na,-1,2\n", "item 'a'.*are negative"),
+        ("item,p_0,p_1\na,0.2,0.2\n", "do not sum to 1"),
         ("item,p_0,p_1\na,1,0\nb,NA,1\n", "'p_0' .* must hold numbers, but row 2 has 'NA'"),
         ("item,p_0,p_1\na,1,0\na,0,1\n", r"items in .* must differ, but 'a' stands twice"),
-        ("item,p_0,p_1\n,1,0\n", "must name its item, but row 1 does not"),
-        ("id,p_0,p_1\na,1,0\n", "must have a column 'item', but its columns are 'id', 'p_0'"),
+        ("item,p_0,p_1\n,1,0\n", "row 1 has no item"),
+        ("id,p_0,p_1\na,1,0\n", "has no column 'item'; its columns are 'id', 'p_0'"),
         ("item,p_0\na,1\n", "one p_<class> column per class.*--positive CLASS"),
-        ("item,p_,p_1\na,1,0\n", "must name its class, but one is called 'p_'"),
+        ("item,p_,p_1\na,1,0\n", "'p_' that does not name its class"),
         ("item,p_0,p_1\n", "at least one row"),
     ],
 )
@@ -146,9 +146,9 @@ def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
     [
         (MODEL, {"names": ["m", "m"]}, r"names of members must differ, but 'm' stands twice"),
         ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 is extra: 'd'"),
-        (MODEL.replace("p_1", "p_2"), {}, r"classes of .*\('0', '1'\), but .* is about '0', '2'"),
-        (MODEL, {"names": ["m"]}, r"names must be one per file \(2\), but got 1"),
-        (MODEL, {"groups": ["m"] * 3}, r"groups must be one per file \(2\), but got 3"),
+        (MODEL.replace("p_1", "p_2"), {}, r"classes '0', '2', but .* about '0', '1'"),
+        (MODEL, {"names": ["m"]}, r"1 names for 2 files"),
+        (MODEL, {"groups": ["m"] * 3}, r"3 groups for 2 files"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(
@@ -162,18 +162,18 @@ def test_files_that_do_not_fit_are_refused(
 def test_files_of_one_name_need_names(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     files = [written(tmp_path / "m.csv", MODEL), written(tmp_path / "x" / "m.csv", MODEL)]
-    with pytest.raises(InputError, match=r"'m' stands twice; rename one with NAME=FILE"):
+    with pytest.raises(InputError, match=r"'m' .*twice; rename one"):
         join_models(files)
     assert join_models(files, names=["m", "n"]).members == ("m", "n")
 
 
 def test_no_files_are_no_predictions() -> None:
-    with pytest.raises(InputError, match="at least one file"):
+    with pytest.raises(InputError, match="no file to join"):
         join_models([])
 
 
 def test_many_members_have_no_single_name(mixed: list[Path]) -> None:
-    with pytest.raises(InputError, match=r"a name is given to one member, but .*pair.npz holds 2"):
+    with pytest.raises(InputError, match=r"one member, but .*pair.npz holds 2"):
         join_models(mixed[-1:], names=["m"])
 
 
@@ -216,9 +216,9 @@ def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
-        ("item,x\na,1.5\n", {}, r"not negative, but item 'a' of member 'x' in .* \(-0.5, 1.5\)"),
+        ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' in .* are negative: \(-0.5, 1.5\)"),
         ("item,x,text\na,0.5,hello\n", {}, "'text' .* must hold numbers, but row 1 has 'hello'"),
-        ("item\na\n", {}, "must have a column per member beside 'item'"),
+        ("item\na\n", {}, "has no column of a member beside 'item'"),
         ("item,x\na,0.5\n", {"negative": "1"}, "names of classes must differ"),
     ],
 )

@@ -51,13 +51,12 @@ def join(
     joined = join_models(
         [path for _, path in pairs],
         names=[name for name, _ in pairs],
+        groups=options.pairs(group, "--group", "NAME=GROUP"),
         logits=logits,
         invalid="normalize" if normalize else "error",
         positive=positive,
         negative=negative,
     )
-    if group:
-        joined = joined.grouped(options.pairs(group, "--group", "NAME=GROUP"))
     write_predictions(joined, out)
     n, k, c = joined.shape
     console.done(

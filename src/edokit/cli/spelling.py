@@ -49,6 +49,8 @@ def _spelled(found: re.Match[str], flags: dict[str, Any]) -> str:
             sides = option.opts if value == "True" else option.secondary_opts
             return str(sides[0]) if sides else found[0]
         return f"{option.opts[0]} {shown}"
+    if value in flags and flags[value].is_flag:
+        return str(flags[value].opts[0])  # invalid='normalize' is --normalize
     for part in ("option", "space"):
         if part in flags and name not in _NO_PART:
             return f"--{part} {name}={shown.lower() if value in ('True', 'False') else shown}"

@@ -260,9 +260,10 @@ def _ordered(people: People, shards: Shards) -> People:
     """Itself, if the predictions are about its classes."""
     if sorted(people.classes) != sorted(shards.classes):
         raise InputError(
-            f"predictions must be about the classes {examples(people.classes, 20)}, but are about"
-            f" {examples(shards.classes, 20)}",
-            "rename the classes, or declare them with --classes",
+            f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
+            f" {examples(people.classes, 20)}",
+            "rename the classes, or declare all of them as classes",
+            parameters=("classes",),
         )
     return people
 

@@ -22,7 +22,8 @@ from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import People, Reading
 from edokit.objective.arrays import slices
 from edokit.predictions import Shards
-from edokit.predictions.duplicate_items import hashes, write
+from edokit.predictions.shards import hashes
+from edokit.predictions.shards import write_hashes as write
 
 # Numbers of P that are looked at in one go.
 _BLOCK = 2**21

@@ -39,7 +39,7 @@ from edokit.objective.cross_entropy import Curvature
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions import Shards
-from edokit.predictions.duplicate_items import check_once
+from edokit.predictions.shards import check_once
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is done, how many shards are done, and of how many."""

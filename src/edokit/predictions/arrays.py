@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import InputError, examples, one_of
-from edokit._types import Strings
+from edokit._types import Bools, Floats, Strings
 
 Array = npt.NDArray[Any]
 
 
-class Layout(str, Enum):
-    """What the axes of an array of predictions are: items N, members K, classes C."""
+Layout: TypeAlias = Literal["NKC", "KNC", "NC", "NK", "KN"]
+"""What the axes of an array are: items N, members K, classes C. Without K there is one member;
+without C the numbers are probabilities of the second of two classes."""
+Invalid: TypeAlias = Literal["error", "normalize"]
+"""What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
 
-    NKC = "NKC"
-    KNC = "KNC"
-    NC = "NC"
-    """One member."""
-    NK = "NK"
-    """Probability of the second of two classes."""
-    KN = "KN"
-    """Probability of the second of two classes, members first."""
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 def canonical(
     values: Any,
-    layout: str | None = None,
+    layout: Layout | None = None,
     *,
     n_items: int | None = None,
     n_members: int | None = None,
@@ -45,28 +40,29 @@ def canonical(
     probabilities.
     """
     if layout is not None:
-        one_of("layout", layout, [choice.value for choice in Layout])
+        one_of("layout", layout, LAYOUTS)
     array, members_first = _as_array(values)
     sizes = {"N": n_items, "K": n_members, "C": n_classes}
     if members_first:
-        listed = Layout.KNC if array.ndim == 3 else Layout.KN
-        if layout is not None and Layout(layout) is not listed:
+        listed: Layout = "KNC" if array.ndim == 3 else "KN"
+        if layout not in (None, listed):
             raise InputError(
-                f"a list of arrays has the layout {listed.value}, but got layout={layout!r}",
+                f"a list of arrays has the layout {listed}, not layout={layout!r}",
                 "leave the layout out",
+                parameters=("layout",),
             )
         layout = listed
-    chosen = Layout(layout) if layout else _only_fit(array.shape, sizes)
+    chosen = layout or _only_fit(array.shape, sizes)
     _check_fit(array.shape, chosen, sizes)
     array = as_floats(array)
-    if chosen in (Layout.NK, Layout.KN):
-        array = array.T if chosen is Layout.KN else array
+    if chosen in ("NK", "KN"):
+        array = array.T if chosen == "KN" else array
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
         pair = [_sigmoid(-array), _sigmoid(array)] if logits else [1 - array, array]
         return np.stack(pair, axis=2)
-    if chosen is Layout.NC:
+    if chosen == "NC":
         array = array[:, None, :]
-    elif chosen is Layout.KNC:
+    elif chosen == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
     return _softmax(array) if logits else array
 
@@ -90,14 +86,12 @@ def _as_array(values: Any) -> tuple[Array, bool]:
     shapes = sorted({part.shape for part in parts})
     if len(shapes) > 1:
         raise InputError(
-            "all members must have one shape [items, classes], but got"
-            f" {', '.join(map(str, shapes))}",
+            f"the members have different shapes: {', '.join(map(str, shapes))}",
             "predict the same items and classes with each member",
         )
     if not parts or parts[0].ndim not in (1, 2):
         raise InputError(
-            "each member of a list must have shape [items, classes], but got"
-            f" {shapes[0] if shapes else 'no members'}",
+            f"the list holds {f'arrays of shape {shapes[0]}' if shapes else 'no members'}",
             "give one array [items, classes] per member",
         )
     return np.stack(parts), True
@@ -111,12 +105,12 @@ def _numbers(values: Any) -> Array:
             array = values.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"predictions must be numbers, but: {error}",
+            f"the predictions are no array of numbers: {error}",
             "give an array of probabilities, all rows of one length",
         ) from error
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"predictions must be numbers, but got an array of type {array.dtype}",
+            f"the predictions are no numbers but of type {array.dtype}",
             "give an array of probabilities, all rows of one length",
         )
     if isinstance(values, np.ma.MaskedArray):
@@ -125,28 +119,28 @@ def _numbers(values: Any) -> Array:
 
 
 def _only_fit(shape: tuple[int, ...], sizes: dict[str, int | None]) -> Layout:
-    fits = [layout for layout in Layout if _fits(shape, layout, sizes)]
+    fits = [layout for layout in LAYOUTS if _fits(shape, layout, sizes)]
     known = ", ".join(f"{axis}={size}" for axis, size in sizes.items() if size is not None)
     if len(fits) == 1:
         return fits[0]
     if fits:
-        readings = " or ".join(f"[{', '.join(layout.value)}]" for layout in fits)
+        readings = " or ".join(f"[{', '.join(layout)}]" for layout in fits)
         raise InputError(
-            f"the axes of predictions must be clear, but shape {shape} can be {readings}"
-            + (f" with {known}" if known else ""),
-            f"say which, for example layout={fits[0].value!r}",
+            f"predictions of shape {shape} can be {readings}" + (f" with {known}" if known else ""),
+            f"say which, for example layout={fits[0]!r}",
+            parameters=("layout",),
         )
     raise InputError(
-        f"predictions must have shape [N, K, C] or another known layout, but got {shape}"
-        + (f" with {known}" if known else ""),
-        f"choose a layout among {', '.join(layout.value for layout in Layout)} and check the sizes",
+        f"no layout fits predictions of shape {shape}" + (f" with {known}" if known else ""),
+        f"choose a layout among {', '.join(LAYOUTS)} and check the sizes",
+        parameters=("layout",),
     )
 
 
 def _fits(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> bool:
-    if len(shape) != len(layout.value):
+    if len(shape) != len(layout):
         return False
-    given = dict(zip(layout.value, shape, strict=True))
+    given = dict(zip(layout, shape, strict=True))
     given.setdefault("K", 1)
     given.setdefault("C", 2)
     return all(sizes[axis] in (None, size) for axis, size in given.items())
@@ -154,14 +148,15 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) 
 
 def _check_fit(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> None:
     if not _fits(shape, layout, sizes):
-        wanted = ", ".join(f"{axis}={sizes[axis] or '?'}" for axis in layout.value)
+        wanted = ", ".join(f"{axis}={sizes[axis] or '?'}" for axis in layout)
         raise InputError(
-            f"predictions of layout {layout.value} must have shape [{wanted}], but got {shape}",
+            f"predictions of shape {shape} do not fit the layout {layout} with [{wanted}]",
             "check the layout and the sizes",
+            parameters=("layout",),
         )
     if 0 in shape:
         raise InputError(
-            f"predictions need at least one item, member and class, but got shape {shape}",
+            f"predictions of shape {shape} lack items, members or classes",
             "check that the arrays were filled",
         )
 
@@ -182,7 +177,7 @@ def _softmax(logits: Array) -> Array:
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
     """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
     if isinstance(values, pd.DataFrame):
-        axes = {Layout.NC: "NC", Layout.NK: "NK", Layout.KN: "KN"}.get(Layout(layout or "NKC"), "")
+        axes = layout if layout in ("NC", "NK", "KN") else ""
         return dict(zip(axes, (values.index, values.columns), strict=False))
     parts = list(values.values()) if isinstance(values, Mapping) else values
     if not isinstance(parts, list | tuple) or not any(map(_is_frame, parts)):
@@ -193,8 +188,7 @@ def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]
             mine.equals(theirs) for mine, theirs in zip(_axes(part), _axes(first), strict=False)
         ):
             raise InputError(
-                "tables of members must have the same index and columns in the same order, but"
-                " they differ",
+                "the tables of the members differ in index or columns",
                 "bring them into one order, for example with frame.reindex(...)",
             )
     return dict(zip("NC", _axes(first), strict=False))
@@ -214,58 +208,45 @@ TOLERANCE = 1e-3
 """How far probabilities may be from summing to one and still count as rounded."""
 EXACT = 1e-6
 """How far they may be and stay as they are."""
-LOGITS_HINT = ", or say that they are logits with logits=True (--logits)"
+LOGITS_HINT = ", or say that they are logits with logits=True"
 # Numbers that are looked at together while they stay in the cache.
 _BLOCK = 2**18
 # Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
 _FEW_CLASSES = 7
 
 
-class Invalid(str, Enum):
-    """What happens to probabilities that do not sum to one."""
-
-    ERROR = "error"
-    NORMALIZE = "normalize"
-
-
-def policy_for(invalid: str) -> Invalid:
-    """The policy of that name."""
-    one_of("invalid", invalid, [policy.value for policy in Invalid])
-    return Invalid(invalid)
-
-
 def checked(
     array: Array,
     items: Strings,
     members: Sequence[str],
-    policy: Invalid,
+    invalid: str,
     where: str = "",
     logits_hint: str = LOGITS_HINT,
 ) -> Array:
     """[N, K, C] with rows that sum to one; anything that is no probability is refused.
 
-    Each row is judged and divided by its sum on its own, so that shards give the same numbers as
+    Each row is checked and divided by its sum on its own, so that shards give the same numbers as
     the whole.
     """
+    one_of("invalid", invalid, get_args(Invalid))
     result = array
     step = max(1, _BLOCK // max(1, array.shape[1] * array.shape[2]))
     for start in range(0, len(array), step):
         block = array[start : start + step]
         with np.errstate(invalid="ignore", over="ignore"):
             total = _totals(block)
-        rule, bad = _fault(block, total, policy)
-        if rule:
+        fault, bad = _fault(block, total, invalid)
+        if fault:
             n, k = (int(axis[0]) for axis in np.nonzero(bad))
             shown = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
             hint = "correct the predictions"
-            if rule.startswith("sum"):
-                hint += (
-                    f", or divide by the sum with invalid='normalize' (--normalize){logits_hint}"
-                )
+            if "sum" in fault:
+                hint += f", or divide by the sum with invalid='normalize'{logits_hint}"
             raise InputError(
-                f"probabilities must be {rule}, but item {items[start + n]!r} of member"
-                f" {members[k]!r}{where} has ({shown})",
+                f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{where}"
+                f" {fault}: ({shown})",
                 hint,
+                parameters=("invalid", "logits"),
             )
         rounded = np.abs(total - 1) > EXACT
         if rounded.any():
@@ -275,7 +256,7 @@ def checked(
     return result
 
 
-def _totals(block: Array) -> npt.NDArray[np.float64]:
+def _totals(block: Array) -> Floats:
     """[n, K] what the classes sum to, in float64: many rounded numbers of float32 do not add up."""
     classes = block.shape[2]
     if classes == 0 or classes > _FEW_CLASSES:
@@ -286,18 +267,16 @@ def _totals(block: Array) -> npt.NDArray[np.float64]:
     return total
 
 
-def _fault(
-    block: Array, total: npt.NDArray[np.float64], policy: Invalid
-) -> tuple[str, npt.NDArray[np.bool_]]:
-    """The first rule that some rows [n, K] break, and which rows; no rule if all are well."""
+def _fault(block: Array, total: Floats, invalid: str) -> tuple[str, Bools]:
+    """What is wrong with some rows [n, K], and with which; empty if nothing is."""
     finite = np.isfinite(total)
     if not finite.all():
-        return "finite", ~finite
+        return "are not finite", ~finite
     if block.min() < 0:
-        return "not negative", np.asarray((block < 0).any(axis=2))
+        return "are negative", np.asarray((block < 0).any(axis=2))
     if (total == 0).any():
-        return "not all zero", total == 0
+        return "are all zero", total == 0
     off = np.abs(total - 1) > TOLERANCE
-    if policy is Invalid.ERROR and off.any():
-        return f"summing to 1 (within {TOLERANCE:g})", off
+    if invalid == "error" and off.any():
+        return f"do not sum to 1 (within {TOLERANCE:g})", off
     return "", off

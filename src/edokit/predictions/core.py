@@ -1,8 +1,8 @@
-"""The canonical table of predictions [N, K, C] with its names."""
+"""Predictions of members [N, K, C] with the names of items, members and classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,33 +10,51 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, examples
 from edokit._names import as_names, check_positions, check_unique, match
-from edokit._types import Strings
-from edokit.predictions.arrays import (
-    Array,
-    Layout,
-    canonical,
-    checked,
-    names_of_frames,
-    policy_for,
-)
+from edokit._types import Floats, Strings
+from edokit.predictions.arrays import Array, Invalid, Layout, canonical, checked, names_of_frames
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
-    """Probabilities of K members for N items in C classes."""
+    """Probabilities of K members for N items in C classes.
+
+    Use `from_arrays` to build one: it brings any common layout into this form and checks it.
+    Predictions and annotations are matched by item id, never by position.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (N, K, C)
+        Each row over the classes is a distribution; float32 or float64.
+    items : ndarray of str of shape (N,)
+        Item ids.
+    members : tuple of str of length K
+        Names of the members.
+    classes : tuple of str of length C
+        Names of the classes, in class order.
+    groups : tuple of str of length K, default=None
+        The group (recipe) of each member.
+
+    Examples
+    --------
+    >>> from edokit import Predictions
+    >>> predictions = Predictions.from_arrays(
+    ...     {"bert": [[0.9, 0.1], [0.2, 0.8]], "tfidf": [[0.7, 0.3], [0.4, 0.6]]},
+    ...     items=["a", "b"],
+    ...     classes=["no", "yes"],
+    ... )
+    >>> predictions
+    Predictions(2 items, 2 members, classes no, yes)
+    >>> predictions.uniform.round(3).tolist()
+    [[0.8, 0.2], [0.3, 0.7]]
+    """
 
     probabilities: Array
-    """[N, K, C], each row over C a distribution; float32 or float64."""
     items: Strings
-    """Item ids [N]."""
     members: tuple[str, ...]
-    """Member names [K]."""
     classes: tuple[str, ...]
-    """Class names [C], in class order."""
     groups: tuple[str, ...] | None = None
-    """The recipe each member comes from [K]."""
 
     @classmethod
     def from_arrays(
@@ -47,51 +65,75 @@ class Predictions:
         members: Iterable[object] | None = None,
         classes: Iterable[object] | None = None,
         groups: Iterable[object] | None = None,
-        layout: str | None = None,
+        layout: Layout | None = None,
         logits: bool = False,
-        invalid: str = "error",
+        invalid: Invalid = "error",
     ) -> Predictions:
-        """From an array or a list of arrays; names that are not given are 0, 1, 2, ….
+        """Build predictions from an array, or from one array per member.
 
-        ``layout`` says what the axes are ("NKC", "KNC", "NC", "NK", "KN"); it may be left out
-        where the names given leave one possibility. A mapping names its members, a DataFrame what
-        its index and columns are. ``invalid="normalize"`` divides probabilities by their sum,
-        ``logits=True`` turns logits into probabilities.
+        Parameters
+        ----------
+        values : array-like, DataFrame, list or mapping of either
+            The numbers. A list or mapping holds one array [N, C] (or [N] for two classes) per
+            member; a mapping names its members, a DataFrame its index and columns.
+        items, members, classes : iterable, default=None
+            Names along each axis; 0, 1, 2, … if None.
+        groups : iterable, default=None
+            The group (recipe) of each member.
+        layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
+            What the axes are: items N, members K, classes C. Without C the numbers are
+            probabilities of the second of two classes. May be left out if the names given leave
+            one possibility.
+        logits : bool, default=False
+            Whether the numbers are logits.
+        invalid : {"error", "normalize"}, default="error"
+            What to do with probabilities that do not sum to 1: refuse them, or divide by their
+            sum.
+
+        Returns
+        -------
+        Predictions
+
+        Raises
+        ------
+        InputError
+            If the layout is unclear, the numbers are no probabilities, or names repeat or do not
+            fit.
+
+        Examples
+        --------
+        >>> from edokit import Predictions
+        >>> Predictions.from_arrays([[0.1, 0.6], [0.8, 0.7]], layout="NK").shape
+        (2, 2, 2)
         """
-        policy = policy_for(invalid)
-        if layout is not None:
-            one_of("layout", layout, [choice.value for choice in Layout])
         if members is None and isinstance(values, Mapping):
             members = list(values)
-        known = names_of_frames(values, layout)
-        names = {
-            axis: as_names(given) if given is not None else _known_names(known.get(axis))
+        known: dict[str, Any] = names_of_frames(values, layout)
+        known |= {
+            axis: given
             for axis, given in (("N", items), ("K", members), ("C", classes))
+            if given is not None
         }
+        names = {axis: as_names(given) for axis, given in known.items()}
         grouped = None if groups is None else tuple(as_names(groups))
-        members_known = names["K"] if names["K"] is not None else grouped
+        sizes = {axis: len(listed) for axis, listed in names.items()}
         array = canonical(
             values,
             layout,
-            n_items=_length(names["N"]),
-            n_members=_length(members_known),
-            n_classes=_length(names["C"]),
+            n_items=sizes.get("N"),
+            n_members=sizes.get("K", None if grouped is None else len(grouped)),
+            n_classes=sizes.get("C"),
             logits=logits,
         )
-        n, k, c = array.shape
-        item_names = as_names(range(n)) if names["N"] is None else names["N"]
-        member_names = tuple(as_names(range(k)) if names["K"] is None else names["K"])
-        array = checked(array, item_names, member_names, policy)
-        return cls(
-            array,
-            item_names,
-            member_names,
-            tuple(as_names(range(c)) if names["C"] is None else names["C"]),
-            grouped,
-        ).named()
+        item_names, member_names, class_names = (
+            names[axis] if axis in names else as_names(range(length))
+            for axis, length in zip("NKC", array.shape, strict=True)
+        )
+        array = checked(array, item_names, list(member_names), invalid)
+        return cls(array, item_names, tuple(member_names), tuple(class_names), grouped).named()
 
     def named(self) -> Predictions:
-        """Itself, if names are unique and as many as the axes are long."""
+        """Itself, if the names are unique and fit the shape."""
         n, k, c = self.probabilities.shape
         for what, names, length in (
             ("items", self.items, n),
@@ -103,16 +145,14 @@ class Predictions:
                 continue
             if len(names) != length:
                 raise InputError(
-                    f"predictions of shape {self.probabilities.shape} need {length} {what},"
-                    f" but got {len(names)}",
+                    f"there are {len(names)} {what} for predictions of shape"
+                    f" {self.probabilities.shape}, which need {length}",
                     "give one name per entry",
                 )
             if what != "groups":
                 check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
                 if "" in names:
-                    raise InputError(
-                        f"names of {what} must not be empty text, but one is", "name every entry"
-                    )
+                    raise InputError(f"one of the {what} has an empty name", "name every entry")
         return self
 
     @property
@@ -147,9 +187,10 @@ class Predictions:
             return self
         if sorted(names) != sorted(self.classes):
             raise InputError(
-                f"predictions must be about the classes {examples(names, 20)}, but are about"
-                f" {examples(self.classes, 20)}",
-                "rename the classes, or declare them with --classes",
+                f"the predictions are about the classes {examples(self.classes, 20)}, not about"
+                f" {examples(names, 20)}",
+                "rename the classes, or declare all of them as classes",
+                parameters=("classes",),
             )
         order = [self.classes.index(name) for name in names]
         return replace(self, probabilities=self.probabilities[:, :, order], classes=names)
@@ -161,8 +202,8 @@ class Predictions:
         unknown = [name for name in names if name not in self.members]
         if unknown:
             raise InputError(
-                f"members must be among {examples(self.members, 10)}, but {examples(unknown)}"
-                f" {'is' if len(unknown) == 1 else 'are'} not",
+                f"{examples(unknown)} {'is' if len(unknown) == 1 else 'are'} not among the members"
+                f" {examples(self.members, 10)}",
                 "check the spelling",
             )
         chosen = [self.members.index(name) for name in names]
@@ -175,21 +216,13 @@ class Predictions:
 
     def grouped(self, groups: Mapping[str, str]) -> Predictions:
         """The same predictions with these members in these groups; others keep theirs."""
-        self.select(groups)
+        self.select(groups)  # refuses unknown members
         old = self.groups or ("",) * len(self.members)
         new = (groups.get(name, group) for name, group in zip(self.members, old, strict=True))
         return replace(self, groups=tuple(new))
 
     @cached_property
-    def uniform(self) -> npt.NDArray[np.float64]:
-        """The plain mean of the members [N, C]."""
-        mean: npt.NDArray[np.float64] = self.probabilities.mean(axis=1, dtype=np.float64)
+    def uniform(self) -> Floats:
+        """The uniform mean of the members [N, C]."""
+        mean: Floats = self.probabilities.mean(axis=1, dtype=np.float64)
         return mean
-
-
-def _known_names(names: Iterable[object] | None) -> Strings | None:
-    return None if names is None else as_names(names)
-
-
-def _length(names: Sequence[str] | Strings | None) -> int | None:
-    return None if names is None else len(names)

@@ -13,45 +13,75 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._errors import EDOError, InputError, counted, examples, headings
-from edokit._io import check_file, number_column, read_table, whole_file, write_table
+from edokit._io import check_file, number_column, read_table, whole_file
 from edokit._io.npz import array_names, read_arrays, write_arrays
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
-from edokit.predictions.arrays import PREFIX, Invalid, as_floats, checked
+from edokit.predictions.arrays import PREFIX, as_floats, checked
 from edokit.predictions.core import Predictions
+
+SUFFIXES = (".npz", ".parquet")
+_NEEDED = ("probabilities", "items", "members", "classes")
+_CLASSES = b"edokit.classes"
+"""Where the metadata of a table note the order of its classes."""
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
-    """Write .npz or Parquet, by the file's ending."""
+    """Write predictions to one file.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    path : str or Path
+        A file ending in .npz (arrays) or .parquet (one row per item and member). It is written
+        whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file has another ending or can't be written.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> predictions = edokit.Predictions.from_arrays(
+    ...     {"a": [[0.9, 0.1], [0.2, 0.8]], "b": [[0.7, 0.3], [0.4, 0.6]]}, items=["x", "y"]
+    ... )
+    >>> edokit.write_predictions(predictions, "dev.npz")
+    >>> edokit.read_predictions("dev.npz").members
+    ('a', 'b')
+    """
     path = Path(path)
     if path.suffix.lower() == ".npz":
-        write_npz(predictions, path)
+        _write_npz(predictions, path)
     elif path.suffix.lower() == ".parquet":
+        from edokit._io import write_table
+
         write_table(long_table(predictions), path)
     else:
         raise InputError(
-            f"predictions are written to a file ending in .npz or .parquet, but got {path}",
+            f"predictions are written to .npz or .parquet files, not to {path}",
             "choose one of these endings",
         )
 
 
-def read_file(path: Path, policy: Invalid) -> Predictions:
+def read_file(path: Path, invalid: str) -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
     if path.suffix.lower() == ".npz":
-        predictions = read_npz(path)
+        predictions = _read_npz(path)
     elif path.suffix.lower() == ".parquet":
-        predictions = from_long_table(read_table(path), path)
+        predictions = _from_long_table(read_table(path), path)
     else:
         raise InputError(
-            f"predictions must be an .npz or .parquet file or a folder of them, but got {path}",
+            f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
             "make one with `edo predictions join`",
         )
     array = checked(
         predictions.probabilities,
         predictions.items,
         predictions.members,
-        policy,
+        invalid,
         f" in {path}",
         "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
         " into probabilities",
@@ -59,10 +89,7 @@ def read_file(path: Path, policy: Invalid) -> Predictions:
     return replace(predictions, probabilities=array)
 
 
-_NEEDED = ("probabilities", "items", "members", "classes")
-
-
-def read_npz(path: Path) -> Predictions:
+def _read_npz(path: Path) -> Predictions:
     """The predictions in an .npz file, named but not yet checked."""
     try:
         arrays = _arrays(path)
@@ -71,14 +98,14 @@ def read_npz(path: Path) -> Predictions:
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(
-            f"{path} must be a whole .npz file of plain arrays, but can't be read: {error}",
+            f"{path} can't be read as an .npz file of plain arrays: {error}",
             "write it again; object arrays are never loaded",
         ) from error
     array = arrays["probabilities"]
     if array.ndim != 3 or 0 in array.shape or array.dtype.kind not in "fiu":
         raise InputError(
-            f"probabilities in {path} must be numbers of shape [N, K, C], but are {array.dtype}"
-            f" of shape {array.shape}",
+            f"probabilities in {path} are {array.dtype} of shape {array.shape}, not numbers of"
+            " shape [N, K, C]",
             "bring them into shape with Predictions.from_arrays",
         )
     names = {name: _flat(arrays[name], name, path) for name in arrays if name != "probabilities"}
@@ -91,7 +118,7 @@ def read_npz(path: Path) -> Predictions:
     ).named()
 
 
-def write_npz(predictions: Predictions, path: Path) -> None:
+def _write_npz(predictions: Predictions, path: Path) -> None:
     """Write an .npz file."""
     arrays: dict[str, npt.NDArray[Any]] = {"probabilities": predictions.probabilities}
     for name in ("items", "members", "classes", "groups"):
@@ -102,7 +129,7 @@ def write_npz(predictions: Predictions, path: Path) -> None:
         # numpy pads text with NUL characters and can't tell its own from others.
         if arrays[name].tolist() != list(names):
             raise InputError(
-                f"names of {name} must not end in a NUL character, but one does", "rename it"
+                f"a name of {name} ends in a NUL character, which .npz can't keep", "rename it"
             )
     with whole_file(path) as temporary, temporary.open("wb") as stream:
         write_arrays(stream, arrays)
@@ -113,8 +140,8 @@ def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     missing = [name for name in _NEEDED if name not in held]
     if missing:
         raise InputError(
-            f"{path} must hold the arrays {', '.join(_NEEDED)}, but lacks {examples(missing)}",
-            "write it with edokit.predictions.write_predictions or `edo predictions join`",
+            f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
+            "write it with edokit.write_predictions or `edo predictions join`",
         )
     return read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
 
@@ -122,34 +149,28 @@ def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
 def _flat(values: npt.NDArray[Any], name: str, path: Path) -> Strings:
     if values.ndim != 1 or values.dtype.kind not in "USiufb":
         raise InputError(
-            f"{name} in {path} must be a list of names, but are {values.dtype} of shape"
-            f" {values.shape}",
+            f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
             "give one name per entry",
         )
     return as_names(values)
 
 
-_CLASSES = b"edokit.classes"
-"""Where a table notes the order of its classes."""
-
-
-def from_long_table(table: pa.Table, path: Path) -> Predictions:
+def _from_long_table(table: pa.Table, path: Path) -> Predictions:
     """The predictions in a table of any row order, each pair once; named but not yet checked."""
     for name in ("item", "member"):
         if name not in table.column_names:
             raise InputError(
-                f"predictions in {path} must have the columns item, member and p_<class>, but"
-                f" {name!r} is missing; its columns are {headings(table.column_names)}",
+                f"{path} has no column {name!r} but {headings(table.column_names)}; predictions"
+                " need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
     classes = _classes(table)
     if len(classes) < 2:
         raise InputError(
-            f"predictions in {path} must have one p_<class> column per class, but have"
-            f" {len(classes)}",
+            f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
         )
-    item, member = (_no_gaps(table, name, path) for name in ("item", "member"))
+    item, member = (name_column(table, name, path) for name in ("item", "member"))
     n, k = len(item.names), len(member.names)
     cells = item.codes.astype(np.int64) * k + member.codes
     _each_pair_once(cells, item, member, path)
@@ -199,13 +220,13 @@ def _classes(table: pa.Table) -> tuple[str, ...]:
         return found
 
 
-def _no_gaps(table: pa.Table, name: str, path: Path) -> Encoded:
+def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
+    """A column of names; a gap is refused."""
     encoded = encode(table[name], name)
     gaps = np.flatnonzero(encoded.codes < 0)
     if len(gaps):
         raise InputError(
-            f"every row of {path} must name its {name}, but {row_number(int(gaps[0]))} does not"
-            f" ({counted(len(gaps), 'such row')})",
+            f"{path}: {row_number(int(gaps[0]))} has no {name} ({counted(len(gaps), 'such row')})",
             "fill in or drop these rows",
         )
     return encoded
@@ -230,9 +251,9 @@ def _each_pair_once(
         hint = "complete the file, or join it from one file per model"
     if cell >= 0:
         raise InputError(
-            f"{path} must have one row for each of {len(item.names)} items and {k} members, but"
-            f" has {given or 'none'} for item {item.names[cell // k]!r} and member"
-            f" {member.names[cell % k]!r}",
+            f"{path} has {counted(given, 'row')} for item {item.names[cell // k]!r} and member"
+            f" {member.names[cell % k]!r}; each of {len(item.names)} items and {k} members needs"
+            " one",
             hint,
         )
 
@@ -248,8 +269,8 @@ def _groups(table: pa.Table, member: Encoded, path: Path) -> tuple[str, ...] | N
     if len(differs):
         row = int(differs[0])
         raise InputError(
-            f"a member must belong to one group, but {member.names[member.codes[row]]!r} in {path}"
-            f" has another in {row_number(row)}",
+            f"{path}: member {member.names[member.codes[row]]!r} has another group in"
+            f" {row_number(row)} than before",
             "make its rows agree",
         )
     return tuple("" if code < 0 else str(group.names[code]) for code in of_member)

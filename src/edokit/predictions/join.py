@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, headings
+from edokit._errors import InputError, examples, headings
 from edokit._io import number_column, parquet_columns, read_table
-from edokit._names import as_names, check_unique, class_order, encode, match, row_number
+from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Strings
-from edokit.predictions.arrays import PREFIX, canonical, checked, policy_for
+from edokit.predictions.arrays import PREFIX, Invalid, canonical, checked
 from edokit.predictions.core import Predictions
+from edokit.predictions.files import name_column
 from edokit.predictions.shards import read_predictions
 
 
@@ -29,15 +30,16 @@ class ModelFile:
     classes: tuple[str, ...]
 
 
-def read_model_file(path: str | Path, *, logits: bool = False, invalid: str = "error") -> ModelFile:
+def read_model_file(
+    path: str | Path, *, logits: bool = False, invalid: Invalid = "error"
+) -> ModelFile:
     """A CSV, TSV, Parquet or JSONL with ``item`` and one ``p_<class>`` column per class."""
-    policy = policy_for(invalid)
     table = read_table(path, numbers=lambda name: name.startswith(PREFIX))
     items = item_column(table, path)
     found = [name for name in table.column_names if name.startswith(PREFIX)]
     if len(found) < 2:
         raise InputError(
-            f"{path} must have one p_<class> column per class, but its columns are"
+            f"{path} does not have one p_<class> column per class; its columns are"
             f" {headings(table.column_names)}",
             "name them p_0, p_1, …; for one column of positive-class probabilities per model use"
             " `edo predictions join --positive CLASS`",
@@ -45,12 +47,12 @@ def read_model_file(path: str | Path, *, logits: bool = False, invalid: str = "e
     classes = class_order(name.removeprefix(PREFIX) for name in found)
     if "" in classes:
         raise InputError(
-            f"every probability column of {path} must name its class, but one is called {PREFIX!r}",
+            f"{path} has a column {PREFIX!r} that does not name its class",
             "name them p_0, p_1, …",
         )
     values = np.column_stack([number_column(table, PREFIX + name, str(path)) for name in classes])
     array = canonical(values, "NC", logits=logits)
-    array = checked(array, items, [Path(path).stem], policy, f" in {path}")
+    array = checked(array, items, [Path(path).stem], invalid, f" in {path}")
     return ModelFile(array[:, 0], items, classes)
 
 
@@ -58,17 +60,10 @@ def item_column(table: pa.Table, path: str | Path) -> Strings:
     """The ids of a table with one row per item [N]."""
     if "item" not in table.column_names:
         raise InputError(
-            f"{path} must have a column 'item', but its columns are {headings(table.column_names)}",
+            f"{path} has no column 'item'; its columns are {headings(table.column_names)}",
             "rename the column with the ids to item",
         )
-    encoded = encode(table["item"], "item")
-    gaps = np.flatnonzero(encoded.codes < 0)
-    if len(gaps):
-        raise InputError(
-            f"every row of {path} must name its item, but {row_number(int(gaps[0]))} does not"
-            f" ({counted(len(gaps), 'such row')})",
-            "fill in or drop these rows",
-        )
+    encoded = name_column(table, "item", path)
     items = encoded.names[encoded.codes]
     check_unique(items, f"items in {path}", "keep one row per item")
     return items
@@ -78,37 +73,72 @@ def join_models(
     files: Sequence[str | Path],
     *,
     names: Sequence[str | None] | None = None,
-    groups: Sequence[str | None] | None = None,
+    groups: Sequence[str | None] | Mapping[str, str] | None = None,
     logits: bool = False,
-    invalid: str = "error",
+    invalid: Invalid = "error",
     positive: str | None = None,
     negative: str | None = None,
 ) -> Predictions:
-    """The members of all files side by side, items matched by id to the first file.
+    """Join one file per model into predictions, with items matched by id to the first file.
 
-    A table with ``item`` and ``p_<class>`` columns is one member, named like the file or by
-    ``names``; an .npz, or a Parquet file with a ``member`` column, brings all its members.
-    With ``positive`` (the class's name) each column of a table but ``item`` is a member, and its
-    numbers are probabilities of that class. ``logits`` is about tables; stored predictions never
-    are logits.
+    Parameters
+    ----------
+    files : sequence of str or Path
+        A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
+        member, named like the file; an .npz, or a Parquet file with a ``member`` column, brings
+        all its members.
+    names : sequence of str or None, default=None
+        Another name for the member of each file.
+    groups : sequence of str or None, or mapping of str to str, default=None
+        The group of each file's members, or a mapping of members to groups.
+    logits : bool, default=False
+        Whether tables hold logits; stored predictions never do.
+    invalid : {"error", "normalize"}, default="error"
+        What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
+    positive : str, default=None
+        Each column of a table but ``item`` is a member, with probabilities of this class of two.
+    negative : str, default=None
+        The name of the other class.
+
+    Returns
+    -------
+    Predictions
+
+    Raises
+    ------
+    InputError
+        If the files are not about the same items and classes, or names of members repeat.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from edokit.predictions import join_models
+    >>> _ = Path("bert.csv").write_text("item,p_no,p_yes\\na,0.9,0.1\\nb,0.2,0.8\\n")
+    >>> _ = Path("tfidf.csv").write_text("item,p_no,p_yes\\nb,0.4,0.6\\na,0.7,0.3\\n")
+    >>> join_models(["bert.csv", "tfidf.csv"])
+    Predictions(2 items, 2 members, classes no, yes)
     """
     if negative is not None and positive is None:
         raise InputError(
-            "the other class is named beside the positive one, but positive is not given",
-            "give --positive, too",
+            f"negative={negative!r} names the other class, but no positive class is given",
+            "name the positive class, too",
+            parameters=("negative", "positive"),
         )
     if not files:
-        raise InputError("at least one file must be joined, but got none", "name the files")
-    for what, given in (("names", names), ("groups", groups)):
+        raise InputError("there is no file to join", "name the files")
+    by_member = groups if isinstance(groups, Mapping) else {}
+    by_file = None if isinstance(groups, Mapping) else groups
+    for what, given in (("names", names), ("groups", by_file)):
         if given and len(given) != len(files):
             raise InputError(
-                f"{what} must be one per file ({len(files)}), but got {len(given)}",
+                f"there are {len(given)} {what} for {len(files)} files",
                 "give None for a file that needs none",
+                parameters=(what,),
             )
     parts: list[Predictions] = []
     for position, file in enumerate(files):
         name = names[position] if names else None
-        group = groups[position] if groups else None
+        group = by_file[position] if by_file else None
         if positive is None:
             part = _read_part(Path(file), name, logits, invalid)
         else:
@@ -117,10 +147,11 @@ def join_models(
         if group is not None:
             part = replace(part, groups=(group,) * len(part.members))
         parts.append(part)
-    return _side_by_side(parts, files)
+    joined = _side_by_side(parts, files)
+    return joined.grouped(by_member) if by_member else joined
 
 
-def _read_part(path: Path, name: str | None, logits: bool, invalid: str) -> Predictions:
+def _read_part(path: Path, name: str | None, logits: bool, invalid: Invalid) -> Predictions:
     if path.suffix.lower() == ".npz" or path.is_dir() or "member" in parquet_columns(path):
         return _renamed(read_predictions(path, invalid=invalid), name, path)
     model = read_model_file(path, logits=logits, invalid=invalid)
@@ -134,27 +165,27 @@ def _renamed(part: Predictions, name: str | None, path: str | Path) -> Predictio
         return part
     if len(part.members) > 1:
         raise InputError(
-            f"a name is given to one member, but {path} holds {len(part.members)}",
+            f"the name {name!r} is for one member, but {path} holds {len(part.members)}",
             "leave the name out",
+            parameters=("names",),
         )
     return replace(part, members=(name,))
 
 
 def _positive_columns(
-    path: Path, negative: str | None, positive: str, logits: bool, invalid: str
+    path: Path, negative: str | None, positive: str, logits: bool, invalid: Invalid
 ) -> Predictions:
-    policy = policy_for(invalid)
     table = read_table(path, numbers=lambda column: column != "item")
     items = item_column(table, path)
     members = [column for column in table.column_names if column != "item"]
     if not members:
         raise InputError(
-            f"{path} must have a column per member beside 'item', but has none",
+            f"{path} has no column of a member beside 'item'",
             "name each column like its member",
         )
     values: Any = np.column_stack([number_column(table, column, str(path)) for column in members])
     array = canonical(values, "NK", logits=logits)
-    array = checked(array, items, members, policy, f" in {path}")
+    array = checked(array, items, members, invalid, f" in {path}")
     other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
     both = Predictions(array, items, tuple(members), (other, positive)).named()
     return both.order_classes(class_order(both.classes))
@@ -169,15 +200,12 @@ def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> 
             aligned.append(part.take(where).order_classes(first.classes))
         except InputError as error:
             raise InputError(
-                f"all files must be about the classes of {files[0]}"
-                f" ({examples(first.classes, 20)}), but {file} is about"
-                f" {examples(part.classes, 20)}",
+                f"{file} is about the classes {examples(part.classes, 20)}, but {files[0]} about"
+                f" {examples(first.classes, 20)}",
                 "rename its p_<class> columns",
             ) from error
     members = tuple(name for part in aligned for name in part.members)
-    check_unique(
-        as_names(members), "names of members", "rename one with NAME=FILE on the command line"
-    )
+    check_unique(as_names(members), "names of members", "rename one (NAME=FILE in the command)")
     groups: tuple[str, ...] | None = None
     if any(part.groups is not None for part in aligned):
         groups = tuple(

@@ -3,80 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.arrays import Invalid, policy_for
+from edokit.predictions.arrays import Invalid
 from edokit.predictions.core import Predictions
-from edokit.predictions.duplicate_items import Hashes, check_once, hashes
-from edokit.predictions.files import read_file
+from edokit.predictions.files import SUFFIXES, read_file
 
+Hashes = npt.NDArray[np.uint64]
+
+# Hashes that are compared in one go.
+_BLOCK = 2**22
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")
 
+Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
+"""Members, classes and groups."""
 
-def check_numbering(files: Sequence[Path]) -> None:
-    """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
 
-    Names that differ in anything but one number are taken as they are. ``part-1-of-4`` also tells
-    how many there must be.
+def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predictions:
+    """Read predictions from a file or from a folder of shards.
+
+    Parameters
+    ----------
+    path : str or Path
+        An .npz file with ``probabilities`` [N, K, C], ``items``, ``members``, ``classes`` and
+        optionally ``groups``; a Parquet file with one row per item and member; or a folder of
+        such files.
+    invalid : {"error", "normalize"}, default="error"
+        What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
+
+    Returns
+    -------
+    Predictions
+
+    Raises
+    ------
+    InputError
+        If a file is damaged, holds something else than probabilities, or if shards differ in
+        members or classes, are missing, or repeat an item.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> predictions = edokit.Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], layout="NC")
+    >>> edokit.write_predictions(predictions, "dev.parquet")
+    >>> edokit.read_predictions("dev.parquet").shape
+    (2, 1, 2)
     """
-    names = [file.stem for file in files]
-    of = [_OF.search(name) for name in names]
-    if all(of):
-        totals = {int(match[2]) for match in of if match}
-        prefix = {name[: match.start()] for name, match in zip(names, of, strict=True) if match}
-        found = sorted(int(match[1]) for match in of if match)
-        if len(totals) == len(prefix) == 1 and found[0] <= 1:
-            total = totals.pop()
-            first = 0 if found[0] == 0 or found[-1] < total else 1
-            # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
-            wanted = range(first, first + total)
-            _refuse(files, sorted(set(wanted) - set(found)), f"{total} shards")
-        return
-    parts = [_DIGITS.split(name) for name in names]
-    if len(parts) < 2 or len({len(part) for part in parts}) > 1:
-        return
-    columns = list(zip(*parts, strict=True))
-    varied = [place for place, column in enumerate(columns) if len(set(column)) > 1]
-    if len(varied) != 1 or varied[0] % 2 == 0:
-        return
-    numbers = sorted(int(text) for text in columns[varied[0]])
-    by_one = any(after - before == 1 for before, after in pairwise(numbers))
-    dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
-    # Years start elsewhere, and where each shard's first item stands grows by more than one.
-    if numbers[0] > 1 or not (by_one or dense):
-        return
-    missing = sorted(set(range(numbers[0], numbers[-1] + 1)) - set(numbers))
-    _refuse(files, missing, f"shards {numbers[0]} to {numbers[-1]}")
-
-
-def _refuse(files: Sequence[Path], missing: Sequence[int], what: str) -> None:
-    if missing:
-        shown = examples(missing).replace("'", "")
-        one = len(missing) == 1
-        raise InputError(
-            f"{files[0].parent} must hold all {what}, but {'number' if one else 'numbers'}"
-            f" {shown} {'is' if one else 'are'} missing",
-            "restore what is missing, or number the files without a gap",
-        )
-
-
-SUFFIXES = (".npz", ".parquet")
-
-
-def read_predictions(path: str | Path, *, invalid: str = "error") -> Predictions:
-    """The predictions in an .npz or Parquet file or in a folder of such shards."""
     shards = list(read_shards(path, invalid=invalid))
     if len(shards) == 1:
         return shards[0]
@@ -90,33 +76,94 @@ def read_predictions(path: str | Path, *, invalid: str = "error") -> Predictions
     ).named()
 
 
-def read_shards(path: str | Path, *, invalid: str = "error") -> Iterator[Predictions]:
+def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
     """One shard after the other, so that no more than one needs to be in memory.
 
-    Eight bytes per item are kept, to refuse an item that stands in two shards; that is known at the
-    end.
+    An item that is in two shards is refused at the end.
     """
-    files = shard_files(path)
-    return _shards(files, policy_for(invalid))
+    one_of("invalid", invalid, get_args(Invalid))
+    return _shards(shard_files(path), invalid)
 
 
-Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
-"""Members, classes and groups."""
+def shard_files(path: str | Path) -> list[Path]:
+    """The files that hold the predictions: the file itself, or a folder's shards by name."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    # Hidden files are leftover temporary files of an interrupted writer.
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
+    )
+    if not files:
+        raise InputError(
+            f"the folder {path} holds no .npz or .parquet shards",
+            "name a file, or a folder with shards",
+        )
+    check_numbering(files)
+    return files
 
 
-def _shards(files: Sequence[Path], policy: Invalid) -> Iterator[Predictions]:
+def check_numbering(files: Sequence[Path]) -> None:
+    """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
+
+    Names that differ in anything but one number are taken as they are. ``part-1-of-4`` also says
+    how many there are.
+    """
+    names = [file.stem for file in files]
+    of = [_OF.search(name) for name in names]
+    if all(of):
+        totals = {int(match[2]) for match in of if match}
+        prefix = {name[: match.start()] for name, match in zip(names, of, strict=True) if match}
+        found = sorted(int(match[1]) for match in of if match)
+        if len(totals) == len(prefix) == 1 and found[0] <= 1:
+            total = totals.pop()
+            first = 0 if found[0] == 0 or found[-1] < total else 1
+            # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
+            wanted = range(first, first + total)
+            _refuse_missing(files, sorted(set(wanted) - set(found)), f"{total} shards")
+        return
+    parts = [_DIGITS.split(name) for name in names]
+    if len(parts) < 2 or len({len(part) for part in parts}) > 1:
+        return
+    columns = list(zip(*parts, strict=True))
+    varied = [part for part, column in enumerate(columns) if len(set(column)) > 1]
+    if len(varied) != 1 or varied[0] % 2 == 0:
+        return
+    numbers = sorted(int(text) for text in columns[varied[0]])
+    by_one = any(after - before == 1 for before, after in pairwise(numbers))
+    dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
+    # Years start elsewhere, and positions of first items grow by more than one.
+    if numbers[0] > 1 or not (by_one or dense):
+        return
+    missing = sorted(set(range(numbers[0], numbers[-1] + 1)) - set(numbers))
+    _refuse_missing(files, missing, f"shards {numbers[0]} to {numbers[-1]}")
+
+
+def _refuse_missing(files: Sequence[Path], missing: Sequence[int], what: str) -> None:
+    if missing:
+        shown = examples(missing).replace("'", "")
+        raise InputError(
+            f"{files[0].parent}: of {what} number {shown} {'is' if len(missing) == 1 else 'are'}"
+            " missing",
+            "restore what is missing, or number the files without a gap",
+        )
+
+
+def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
     known: Names | None = None
-    seen: list[Hashes] = []
+    hashed: list[Hashes] = []
     for file in files:
-        shard = read_file(file, policy)
+        shard = read_file(file, invalid)
         if known is None:
             known = (shard.members, shard.classes, shard.groups)
         check_alike(shard, file, known, files[0])
         if len(files) > 1:
-            seen.append(hashes(shard.items))
+            hashed.append(hashes(shard.items))
         yield shard
     names = [file.name for file in files]
-    check_once(seen, names, lambda number: read_file(files[number], policy).items)
+    check_once(hashed, names, lambda number: read_file(files[number], invalid).items)
 
 
 def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> None:
@@ -126,39 +173,91 @@ def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> No
             raise _disagree(what, wanted or (), first, getattr(shard, what) or (), file)
 
 
-def shard_files(path: str | Path) -> list[Path]:
-    """The files that hold the predictions: the file itself, or a folder's shards by name."""
-    path = Path(path)
-    if not path.is_dir():
-        return [path]
-    # Hidden files are what an interrupted writer left behind.
-    files = sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
-    )
-    if not files:
-        raise InputError(
-            f"a folder of predictions must hold .npz or .parquet shards, but {path} holds none",
-            "name a file, or a folder with shards",
-        )
-    check_numbering(files)
-    return files
-
-
 def _disagree(
     what: str, wanted: tuple[str, ...], first: Path, given: tuple[str, ...], file: Path
 ) -> InputError:
-    # Of long lists the part that differs says more than the start.
+    # Of long lists the part that differs is shown, not the start.
     for start in range(max(len(wanted), len(given))):
         if wanted[start : start + 1] != given[start : start + 1]:
             wanted, given = wanted[start:], given[start:]
             break
     return InputError(
-        f"all shards must have the same {what} in one order, but where {first.name} has"
-        f" {examples(wanted) or 'none'} {file.name} has {examples(given) or 'none'}",
+        f"the shards differ in {what}: {first.name} has {examples(wanted) or 'none'} where"
+        f" {file.name} has {examples(given) or 'none'}",
         "write the shards with the same members and classes, in one order",
     )
+
+
+def hashes(items: Strings) -> Hashes:
+    """A number per item id, sorted [N]; the same on every machine."""
+    numbers: Hashes = pd.util.hash_array(np.asarray(items, dtype=object), categorize=False)
+    numbers.sort()
+    return numbers
+
+
+def check_once(
+    shards: Sequence[Hashes | Path], names: Sequence[str], items_of: Callable[[int], Strings]
+) -> None:
+    """Refuse an item that is in two shards, at eight bytes per item.
+
+    ``shards`` are the hashes of each shard (arrays, or files that `write_hashes` wrote), ``names``
+    what the shards are called; ``items_of`` reads the ids of one again, if hashes are equal.
+    """
+    if len(shards) < 2:
+        return
+    total = sum(map(_count_hashes, shards))
+    parts = max(1, -(-total // _BLOCK))
+    # Hashes are spread evenly, so equal ranges of them hold about equally many.
+    edges = [np.uint64(k * (2**64 // parts)) for k in range(parts)]
+    cuts = [
+        [*np.searchsorted(_read_hashes(shard, 0, length), edges).tolist(), length]
+        for shard, length in zip(shards, map(_count_hashes, shards), strict=True)
+    ]
+    for k in range(parts):
+        pieces = [
+            _read_hashes(shard, *cut[k : k + 2]) for shard, cut in zip(shards, cuts, strict=True)
+        ]
+        merged = np.concatenate(pieces)
+        merged.sort()
+        twice = merged[1:][merged[1:] == merged[:-1]]
+        if len(twice):
+            _refuse_repeated(twice, pieces, names, items_of)
+
+
+def write_hashes(numbers: Hashes, path: Path) -> None:
+    """Write hashes to a file."""
+    numbers.tofile(path)
+
+
+def _count_hashes(shard: Hashes | Path) -> int:
+    return shard.stat().st_size // 8 if isinstance(shard, Path) else len(shard)
+
+
+def _read_hashes(shard: Hashes | Path, start: int, stop: int) -> Hashes:
+    if not isinstance(shard, Path):
+        return shard[start:stop]
+    # Read, not mapped: a thousand shards would be a thousand open files.
+    return np.fromfile(shard, dtype=np.uint64, count=stop - start, offset=8 * start)
+
+
+def _refuse_repeated(
+    twice: Hashes,
+    pieces: Sequence[Hashes],
+    names: Sequence[str],
+    items_of: Callable[[int], Strings],
+) -> None:
+    for number in np.unique(twice):
+        holders = [at for at, piece in enumerate(pieces) if number in piece]
+        first = set(items_of(holders[0]))
+        for later in holders[1:]:
+            # Two ids may have one hash; only the ids decide.
+            again = sorted(first.intersection(items_of(later)))
+            if again:
+                raise InputError(
+                    f"{names[later]} repeats {len(again)} items of {names[holders[0]]}:"
+                    f" {examples(again)}",
+                    "keep each item in one shard",
+                )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,26 +276,26 @@ class Shards:
     """The recipe each member comes from [K], likewise."""
     number_bytes: int
     """Bytes per probability: 4 or 8."""
-    invalid: str = "error"
+    invalid: Invalid = "error"
     """What happens to probabilities that do not sum to one."""
     first: Path | None = None
-    """The shard that all must agree with, where that is not ``files[0]``."""
+    """The shard that all must agree with, if that is not ``files[0]``."""
 
     @classmethod
-    def open(cls, path: str | Path, *, invalid: str = "error") -> Shards:
+    def open(cls, path: str | Path, *, invalid: Invalid = "error") -> Shards:
         """Look into a folder of .npz or Parquet shards (or a single file), without reading it all.
 
         The first shard is read, of the others only what their headers say.
         """
         files = shard_files(path)
-        first = read_file(files[0], policy_for(invalid))
+        first = read_file(files[0], invalid)
         known = (first.members, first.classes, first.groups)
         counts = [len(first)]
         for file in files[1:]:
             count = _count(file, len(first.members))
             if count is None:
                 # Without a sound header it is read, to say what is wrong.
-                shard = read_file(file, policy_for(invalid))
+                shard = read_file(file, invalid)
                 check_alike(shard, file, known, files[0])
                 count = len(shard)
             counts.append(count)
@@ -233,13 +332,13 @@ class Shards:
 
     def read(self, number: int) -> Predictions:
         """One shard, checked, and with the members, classes and groups of the first."""
-        shard = read_file(self.files[number], policy_for(self.invalid))
+        shard = read_file(self.files[number], self.invalid)
         known = (self.members, self.classes, self.groups)
         check_alike(shard, self.files[number], known, self.first or self.files[0])
         if len(shard) != self.counts[number]:
             raise InputError(
-                f"a shard must stay as it is while it is read, but {self.files[number]} now holds"
-                f" {len(shard)} items instead of {self.counts[number]}",
+                f"{self.files[number]} changed while it was read: it now holds {len(shard)} items"
+                f" instead of {self.counts[number]}",
                 "start again when the files are complete",
             )
         return shard
@@ -268,7 +367,7 @@ class Shards:
 
 
 def _count(file: Path, members: int) -> int | None:
-    """Items in a file, from its header; None where that does not say."""
+    """Items in a file, from its header; None if that does not say."""
     try:
         if file.suffix.lower() == ".npz":
             return array_shape(file, "probabilities")[0]
@@ -279,7 +378,20 @@ def _count(file: Path, members: int) -> int | None:
 
 
 def describe_predictions(path: str | Path) -> dict[str, Any]:
-    """Items, classes, and for each member its mean answer, entropy and distance to the mean."""
+    """Describe predictions, read shard by shard.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file or a folder of shards, as for `read_predictions`.
+
+    Returns
+    -------
+    dict
+        ``items``, ``shards``, ``classes``, ``type``, and ``members``: for each its ``name``,
+        ``group``, ``mean`` prediction, mean ``entropy`` (nats) and mean L1 ``distance`` to the
+        uniform mean of all members.
+    """
     items = shards = 0
     sums: dict[str, Any] = {}
     for shard in read_shards(path):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit._names import as_names
-from edokit.predictions import duplicate_items as seen
-from edokit.predictions.duplicate_items import check_once, hashes, write
+from edokit.predictions import shards as seen
+from edokit.predictions.shards import check_once, hashes
+from edokit.predictions.shards import write_hashes as write
 
 NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
 
@@ -27,7 +28,7 @@ def test_an_item_in_two_shards_is_refused_and_none_else(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seen, "_BLOCK", block)
         if repeated:
-            with pytest.raises(InputError, match="an item must stand in one shard"):
+            with pytest.raises(InputError, match=r"shard-. repeats . items of shard-"):
                 check_once([hashes(part) for part in parts], names, parts.__getitem__)
         else:
             check_once([hashes(part) for part in parts], names, parts.__getitem__)
@@ -35,7 +36,7 @@ def test_an_item_in_two_shards_is_refused_and_none_else(
 
 def test_the_shards_and_the_items_are_named() -> None:
     parts = [as_names(list("ab")), as_names(list("cd")), as_names(list("exb"))]
-    with pytest.raises(InputError, match=r"but three repeats 1 of one: 'b'"):
+    with pytest.raises(InputError, match=r"three repeats 1 items of one: 'b'"):
         check_once(list(map(hashes, parts)), ["one", "two", "three"], parts.__getitem__)
 
 
@@ -52,5 +53,5 @@ def test_hashes_may_lie_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for part, file in zip(parts, files, strict=True):
         write(hashes(part), file)
     check_once(files[:2], ["one", "two"], parts.__getitem__)
-    with pytest.raises(InputError, match=r"but three repeats 1 of one: 'd'"):
+    with pytest.raises(InputError, match=r"three repeats 1 items of one: 'd'"):
         check_once(files, ["one", "two", "three"], parts.__getitem__)
