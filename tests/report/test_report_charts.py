@@ -15,9 +15,10 @@ from report_cases import make_run, make_search
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
 from edokit.report.chart import Chart
-from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto, with_stars
+from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto
 from edokit.report.plotly import to_plotly
-from edokit.report.trials import Panel, read_search, search_of
+from edokit.report.trials import parse_search, read_search
+from edokit.search import Correlation
 
 
 def drawn(chart: Chart) -> Any:
@@ -56,11 +57,11 @@ def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) ->
 
 
 def test_failed_trials_are_counted_not_drawn() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"number": 0, "f1": 0.9, "ce": 0.3, "md": 0.2, "on_front": True, "diversity": "preserve"},
         {"number": 1, "f1": None, "ce": None, "md": None, "on_front": False},
     ]
-    search = search_of(rows, {})
+    search = parse_search(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
     assert drawn(pareto(search, "f1-ce")).data[0].customdata == (0,)
 
@@ -129,16 +130,15 @@ def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
     assert len(set(shown.tolist())) == 1500
 
 
-def test_stars_mark_unlikely_chance() -> None:
-    assert with_stars(-0.7, 0.002) == "−0.70**"
-    assert with_stars(0.1, 0.9) == "0.10"
-    assert with_stars(0.9, None) == "0.90"
-    assert with_stars(None, None) == "–"
-    panel = Panel("preserve", 9, ["lambda_ce"], ["f1", "ce"], [[0.4, None]], [[0.2, None]])
-    assert list(drawn(correlations([panel])["correlations-preserve"]).data[0].text[0]) == [
-        "0.40",
-        "–",
-    ]
+@pytest.mark.parametrize(
+    ("rho", "p_value", "text"),
+    [(-0.7, 0.002, "−0.70**"), (0.1, 0.9, "0.10"), (0.9, 0.0001, "0.90***"), (0.5, 0.04, "0.50*")],
+)
+def test_stars_mark_unlikely_chance(rho: float, p_value: float, text: str) -> None:
+    one = Correlation("preserve", "lambda_ce", "ce", rho, p_value, 9)
+    other = Correlation("preserve", "size", "f1", 0.4, 0.2, 9)
+    shown = drawn(correlations([one, other])["correlations-preserve"]).data[0]
+    assert [list(row) for row in shown.text] == [["–", text], ["0.40", "–"]]
 
 
 def test_a_diagnosis_without_numbers_has_no_charts() -> None:

@@ -117,17 +117,13 @@ def correlation_figure(found: Sequence[Correlation]) -> Any:
     MissingExtraError
         If matplotlib is not installed.
     """
-    from dataclasses import asdict
-
     from edokit._errors import InputError
     from edokit.report.charts import correlations
     from edokit.report.figures import draw_styled
-    from edokit.report.trials import panels
 
     if not found:
         raise InputError(
             "there are no correlations to draw",
             "search over numeric parameters, with three trials or more of one sign",
         )
-    charts = correlations(panels([asdict(one) for one in found]))
-    return draw_styled([list(charts.values())])
+    return draw_styled([list(correlations(found).values())])

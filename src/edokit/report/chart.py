@@ -39,12 +39,11 @@ class Axis:
     """An axis; ``labels`` are names at the positions 0, 1, …, for y from top to bottom."""
 
     title: str = ""
-    labels: Sequence[object] | None = None
+    labels: Sequence[str] | None = None
     range: tuple[float, float] | None = None
-    ticks: int | None = None
-    """At most so many."""
     percent: bool = False
-    integer: bool = False
+    step: int | None = None
+    """Between ticks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +62,10 @@ class Points:
     """Low and high ends along x."""
     name: str = ""
     """In the legend."""
-    hover: Sequence[str] | None = None
-    """What is shown of each point, in lines; None for nothing."""
+    hover: Literal["values", "notes", "none"] = "values"
+    """What the page shows under the pointer: the values and the notes, or these alone."""
+    notes: Sequence[str] | None = None
+    """Further lines about each point."""
     ids: Sequence[int] | None = None
     """What the page identifies each point by."""
 
@@ -80,10 +81,11 @@ class Bars:
     horizontal: bool = False
     width: float = 0.65
     text: Sequence[str] | None = None
+    """At the end of each bar."""
     interval: tuple[Values, Values] | None = None
     """Low and high ends."""
     name: str = ""
-    hover: Sequence[str] | None = None
+    notes: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +106,15 @@ class Heatmap:
     values: Sequence[Sequence[float | None]]
     low: float
     high: float
-    scale: Sequence[tuple[float, str]] = SEQUENTIAL
     title: str = ""
     """Of the colour bar."""
+    scale: Sequence[tuple[float, str]] = SEQUENTIAL
     percent: bool = False
     origin: tuple[int, int] = (0, 0)
     """Position of the first column and row."""
     text: Sequence[Sequence[str]] | None = None
-    hover: Sequence[Sequence[str]] | None = None
+    """In each cell."""
+    notes: Sequence[Sequence[str]] | None = None
     tree: Sequence[tuple[Sequence[float], Sequence[float]]] = ()
     """Brackets of a dendrogram above the columns: positions and heights."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
 from edokit.report.methods import Row, method_rows
-from edokit.report.trials import Panel, Search, Trial
+from edokit.report.trials import GOALS, Search, Trial
+from edokit.search import Correlation
 from edokit.solvers import Trajectory
 
 TERMS = {
@@ -101,22 +102,18 @@ def weights(ensemble: EDOEnsemble) -> Chart:
     """A bar per member, largest weight first."""
     order = np.argsort(-ensemble.weights_, kind="stable")
     values = ensemble.weights_[order]
-    names = [ensemble.members_[k] for k in order]
     bars = Bars(
-        at=range(len(order)),
-        values=values,
+        range(len(order)),
+        values,
         horizontal=True,
         text=[f"{weight:.3f}" if weight > 0 else "0" for weight in values],
-        hover=[
-            f"{clean(name, 40)}\nweight {weight:.4f}\nown cross-entropy {ce:.4f}"
-            for name, weight, ce in zip(names, values, ensemble.member_ce_[order], strict=True)
-        ],
+        notes=[f"own cross-entropy {ce:.4f}" for ce in ensemble.member_ce_[order]],
     )
     return Chart(
         "Weight of each member",
         [bars, Line([1 / len(order)])],
         x=Axis("weight (dotted: equal weights)", range=(0, max(float(values.max()) * 1.12, 0.05))),
-        y=Axis(labels=names),
+        y=Axis(labels=[ensemble.members_[k] for k in order]),
         height=90 + 22 * len(order),
     )
 
@@ -126,54 +123,39 @@ def sizes(trajectory: Trajectory, smallest: int) -> Chart:
     shares = trajectory.sizes.T
     # A uniform distribution is shown half-way up the colour scale.
     high = min(max(float(shares.max()), 2 / len(shares)), 1.0)
-    hover = [
-        [f"epoch {e + 1}\nsize {smallest + s}: {share:.3f}" for e, share in enumerate(row)]
-        for s, row in enumerate(shares)
-    ]
     return Chart(
         "Probability of each ensemble size",
-        [Heatmap(shares.tolist(), 0, high, title="p", origin=(1, smallest), hover=hover)],
-        x=Axis("epoch", integer=True),
-        y=Axis("ensemble size", integer=True),
+        [Heatmap(shares.tolist(), 0, high, "probability", origin=(1, smallest))],
+        x=_epochs(trajectory),
+        y=Axis("ensemble size", step=max(1, len(shares) // 10)),
         height=300,
     )
 
 
 def term(trajectory: Trajectory, name: str) -> Chart:
     """One term of the objective over the epochs."""
-    values = getattr(trajectory, name)
-    epochs = range(1, len(trajectory) + 1)
-    hover = [f"epoch {epoch}: {value:.5f}" for epoch, value in zip(epochs, values, strict=True)]
-    return Chart(
-        TERMS[name],
-        [Points(epochs, values, size=5, line=True, hover=hover)],
-        x=Axis("epoch", ticks=6),
-        y=Axis(ticks=4),
-        height=190,
-    )
+    line = Points(range(1, len(trajectory) + 1), getattr(trajectory, name), size=5, line=True)
+    return Chart(TERMS[name], [line], x=_epochs(trajectory), height=190)
+
+
+def _epochs(trajectory: Trajectory) -> Axis:
+    return Axis("epoch", step=max(1, len(trajectory) // 5))
 
 
 def methods(rows: Sequence[Row]) -> Chart:
     """The cross-entropy of each method with its interval, EDO's in colour."""
     marks = []
     for ours, colour in ((False, MUTED), (True, BLUE)):
-        held = [(at, row) for at, row in enumerate(rows) if row.ours is ours]
-        ends = [row.ends or (row.ce, row.ce) for _, row in held]
-        marks.append(
-            Points(
-                [row.ce for _, row in held],
-                [at for at, _ in held],
-                colour=colour,
-                size=9,
-                interval=([low for low, _ in ends], [high for _, high in ends]),
-                hover=[f"{clean(row.name, 40)}: {row.ce:.4f}" for _, row in held],
-            )
-        )
+        at = [k for k, row in enumerate(rows) if row.ours is ours]
+        ce = [rows[k].ce for k in at]
+        ends = [rows[k].ends or (rows[k].ce, rows[k].ce) for k in at]
+        interval = [low for low, _ in ends], [high for _, high in ends]
+        marks.append(Points(ce, at, colour, size=9, interval=interval))
     return Chart(
         "Cross-entropy of each method",
         marks,
         x=Axis("CE (lower is better)"),
-        y=Axis(labels=[clean(row.name, 20) for row in rows]),
+        y=Axis(labels=[row.name for row in rows]),
         height=80 + 26 * len(rows),
     )
 
@@ -185,35 +167,30 @@ def pareto(search: Search, view: str) -> Chart:
     """One view of the trials; all views hold the same trials in the same order."""
     x, y = VIEWS[view]
     marks = []
-    for sign in SIGNS:
-        for on_front in (False, True):
-            trials = [t for t in search.trials if t.sign == sign and t.on_front == on_front]
-            if trials:
-                marks.append(
-                    Points(
-                        [getattr(trial, x) for trial in trials],
-                        [getattr(trial, y) for trial in trials],
-                        colour=SIGNS[sign],
-                        size=10 if on_front else 7,
-                        opacity=0.95 if on_front else 0.28,
-                        symbol="diamond" if sign == "suppress" else "circle",
-                        name=sign if on_front else "",
-                        hover=[_trial(trial) for trial in trials],
-                        ids=[trial.number for trial in trials],
-                    )
+    for sign, on_front in product(SIGNS, (False, True)):
+        trials = [t for t in search.trials if t.sign == sign and t.on_front == on_front]
+        if trials:
+            marks.append(
+                Points(
+                    [getattr(trial, x) for trial in trials],
+                    [getattr(trial, y) for trial in trials],
+                    colour=SIGNS[sign],
+                    size=10 if on_front else 7,
+                    opacity=0.95 if on_front else 0.28,
+                    symbol="diamond" if sign == "suppress" else "circle",
+                    name=sign,
+                    hover="notes",
+                    notes=[_trial(trial) for trial in trials],
+                    ids=[trial.number for trial in trials],
                 )
-    chosen = search.chosen
-    if chosen is not None:
-        at = [getattr(chosen, x)], [getattr(chosen, y)]
-        marks.append(Points(*at, colour=INK, size=20, symbol="ring", name="chosen"))
-    titles = {"f1": "F1 (higher is better)", "ce": "CE (lower is better)"}
-    titles["md"] = "MD (lower is better)"
-    return Chart(
-        f"{x.upper()} and {y.upper()} of the trials",
-        marks,
-        x=Axis(titles[x], ticks=6),
-        y=Axis(titles[y], ticks=6),
-    )
+            )
+    if search.chosen is not None:
+        at = [getattr(search.chosen, x)], [getattr(search.chosen, y)]
+        marks.append(Points(*at, INK, 20, symbol="ring", name="chosen", hover="none"))
+    titles = {goal: f"{goal.upper()} (lower is better)" for goal in GOALS}
+    titles["f1"] = "F1 (higher is better)"
+    title = f"{x.upper()} and {y.upper()} of the trials"
+    return Chart(title, marks, x=Axis(titles[x]), y=Axis(titles[y]))
 
 
 def _trial(trial: Trial) -> str:
@@ -223,40 +200,35 @@ def _trial(trial: Trial) -> str:
     return "\n".join([f"Trial {trial.number}, {state}", metrics, *settings])
 
 
-def correlations(panels: Sequence[Panel]) -> dict[str, Chart]:
-    """A heat map of Spearman's ρ [settings, metrics] for each sign."""
-    return {f"correlations-{panel.sign}": _correlations(panel) for panel in panels}
-
-
-def _correlations(panel: Panel) -> Chart:
-    settings = [PARAMETERS.get(name, name.replace("_", " ")) for name in panel.settings]
-    metrics = [name.upper() for name in panel.metrics]
-    text, hover = [], []
-    for setting, rhos, ps in zip(settings, panel.rho, panel.p_values, strict=True):
-        cells = list(zip(metrics, rhos, ps, strict=True))
-        text.append([with_stars(rho, p) for _, rho, p in cells])
-        hover.append(
-            [
-                f"{clean(setting, 40)} and {metric}\nρ = {number(rho, 3)}"
-                + ("" if p is None else f", p = {p:.3g}")
-                for metric, rho, p in cells
-            ]
+def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
+    """A heat map of Spearman's ρ [parameters, metrics] for each sign."""
+    charts = {}
+    for sign in dict.fromkeys(one.diversity for one in found):
+        pairs = {(one.parameter, one.metric): one for one in found if one.diversity == sign}
+        parameters = list(dict.fromkeys(parameter for parameter, _ in pairs))
+        metrics = [goal for goal in GOALS if any(metric == goal for _, metric in pairs)]
+        cells = [[pairs.get((name, metric)) for metric in metrics] for name in parameters]
+        heatmap = Heatmap(
+            [[one.rho if one else None for one in row] for row in cells],
+            *(-1, 1, "ρ", DIVERGING),
+            text=[[_with_stars(one) for one in row] for row in cells],
+            notes=[[f"p = {one.p_value:.3g}" if one else "" for one in row] for row in cells],
         )
-    return Chart(
-        f"{panel.sign} ({count(panel.trials, 'trial')})",
-        [Heatmap(panel.rho, -1, 1, DIVERGING, "ρ", text=text, hover=hover)],
-        x=Axis(labels=metrics),
-        y=Axis(labels=settings),
-        height=110 + 32 * len(settings),
-    )
+        charts[f"correlations-{sign}"] = Chart(
+            f"{sign} ({count(max(one.trials for one in pairs.values()), 'trial')})",
+            [heatmap],
+            x=Axis(labels=[metric.upper() for metric in metrics]),
+            y=Axis(labels=[PARAMETERS.get(name, name.replace("_", " ")) for name in parameters]),
+            height=110 + 32 * len(parameters),
+        )
+    return charts
 
 
-def with_stars(rho: float | None, p: float | None) -> str:
+def _with_stars(one: Correlation | None) -> str:
     """``0.42**``: one star for p below 0.05, two below 0.01, three below 0.001."""
-    if rho is None or math.isnan(rho):
+    if one is None:
         return "–"
-    stars = "" if p is None else "*" * sum(p < bound for bound in (0.05, 0.01, 0.001))
-    return f"{number(rho, 2)}{stars}"
+    return number(one.rho, 2) + "*" * sum(one.p_value < bound for bound in (0.05, 0.01, 0.001))
 
 
 # The evaluated items.
@@ -276,19 +248,13 @@ def calibration(evaluation: Evaluation) -> dict[str, Chart]:
 
 def reliability(curve: Reliability, ece: float | None = None) -> Chart:
     """Share of annotations against predicted probability; larger dots hold more points."""
-    hover = [
-        f"predicted {p:.3f}, annotated {q:.3f}\n{n} points between {low:.3f} and {high:.3f}"
-        for p, q, n, low, high in zip(
-            curve.predicted, curve.observed, curve.count, curve.low, curve.high, strict=True
-        )
-    ]
+    bins = zip(curve.count, curve.low, curve.high, strict=True)
+    notes = [f"{n} points between {low:.3f} and {high:.3f}" for n, low, high in bins]
     size = _dots(curve.count, 14)
+    dots = Points(curve.predicted, curve.observed, size=size, line=True, notes=notes)
     return Chart(
         f"Reliability (ECE {number(ece, 3)})",
-        [
-            Line([0, 1], [0, 1]),
-            Points(curve.predicted, curve.observed, size=size, line=True, hover=hover),
-        ],
+        [Line([0, 1], [0, 1]), dots],
         x=Axis("predicted probability", range=(-0.03, 1.03)),
         y=Axis("share of annotations", range=(-0.03, 1.03)),
         height=340,
@@ -298,24 +264,16 @@ def reliability(curve: Reliability, ece: float | None = None) -> Chart:
 def entropies(predicted: Floats, annotated: Floats, max_entropy: float) -> Chart:
     """Histograms of the entropy of the annotations and of the ensemble's probabilities."""
     edges = np.linspace(0, max_entropy, BINS + 1)
-    middle = (edges[:-1] + edges[1:]) / 2
+    both = (("annotations", annotated, ORANGE), ("ensemble", predicted, BLUE))
     bars = []
-    for name, values, colour in (
-        ("annotations", annotated, ORANGE),
-        ("ensemble", predicted, BLUE),
-    ):
+    for name, values, colour in both:
         # Rounding may leave a value above the last edge.
         items = np.histogram(np.clip(values, 0, max_entropy), edges)[0]
-        hover = [f"{name}: {n} items at {at:.2f}" for n, at in zip(items, middle, strict=True)]
-        bars.append(Bars(middle, items, colour, 0.6, width=edges[1] * 0.94, name=name, hover=hover))
-    return Chart(
-        "Entropy of annotations and ensemble",
-        bars,
-        x=Axis("entropy (nats)"),
-        y=Axis("items"),
-        height=340,
-        legend=True,
-    )
+        middle = (edges[:-1] + edges[1:]) / 2
+        bars.append(Bars(middle, items, colour, 0.6, width=float(edges[1]) * 0.94, name=name))
+    title = "Entropy of annotations and ensemble"
+    axes = {"x": Axis("entropy (nats)"), "y": Axis("items")}
+    return Chart(title, bars, **axes, height=340, legend=True)
 
 
 def entropy_against_entropy(
@@ -325,17 +283,17 @@ def entropy_against_entropy(
     shown = evenly_spaced(len(annotated), POINTS)
     # Shares of a few annotators take few values, so points are moved apart a little.
     jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
-    items = Points((annotated + jitter)[shown], predicted[shown], size=5, opacity=0.28)
     at, mean, n = binned_means(annotated, predicted, max_entropy)
-    hover = [
-        f"annotations {x:.2f}, ensemble {y:.2f} on average ({count(int(k), 'item')})"
-        for x, y, k in zip(at, mean, n, strict=True)
-    ]
-    means = Points(at, mean, INK, size=_dots(n, 8), line=True, hover=hover)
+    notes = [f"mean of {count(int(k), 'item')}" for k in n]
     ends = (-0.04 * max_entropy, 1.04 * max_entropy)
     return Chart(
         f"Entropy correlation (ρ = {number(rho, 2)})",
-        [items, means],
+        [
+            Points(
+                (annotated + jitter)[shown], predicted[shown], BLUE, 5, "circle", 0.28, hover="none"
+            ),
+            Points(at, mean, INK, _dots(n, 8), line=True, notes=notes),
+        ],
         x=Axis("entropy of annotations (nats)", range=ends),
         y=Axis("entropy of ensemble (nats)", range=ends),
         height=340,
@@ -353,31 +311,20 @@ def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, 
 
 def evenly_spaced(n: int, most: int) -> Ints:
     """At most so many positions out of ``n``."""
-    return np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).astype(np.int64))
+    return np.linspace(0, max(n - 1, 0), min(n, most)).astype(np.int64)
 
 
 def members(distances: Floats, names: Sequence[str]) -> Chart:
     """The mean distances [K, K], similar members side by side below their dendrogram."""
     order, tree = clustered(distances)
-    shown = distances[np.ix_(order, order)]
-    names = [clean(names[k], 20) for k in order]
-    text = [[f"{gap:.2f}" if gap else "" for gap in row] for row in shown]
-    return Chart(
+    values = distances[np.ix_(order, order)]
+    high = max(float(distances.max()), 1e-4)
+    text = [[f"{one:.2f}" if one else "" for one in row] for row in values]
+    shown = text if len(order) <= NUMBERED else None
+    return _matrix(
         "Mean distance between members",
-        [
-            Heatmap(
-                shown.tolist(),
-                0,
-                max(float(distances.max()), 1e-4),
-                title="MD",
-                text=text if len(order) <= NUMBERED else None,
-                hover=_pairs(names, [[f"distance {gap:.4f}" for gap in row] for row in shown]),
-                tree=tree,
-            )
-        ],
-        x=Axis(labels=names),
-        y=Axis(labels=names),
-        height=min(200 + 30 * len(order), 760),
+        Heatmap(values.tolist(), 0, high, "distance", text=shown, tree=tree),
+        [clean(names[k], 20) for k in order],
     )
 
 
@@ -389,7 +336,8 @@ def clustered(distances: Floats) -> tuple[Ints, list[tuple[list[float], list[flo
     if len(distances) < 3:
         return np.arange(len(distances), dtype=np.int64), []
     condensed = squareform(distances, checks=False)
-    tree = dendrogram(optimal_leaf_ordering(linkage(condensed, "average"), condensed), no_plot=True)
+    ordered = optimal_leaf_ordering(linkage(condensed, "average"), condensed)
+    tree = dendrogram(ordered, no_plot=True)
     brackets = [
         ([(x - 5) / 10 for x in xs], [float(y) for y in ys])
         for xs, ys in zip(tree["icoord"], tree["dcoord"], strict=True)
@@ -413,27 +361,24 @@ def diagnosis(found: dict[str, Any]) -> dict[str, Chart]:
 
 def _variance(components: dict[str, Any]) -> Chart | None:
     """The share of each component in the variance of the labels."""
-    names, shares, lows, highs = [], [], [], []
-    for key, name in PARTS.items():
-        part = components.get(key) or {}
-        if part.get("share") is not None:
-            names.append(name)
-            shares.append(float(part["share"]))
-            lows.append(float(part.get("low") or shares[-1]))
-            highs.append(float(part.get("high") or shares[-1]))
-    if not names:
+    parts = {name: components.get(key) or {} for key, name in PARTS.items()}
+    parts = {name: part for name, part in parts.items() if part.get("share") is not None}
+    if not parts:
         return None
-    hover = [
-        f"{percent(share, 1)} ({percent(low, 1)} to {percent(high, 1)})"
-        for share, low, high in zip(shares, lows, highs, strict=True)
-    ]
-    at = range(len(names))
+    shares = [float(part["share"]) for part in parts.values()]
+    lows, highs = (
+        [float(part.get(end) or part["share"]) for part in parts.values()]
+        for end in ("low", "high")
+    )
+    ends = zip(lows, highs, strict=True)
+    notes = [f"interval {percent(low, 1)} to {percent(high, 1)}" for low, high in ends]
+    at = range(len(parts))
     return Chart(
         "Components of the label variance",
-        [Bars(at, shares, horizontal=True, width=0.6, interval=(lows, highs), hover=hover)],
+        [Bars(at, shares, horizontal=True, width=0.6, interval=(lows, highs), notes=notes)],
         x=Axis("share of the label variance", percent=True),
-        y=Axis(labels=names),
-        height=70 + 34 * len(names),
+        y=Axis(labels=list(parts)),
+        height=70 + 34 * len(parts),
     )
 
 
@@ -444,17 +389,12 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
     if len(null) < 2 or statistic is None:
         return None
     n, edges = np.histogram(null, bins=24)
-    bars = Bars(
-        (edges[:-1] + edges[1:]) / 2,
-        n,
-        MUTED,
-        0.6,
-        width=float(edges[1] - edges[0]) * 0.95,
-        hover=[count(int(one), "permutation") for one in n],
-    )
+    width = float(edges[1] - edges[0])
+    bars = Bars((edges[:-1] + edges[1:]) / 2, n, MUTED, 0.6, width=width * 0.95)
+    observed = Line([float(statistic)], colour=BLUE, dotted=False, label="observed")
     return Chart(
         "Permutation test of groups × items",
-        [bars, Line([float(statistic)], colour=BLUE, dotted=False, label="observed")],
+        [bars, observed],
         x=Axis("difference between groups (permuted labels)"),
         y=Axis("permutations"),
     )
@@ -471,29 +411,26 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
     if len(known) < 2 or len(classes) < 2:
         return None
     totals = np.array([int(one.get("annotations") or 1) for one in known])
-    size = _dots(totals, 12)
+    sizes = _dots(totals, 12)
     # Annotators without a group are drawn first, below the others.
     groups = sorted({str(one.get("group") or "") for one in known})
     marks = []
-    for position, group in enumerate(groups):
-        inside = [k for k, one in enumerate(known) if str(one.get("group") or "") == group]
-        x = [float(known[k]["shares"].get(classes[-1]) or 0.0) for k in inside]
-        y = [float(known[k]["agreement"]) for k in inside]
-        hover = [
-            f"{clean(known[k].get('annotator', ''), 24)}: {count(int(totals[k]), 'annotation')}\n"
-            f"chooses it {percent(share, 1)}, agreement {percent(agreement, 1)}"
-            for k, share, agreement in zip(inside, x, y, strict=True)
-        ]
-        colour = MUTED if len(groups) > 1 else BLUE
+    for k, group in enumerate(groups):
+        inside = [i for i, one in enumerate(known) if str(one.get("group") or "") == group]
+        colour = CLASSES[k % len(CLASSES)] if group else MUTED if len(groups) > 1 else BLUE
         marks.append(
             Points(
-                x,
-                y,
-                CLASSES[position % len(CLASSES)] if group else colour,
-                size[inside],
+                [float(known[i]["shares"].get(classes[-1]) or 0.0) for i in inside],
+                [float(known[i]["agreement"]) for i in inside],
+                colour,
+                sizes[inside],
                 opacity=0.75,
-                name=group or "no group",
-                hover=hover,
+                name=(group or "no group") if len(groups) > 1 else "",
+                notes=[
+                    f"{clean(known[i].get('annotator', ''), 24)},"
+                    f" {count(int(totals[i]), 'annotation')}"
+                    for i in inside
+                ],
             )
         )
     return Chart(
@@ -511,31 +448,20 @@ def _agreement(matrix: dict[str, Any]) -> Chart | None:
     values = matrix.get("agreement") or []
     if len(names) < 3 or len(values) != len(names):
         return None
-    shared = matrix.get("shared") or [[None] * len(names)] * len(names)
+    shared = matrix.get("shared")
     known = [value for row in values for value in row if value is not None]
-    text = [
-        [f"agree on {percent(a, 1)} of {n} shared items" for a, n in zip(row, ns, strict=True)]
-        for row, ns in zip(values, shared, strict=True)
-    ]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    return Chart(
-        "Agreement on shared items",
-        [Heatmap(values, low, max(high, low + 1e-4), percent=True, hover=_pairs(names, text))],
-        x=Axis(labels=names),
-        y=Axis(labels=names),
-        height=min(200 + 26 * len(names), 700),
-    )
+    notes = shared and [[f"{n} shared items" for n in row] for row in shared]
+    heatmap = Heatmap(values, low, max(high, low + 1e-4), "agreement", percent=True, notes=notes)
+    return _matrix("Agreement on shared items", heatmap, names)
 
 
-def _pairs(names: Sequence[str], text: Sequence[Sequence[str]]) -> list[list[str]]:
-    """A hover text for each pair of names."""
-    return [
-        [f"{row} and {column}\n{one}" for column, one in zip(names, ones, strict=True)]
-        for row, ones in zip(names, text, strict=True)
-    ]
+def _matrix(title: str, heatmap: Heatmap, names: Sequence[str]) -> Chart:
+    axis = Axis(labels=names)
+    return Chart(title, [heatmap], x=axis, y=axis, height=min(200 + 28 * len(names), 740))
 
 
 def _dots(n: Ints, growth: float) -> Floats:
     """Diameters whose area grows with the number."""
-    sizes: Floats = 6 + growth * np.sqrt(n / max(int(n.max()), 1))
-    return sizes
+    diameters: Floats = 6 + growth * np.sqrt(n / max(int(n.max()), 1))
+    return diameters

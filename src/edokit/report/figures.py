@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import MissingExtraError
 from edokit._io import whole_file
-from edokit.report.chart import FAINT, INK, MUTED, Axis, Bars, Chart, Heatmap, Line, Points
+from edokit.report.chart import FAINT, INK, MUTED, Axis, Bars, Chart, Heatmap, Mark, Points
 from edokit.report.charts import VIEWS
 from edokit.report.formatting import clean
 
@@ -95,27 +95,32 @@ def draw(rows: Sequence[Sequence[Chart]]) -> Any:
     from matplotlib.figure import Figure
 
     every = list(dict.fromkeys(chart for row in rows for chart in row))
-    columns = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
+    columns = [dict.fromkeys(column) for column in zip(*rows, strict=True)]
     height = max(sum(chart.height for chart in column) for column in columns) / PIXELS
-    width = WIDE if len(every) > 1 else NARROW
-    if len(every) == 1 and every[0].x.labels is not None:
-        width = max(width, height)
+    square = len(every) == 1 and every[0].x.labels is not None
+    width = WIDE if len(every) > 1 else max(NARROW, height) if square else NARROW
     figure = Figure(figsize=(width, height), layout="constrained")
-    panels = figure.subplot_mosaic([[str(every.index(chart)) for chart in row] for row in rows])
-    axes = list(panels.values())
+    mosaic = figure.subplot_mosaic([[str(every.index(chart)) for chart in row] for row in rows])
+    panels = list(mosaic.values())
     images = []
-    for place, (axis, chart) in enumerate(zip(axes, every, strict=True)):
-        _settle(axis, chart)
-        images += [image for mark in chart.marks if (image := _draw(axis, mark)) is not None]
+    for k, (axes, chart) in enumerate(zip(panels, every, strict=True)):
+        for side, axis in (("x", chart.x), ("y", chart.y)):
+            _axis(axes, side, axis, grid=chart.heatmap is None)
+        images += [image for mark in chart.marks if (image := _draw(axes, mark)) is not None]
         if len(every) > 1:
-            axis.set_title(clean(chart.title, 60))
-        labels = chart.y.labels
-        if place and labels is not None and list(every[place - 1].y.labels or ()) == list(labels):
-            axis.tick_params(labelleft=False)
+            axes.set_title(clean(chart.title, 60))
+        if k and chart.y.labels and chart.y.labels == every[k - 1].y.labels:
+            axes.tick_params(labelleft=False)
     if images:
-        bar = figure.colorbar(images[-1], ax=[image.axes for image in images], shrink=0.8)
-        bar.set_label(next(c.heatmap.title for c in every if c.heatmap is not None))
-    _legend(figure, axes)
+        title = next(chart.heatmap.title for chart in every if chart.heatmap)
+        figure.colorbar(images[-1], ax=[one.axes for one in images], shrink=0.8, label=title)
+    named = [(axes, axes.get_legend_handles_labels()) for axes in panels]
+    named = [(axes, found) for axes, found in named if found[1]]
+    if len(named) == 1:
+        named[0][0].legend()
+    elif named:
+        marks = {name: mark for _, found in named for mark, name in zip(*found, strict=True)}
+        figure.legend(marks.values(), marks.keys(), loc="outside upper left", ncols=len(marks))
     return figure
 
 
@@ -129,39 +134,37 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def _settle(axes: Any, chart: Chart) -> None:
-    """Titles, ticks and limits of both axes."""
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+def _axis(axes: Any, side: str, axis: Axis, grid: bool) -> None:
+    """Title, ticks and limits of the x or y axis."""
+    from matplotlib.ticker import MultipleLocator, PercentFormatter
 
-    sides: list[tuple[str, Axis]] = [("x", chart.x), ("y", chart.y)]
-    for side, axis in sides:
-        own = getattr(axes, f"{side}axis")
-        own.set_label_text(clean(axis.title, 60))
-        if chart.heatmap is not None or axis.labels is not None:
-            axes.grid(visible=False, axis=side)
-        if axis.labels is not None:
-            names = [clean(name, 24) for name in axis.labels]
-            last = len(names) - 0.5
-            own.set_ticks(range(len(names)), names)
-            getattr(axes, f"set_{side}lim")((last, -0.5) if side == "y" else (-0.5, last))
-            if side == "x" and len(names) > 4:
-                axes.tick_params("x", rotation=45)
-        if axis.range is not None:
-            getattr(axes, f"set_{side}lim")(axis.range)
-        if axis.integer:
-            own.set_major_locator(MaxNLocator(10, integer=True))
-        if axis.percent:
-            own.set_major_formatter(PercentFormatter(1, decimals=0))
+    own = getattr(axes, f"{side}axis")
+    own.set_label_text(clean(axis.title, 60))
+    limits = axis.range
+    if axis.labels is not None:
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        style = turned if side == "x" and len(axis.labels) > 4 else {}
+        own.set_ticks(range(len(axis.labels)), [clean(name, 24) for name in axis.labels], **style)
+        last = len(axis.labels) - 0.5
+        limits = (last, -0.5) if side == "y" else (-0.5, last)
+    if limits is not None:
+        getattr(axes, f"set_{side}lim")(limits)
+    if not grid or axis.labels is not None:
+        axes.grid(visible=False, axis=side)
+    if axis.step is not None:
+        own.set_major_locator(MultipleLocator(axis.step))
+    if axis.percent:
+        own.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
-def _draw(axes: Any, mark: Points | Bars | Line | Heatmap) -> Any:
+def _draw(axes: Any, mark: Mark) -> Any:
     """Draw a mark; the image of a heat map."""
+    if isinstance(mark, Heatmap):
+        return _heatmap(axes, mark)
     if isinstance(mark, Points):
         _points(axes, mark)
     elif isinstance(mark, Bars):
         _bars(axes, mark)
-    elif isinstance(mark, Heatmap):
-        return _heatmap(axes, mark)
     else:
         style = {"color": mark.colour, "linestyle": ":" if mark.dotted else "-", "linewidth": 1}
         if mark.y is None:
@@ -186,7 +189,7 @@ def _points(axes: Any, mark: Points) -> None:
         edgecolors=mark.colour if ring else "none",
         marker="D" if mark.symbol == "diamond" else "o",
         alpha=mark.opacity,
-        label=clean(mark.name, 24) if mark.name else None,
+        label=clean(mark.name, 24) or None,
     )
 
 
@@ -194,18 +197,19 @@ def _bars(axes: Any, mark: Bars) -> None:
     at, values = np.asarray(mark.at, dtype=np.float64), np.asarray(mark.values, dtype=np.float64)
     style = {"color": mark.colour, "alpha": mark.opacity, "label": mark.name or None}
     if mark.horizontal:
-        axes.barh(at, values, height=mark.width, **style)
+        axes.barh(at, values, mark.width, **style)
     else:
-        axes.bar(at, values, width=mark.width, **style)
+        axes.bar(at, values, mark.width, **style)
     for position, value, text in zip(at, values, mark.text or (), strict=False):
         axes.text(value, position, f" {text}", va="center", fontsize=7)
     if mark.interval is not None:
         low, high = (np.asarray(end, dtype=np.float64) for end in mark.interval)
         ends = np.maximum([values - low, high - values], 0)
-        place = {"x": values, "y": at, "xerr": ends}
-        if not mark.horizontal:
-            place = {"x": at, "y": values, "yerr": ends}
-        axes.errorbar(**place, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
+        line = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
+        if mark.horizontal:
+            axes.errorbar(values, at, xerr=ends, **line)
+        else:
+            axes.errorbar(at, values, yerr=ends, **line)
 
 
 def _heatmap(axes: Any, mark: Heatmap) -> Any:
@@ -214,41 +218,27 @@ def _heatmap(axes: Any, mark: Heatmap) -> Any:
     values = np.array(mark.values, dtype=np.float64)
     x, y = mark.origin
     rows, columns = values.shape
-    # Labelled rows run downwards, and their limits are set already.
-    limits = axes.get_xlim(), axes.get_ylim()
+    upwards = axes.get_ylim()[0] < axes.get_ylim()[1]
+    edges = (y - 0.5, y + rows - 0.5)
     image = axes.imshow(
-        values,
+        values if upwards else values[::-1],
         vmin=mark.low,
         vmax=mark.high,
         cmap=LinearSegmentedColormap.from_list("edo", list(mark.scale)),
         aspect="auto",
         origin="lower",
-        extent=(x - 0.5, x + columns - 0.5, y - 0.5, y + rows - 0.5),
+        extent=(x - 0.5, x + columns - 0.5, *(edges if upwards else edges[::-1])),
     )
-    if mark.origin == (0, 0):
-        axes.set(xlim=limits[0], ylim=limits[1])
     axes.set_facecolor(FAINT)
     deep = 0.6 * max(abs(mark.low), abs(mark.high))
-    for i, texts in enumerate(mark.text or ()):
-        for j, text in enumerate(texts):
-            shade = "white" if abs(values[i, j]) > deep else INK
-            axes.text(x + j, y + i, text, ha="center", va="center", color=shade, fontsize=7)
+    for (i, j), value in np.ndenumerate(values):
+        if mark.text is not None:
+            shade = "white" if abs(value) > deep else INK
+            where = {"ha": "center", "va": "center", "color": shade, "fontsize": 7}
+            axes.text(x + j, y + i, mark.text[i][j], **where)
     if mark.tree:
         tree = axes.inset_axes((0, 1.01, 1, 0.2), sharex=axes)
         tree.set_axis_off()
         for xs, heights in mark.tree:
             tree.plot(xs, heights, color=MUTED, linewidth=0.8)
     return image
-
-
-def _legend(figure: Any, panels: Sequence[Any]) -> None:
-    """The names of marks, once for all panels that share them."""
-    named = [(panel, panel.get_legend_handles_labels()) for panel in panels]
-    named = [(panel, found) for panel, found in named if found[1]]
-    if len(named) == 1:
-        named[0][0].legend()
-    elif named:
-        handles = {name: handle for _, found in named for handle, name in zip(*found, strict=True)}
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside upper left", ncols=len(handles)
-        )

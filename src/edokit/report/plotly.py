@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,102 +11,106 @@ from edokit.report.chart import FAINT, INK, MUTED, SURFACE, Axis, Bars, Chart, H
 from edokit.report.formatting import escape, rounded
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-_SYMBOLS = {"circle": "circle", "diamond": "diamond", "ring": "circle-open"}
-_ROTATED = 4
-"""More labels than this are rotated below a chart."""
+CLEAR = "rgba(0,0,0,0)"
+COMPACT = 200
+"""Charts below this height have narrow margins."""
 
 
 def to_plotly(chart: Chart) -> dict[str, Any]:
     """The chart as ``{"data": …, "layout": …}``, every name escaped."""
-    layout = _layout(chart)
-    data = []
-    for mark in chart.marks:
-        if isinstance(mark, Points):
-            data.append(_points(mark))
-        elif isinstance(mark, Bars):
-            data.append(_bars(mark))
-        elif isinstance(mark, Heatmap):
-            data += _heatmap(mark, layout)
-        elif mark.y is not None:
-            data.append(_line(mark.x, mark.y, mark))
-        else:
-            _vertical(mark, chart, layout)
-    return {"data": data, "layout": layout}
-
-
-def _layout(chart: Chart) -> dict[str, Any]:
-    compact = chart.height < 200
     heatmap = chart.heatmap
     gaps = heatmap is not None and any(value is None for row in heatmap.values for value in row)
-    return {
+    left, right, top, bottom = (48, 12, 8, 40) if chart.height < COMPACT else (56, 16, 16, 48)
+    hover = {"color": INK, "size": 12, "family": FONT}
+    layout: dict[str, Any] = {
         "height": chart.height,
-        "margin": {"l": 48, "r": 12, "t": 8, "b": 40}
-        if compact
-        else {"l": 56, "r": 16, "t": 16, "b": 48},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        # A pair without a value is not a pair with a low one.
-        "plot_bgcolor": FAINT if gaps else "rgba(0,0,0,0)",
+        "margin": {"l": left, "r": right, "t": top, "b": bottom},
+        "paper_bgcolor": CLEAR,
+        # A pair without a value must not look like one with a low value.
+        "plot_bgcolor": FAINT if gaps else CLEAR,
         "font": {"family": FONT, "size": 12, "color": INK},
-        "hoverlabel": {
-            "align": "left",
-            "bgcolor": SURFACE,
-            "bordercolor": FAINT,
-            "font": {"color": INK, "size": 12, "family": FONT},
-        },
+        "hoverlabel": {"align": "left", "bgcolor": SURFACE, "bordercolor": FAINT, "font": hover},
         "barmode": "overlay",
         "showlegend": chart.legend,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": _axis(chart.x, heatmap),
-        "yaxis": _axis(chart.y, heatmap, downwards=True),
+        "xaxis": _axis(chart.x, grid=heatmap is None),
+        "yaxis": _axis(chart.y, grid=heatmap is None, downwards=True),
     }
+    data = []
+    for mark in chart.marks:
+        if isinstance(mark, Points):
+            data.append(_points(mark, chart))
+        elif isinstance(mark, Bars):
+            data.append(_bars(mark, chart))
+        elif isinstance(mark, Heatmap):
+            data.append(_heatmap(mark, chart))
+        elif mark.y is not None:
+            data.append(_line(mark.x, mark.y, mark.dotted))
+        else:
+            _vertical(mark, chart, layout)
+    if heatmap is not None and heatmap.tree:
+        layout["yaxis"]["domain"] = [0, 0.82]
+        layout["yaxis2"] = {"visible": False, "domain": [0.83, 1], "rangemode": "tozero"}
+        data[0]["colorbar"] |= {"len": 0.8, "y": 0.4}
+        # One trace for all brackets: a None ends one.
+        xs = [x for bracket, _ in heatmap.tree for x in (*bracket, None)]
+        ys = [y for _, bracket in heatmap.tree for y in (*bracket, None)]
+        data.append(_line(xs, ys, dotted=False) | {"yaxis": "y2"})
+    return {"data": data, "layout": layout}
 
 
-def _axis(axis: Axis, heatmap: Heatmap | None, downwards: bool = False) -> dict[str, Any]:
+def _axis(axis: Axis, grid: bool, downwards: bool = False) -> dict[str, Any]:
     made: dict[str, Any] = {
         "gridcolor": FAINT,
         "linecolor": MUTED,
         "zeroline": False,
         "automargin": True,
         "ticks": "",
+        "nticks": 6,
         "title": {"standoff": 10, "text": escape(axis.title, 80)},
-        "showgrid": heatmap is None and axis.labels is None,
+        "showgrid": grid and axis.labels is None,
     }
     if axis.range is not None:
         made["range"] = list(axis.range)
-    if axis.ticks is not None:
-        made["nticks"] = axis.ticks
     if axis.percent:
         made["tickformat"] = ".0%"
-    if axis.integer:
-        made |= {"tickformat": "d", "nticks": 11}
+    if axis.step is not None:
+        made["dtick"] = axis.step
     if axis.labels is not None:
         last = len(axis.labels) - 0.5
         made["tickvals"] = list(range(len(axis.labels)))
         made["ticktext"] = [escape(name) for name in axis.labels]
         made["range"] = [last, -0.5] if downwards else [-0.5, last]
-        if not downwards:
-            made["tickangle"] = -45 if len(axis.labels) > _ROTATED else 0
+        made["tickangle"] = -45 if len(axis.labels) > 4 and not downwards else 0
     return made
 
 
-def _points(mark: Points) -> dict[str, Any]:
-    ring = mark.symbol == "ring"
-    marker = {
-        "color": mark.colour,
-        "size": rounded(mark.size, 1),
-        "symbol": _SYMBOLS[mark.symbol],
-        "opacity": mark.opacity,
-        "line": {"width": 2} if ring else {"width": 0.5, "color": FAINT},
-    }
-    trace = _named(mark) | {
+def _points(mark: Points, chart: Chart) -> dict[str, Any]:
+    symbols = {"circle": "circle", "diamond": "diamond", "ring": "circle-open"}
+    outline = {"width": 2} if mark.symbol == "ring" else {"width": 0.5, "color": FAINT}
+    trace: dict[str, Any] = {
         "type": "scatter",
+        "name": escape(mark.name),
         "mode": "lines+markers" if mark.line else "markers",
         "x": rounded(mark.x, 6),
         "y": rounded(mark.y, 6),
-        "marker": marker,
+        "marker": {
+            "color": mark.colour,
+            "size": rounded(mark.size, 1),
+            "symbol": symbols[mark.symbol],
+            "opacity": mark.opacity,
+            "line": outline,
+        },
+        "line": {"color": mark.colour, "width": 2},
+        "hoverinfo": "skip",
     }
-    if mark.line:
-        trace["line"] = {"color": mark.colour, "width": 2}
+    if mark.hover != "none":
+        points = zip(mark.x, mark.y, mark.notes or [""] * len(mark.x), strict=True)
+        trace["hoverinfo"] = "text"
+        trace["hovertext"] = [
+            _lines(note) if mark.hover == "notes" else _hover(chart, x, y, mark.name, note)
+            for x, y, note in points
+        ]
     if mark.ids is not None:
         trace["customdata"] = list(mark.ids)
     if mark.interval is not None:
@@ -113,61 +118,67 @@ def _points(mark: Points) -> dict[str, Any]:
     return trace
 
 
-def _bars(mark: Bars) -> dict[str, Any]:
-    at, values = ("y", "x") if mark.horizontal else ("x", "y")
-    trace = _named(mark) | {
+def _bars(mark: Bars, chart: Chart) -> dict[str, Any]:
+    x, y = (mark.values, mark.at) if mark.horizontal else (mark.at, mark.values)
+    notes = mark.notes or [""] * len(mark.at)
+    trace = {
         "type": "bar",
+        "name": escape(mark.name),
         "orientation": "h" if mark.horizontal else "v",
-        at: rounded(mark.at, 6),
-        values: rounded(mark.values, 6),
+        "x": rounded(x, 6),
+        "y": rounded(y, 6),
         "width": round(mark.width, 6),
         "marker": {"color": mark.colour, "opacity": mark.opacity},
+        "hoverinfo": "text",
+        "hovertext": [
+            _hover(chart, a, b, mark.name, note) for a, b, note in zip(x, y, notes, strict=True)
+        ],
     }
     if mark.text is not None:
         trace |= {"text": list(mark.text), "textposition": "outside", "cliponaxis": False}
     if mark.interval is not None:
-        trace[f"error_{values}"] = _error(mark.values, mark.interval, INK, cap=4)
+        error = _error(mark.values, mark.interval, INK, cap=4)
+        trace["error_x" if mark.horizontal else "error_y"] = error
     return trace
 
 
-def _heatmap(mark: Heatmap, layout: dict[str, Any]) -> list[dict[str, Any]]:
-    bar: dict[str, Any] = {
-        "thickness": 10,
-        "outlinewidth": 0,
-        "title": {"text": escape(mark.title)},
-    }
-    if mark.percent:
-        bar["tickformat"] = ".0%"
-    x, y = mark.origin
+def _heatmap(mark: Heatmap, chart: Chart) -> dict[str, Any]:
+    first_x, first_y = mark.origin
+    hover = [
+        [
+            _hover(chart, first_x + j, first_y + i, "", _value(mark.title, value, mark.percent))
+            + ("<br>" + _lines(mark.notes[i][j]) if mark.notes else "")
+            for j, value in enumerate(row)
+        ]
+        for i, row in enumerate(mark.values)
+    ]
     trace: dict[str, Any] = {
         "type": "heatmap",
         "z": rounded(mark.values),
-        "x": list(range(x, x + len(mark.values[0]))),
-        "y": list(range(y, y + len(mark.values))),
+        "x": list(range(first_x, first_x + len(mark.values[0]))),
+        "y": list(range(first_y, first_y + len(mark.values))),
         "colorscale": [list(stop) for stop in mark.scale],
         "zmin": round(mark.low, 4),
         "zmax": round(mark.high, 4),
         "xgap": 1,
         "ygap": 1,
-        "colorbar": bar,
+        "colorbar": {
+            "thickness": 10,
+            "outlinewidth": 0,
+            "title": {"text": escape(mark.title)},
+            "tickformat": ".0%" if mark.percent else "",
+        },
         "hoverongaps": False,
         "hoverinfo": "text",
-        "hovertext": [[_lines(text) for text in row] for row in mark.hover or []],
+        "hovertext": hover,
     }
     if mark.text is not None:
         trace |= {"text": [list(row) for row in mark.text], "texttemplate": "%{text}"}
-    if not mark.tree:
-        return [trace]
-    bar |= {"len": 0.8, "y": 0.4}
-    layout["yaxis"]["domain"] = [0, 0.82]
-    layout["yaxis2"] = {"visible": False, "domain": [0.83, 1], "rangemode": "tozero"}
-    # One trace for all brackets: a None ends one.
-    xs = [x for bracket, _ in mark.tree for x in (*bracket, None)]
-    ys = [y for _, bracket in mark.tree for y in (*bracket, None)]
-    return [trace, _line(xs, ys, Line((), colour=MUTED, dotted=False)) | {"yaxis": "y2"}]
+    return trace
 
 
-def _line(x: Any, y: Any, mark: Line) -> dict[str, Any]:
+def _line(x: Any, y: Any, dotted: bool) -> dict[str, Any]:
+    dash = "dot" if dotted else "solid"
     return {
         "type": "scatter",
         "mode": "lines",
@@ -175,57 +186,56 @@ def _line(x: Any, y: Any, mark: Line) -> dict[str, Any]:
         "y": rounded(y),
         "hoverinfo": "skip",
         "showlegend": False,
-        "line": {"color": mark.colour, "width": 1.2, "dash": "dot" if mark.dotted else "solid"},
+        "line": {"color": MUTED, "width": 1.2, "dash": dash},
     }
 
 
 def _vertical(mark: Line, chart: Chart, layout: dict[str, Any]) -> None:
-    """A vertical line over the whole height, its label on the side of the bars."""
+    """A vertical line over the whole height, with its label on the side of the bars."""
     x = round(float(mark.x[0]), 6)
-    dash = "dot" if mark.dotted else "solid"
+    line = {"color": mark.colour, "width": 1 if mark.dotted else 2}
+    line["dash"] = "dot" if mark.dotted else "solid"
     ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain"}
-    line = {"color": mark.colour, "width": 1 if mark.dotted else 2, "dash": dash}
-    layout.setdefault("shapes", []).append({"type": "line", **ends, "line": line})
+    layout["shapes"] = [{"type": "line", "line": line, **ends}]
     if mark.label:
-        bars = next(one for one in chart.marks if isinstance(one, Bars))
-        right = x > float(np.max(bars.at))
-        layout.setdefault("annotations", []).append(
-            {
-                "x": x,
-                "y": 1,
-                "yref": "paper",
-                "text": escape(mark.label),
-                "showarrow": False,
-                "xanchor": "right" if right else "left",
-                "xshift": -6 if right else 6,
-                "font": {"color": mark.colour},
-            }
-        )
+        right = all(x > np.max(bars.at) for bars in chart.marks if isinstance(bars, Bars))
+        side = {"xanchor": "right", "xshift": -6} if right else {"xanchor": "left", "xshift": 6}
+        text = {"text": escape(mark.label), "showarrow": False, "font": {"color": mark.colour}}
+        layout["annotations"] = [{"x": x, "y": 1, "yref": "paper", **text, **side}]
 
 
-def _named(mark: Points | Bars) -> dict[str, Any]:
-    """The legend's name and what is shown of a point."""
-    named: dict[str, Any] = {"name": escape(mark.name), "hoverinfo": "skip"}
-    if mark.hover is not None:
-        named |= {"hoverinfo": "text", "hovertext": [_lines(text) for text in mark.hover]}
-    return named
+def _hover(chart: Chart, x: float, y: float, name: str, note: str) -> str:
+    """The labels or values of a point on both axes, then the note."""
+    names, values = [name] if name else [], []
+    for axis, value in ((chart.y, y), (chart.x, x)):
+        if axis.labels is not None:
+            names.append(str(axis.labels[int(value)]))
+        else:
+            values.append(_value(axis.title, value, axis.percent))
+    return "<br>".join(_texts([" and ".join(names), ", ".join(values[::-1]), *note.split("\n")]))
+
+
+def _value(title: str, value: float | None, percent: bool) -> str:
+    if value is None:
+        return ""
+    shown = f"{value:.1%}" if percent else f"{value:.4g}"
+    return f"{title.partition(' (')[0]} {shown}"
 
 
 def _lines(text: str) -> str:
-    """Lines of a hover label, the first in bold if there are several."""
-    first, *rest = (escape(line, 120) for line in text.split("\n"))
-    return "<br>".join([f"<b>{first}</b>", *rest]) if rest else first
+    return "<br>".join(_texts(text.split("\n")))
+
+
+def _texts(lines: Iterable[str]) -> list[str]:
+    return [escape(line, 120) for line in lines if line]
 
 
 def _error(values: Any, interval: Any, colour: str, cap: int) -> dict[str, Any]:
     low, high = (np.asarray(end, dtype=np.float64) for end in interval)
     middle = np.asarray(values, dtype=np.float64)
-    return {
-        "type": "data",
-        "symmetric": False,
+    ends = {
         "array": rounded(np.maximum(high - middle, 0.0), 6),
         "arrayminus": rounded(np.maximum(middle - low, 0.0), 6),
-        "color": colour,
-        "thickness": 1.4,
-        "width": cap,
     }
+    style = {"color": colour, "thickness": 1.4, "width": cap}
+    return {"type": "data", "symmetric": False, **ends, **style}

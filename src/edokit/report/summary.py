@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -278,35 +277,26 @@ def _units(ensemble: EDOEnsemble) -> tuple[list[str], Floats, list[float | None]
 
 def describe_choice(search: Search, ensemble: EDOEnsemble | None) -> list[str]:
     """Which trial was chosen, by which rule, and its estimates."""
-    trial, about = search.chosen, search.about.get("chosen") or {}
-    on_front = f"{len(search.front)} {'is' if len(search.front) == 1 else 'are'}"
-    sentence = f"Of {count(len(search.trials), 'trial')}, {on_front} on the Pareto front"
-    if trial is None:
-        return [f"{sentence}."]
-    rule = RULES.get(str(about.get("rule")))
-    sentences = [f"{sentence}; trial {trial.number} was chosen{f', {rule}' if rule else ''}."]
-    estimates = about.get("estimates") or {}
-    cross_fitted, optimistic = (
-        (estimates.get(kind) or {}).get("ce") for kind in ("cross-fitted", "optimistic")
-    )
+    front = f"{len(search.front)} {'is' if len(search.front) == 1 else 'are'} on the Pareto front"
+    start = f"Of {count(len(search.trials), 'trial')}, {front}"
+    if search.chosen is None:
+        return [f"{start}."]
+    rule = f", {RULES[search.rule]}" if search.rule in RULES else ""
+    sentences = [f"{start}; trial {search.chosen.number} was chosen{rule}."]
+    cross_fitted, optimistic = map(search.estimates.get, ("cross-fitted", "optimistic"))
     if cross_fitted is not None and optimistic is not None:
         sentences.append(
             f"Its CE is {number(optimistic)} in-sample (optimistic) and {number(cross_fitted)}"
             " cross-fitted."
         )
-    weights = about.get("weights")
-    if ensemble is not None and isinstance(weights, dict) and not _same(weights, ensemble):
-        sentences.append("The ensemble of this page was fitted with other settings than the trial.")
-    return sentences
-
-
-def _same(weights: dict[str, Any], ensemble: EDOEnsemble) -> bool:
-    """Whether these weights by member are the ensemble's."""
-    ours = dict(zip(ensemble.members_, ensemble.weights_.tolist(), strict=True))
-    if set(weights) != set(ours):
+    if ensemble is not None:
+        ours = dict(zip(ensemble.members_, ensemble.weights_.tolist(), strict=True))
         # Weights of groups can't be compared with those of members.
-        return True
-    return all(abs(float(weights[name]) - weight) < 1e-6 for name, weight in ours.items())
+        if set(ours) == set(search.weights) and any(
+            abs(search.weights[name] - weight) >= 1e-6 for name, weight in ours.items()
+        ):
+            sentences.append("The ensemble of this page was fitted with other settings.")
+    return sentences
 
 
 # What to be careful about.
