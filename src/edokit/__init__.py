@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from edokit.datasets.simulate import simulate
     from edokit.diagnosis import diagnose
     from edokit.ensemble import EDOClassifier, EDOEnsemble
+    from edokit.evaluation import evaluate
     from edokit.predictions import Predictions, read_predictions, write_predictions
 
 _HOME = {
@@ -26,6 +27,7 @@ _HOME = {
     "Predictions": "edokit.predictions",
     "compare": "edokit.baselines",
     "diagnose": "edokit.diagnosis",
+    "evaluate": "edokit.evaluation",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
     "simulate": "edokit.datasets.simulate",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "compare",
     "diagnose",
+    "evaluate",
     "read_annotations",
     "read_predictions",
     "simulate",

@@ -101,8 +101,8 @@ def test_equal_probabilities_share_a_bin_of_equal_mass() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": 0}, "bins must be a whole number of at least 1, but got 0"),
-        ({"bins": 2.5}, "got 2.5"),
+        ({"bins": 0}, "bins is 0, not a whole number of at least 1"),
+        ({"bins": 2.5}, "bins is 2.5"),
         ({"binning": "equal"}, "binning must be one of 'width', 'mass', but got 'equal'"),
     ],
 )

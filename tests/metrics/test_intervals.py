@@ -10,7 +10,7 @@ from metric_cases import Problem, simulated
 
 from edokit import metrics
 from edokit._errors import InputError
-from edokit.metrics import intervals
+from edokit.metrics import resampling as intervals
 from edokit.metrics.calibration import gap_parts
 
 POPULATION = simulated(200_000, 3, seed=99)
@@ -185,14 +185,14 @@ def test_memory_does_not_grow_with_the_samples() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": 0}, "samples must be a whole number of at least 1, but got 0"),
-        ({"samples": 10.5}, "got 10.5"),
-        ({"level": 95}, "level must lie between 0 and 1, but got 95"),
-        ({"level": "high"}, "got 'high'"),
-        ({"random_state": -1}, "random_state must be a whole number of at least 0, but got -1"),
-        ({"random_state": None}, "got None"),
+        ({"samples": 0}, "samples is 0, not a whole number of at least 1"),
+        ({"samples": 10.5}, "samples is 10.5"),
+        ({"level": 95}, "level is 95, not between 0 and 1"),
+        ({"level": "high"}, "level is 'high'"),
+        ({"random_state": -1}, "random_state is -1, not a whole number of at least 0"),
+        ({"random_state": None}, "random_state is None"),
         ({"metrics": ["r2"]}, "metrics must be one of"),
-        ({"bins": 0}, "bins must be"),
+        ({"bins": 0}, "bins is 0"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:

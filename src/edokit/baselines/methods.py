@@ -15,7 +15,7 @@ from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Ties
 from edokit.ensemble.inputs import align_inputs, as_predictions, select_members
 from edokit.metrics import ce_items
-from edokit.metrics.scores import CLIP
+from edokit.metrics._kernels import CLIP
 from edokit.objective import Pool, Problem, Settings, pool
 from edokit.predictions import Predictions
 from edokit.solvers import solve_exact

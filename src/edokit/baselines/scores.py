@@ -10,8 +10,7 @@ import numpy as np
 
 from edokit._types import Codes, Floats, Ints
 from edokit.metrics import PairedTest, bs_items, ce_items, md_items
-from edokit.metrics.comparison import paired_tests
-from edokit.metrics.intervals import quantiles, resamples
+from edokit.metrics.resampling import paired_tests, quantiles, resamples
 
 METRICS = ("f1", "ce", "md", "bs")
 """In the order of the table."""

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edokit._errors import InputError, counted
+from edokit._errors import counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
     from edokit.annotations import Ties
-
-FEWEST = 50
 
 
 def evaluate(
@@ -22,7 +20,7 @@ def evaluate(
         typer.Option(help="A table with item and p_<class> columns.", show_default=False),
     ],
     annotations: Annotated[
-        Path, typer.Option(help="What the people said (any source).", show_default=False)
+        Path, typer.Option(help="Annotations of the same items (any source).", show_default=False)
     ],
     split: options.Split = None,
     column: options.Column = None,
@@ -39,26 +37,25 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of random ties.")] = 0,
     json: options.Json = False,
 ) -> None:
-    """Compare probabilities with people's answers: F1, CE, MD, BS and more, with intervals."""
-    from edokit.metrics.judge import judge
-    from edokit.predictions import read_model_file
+    """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals."""
+    from edokit.evaluation import evaluate as evaluate_probabilities
 
-    if 0 < bootstrap < FEWEST:
-        raise InputError(
-            f"an interval needs at least {FEWEST} bootstrap samples, but got {bootstrap}",
-            "leave --bootstrap out, or 0 for no intervals",
-        )
-    people = options.read_people(
+    labelled = options.read_people(
         annotations,
         column=column,
         split=split,
         classes=classes,
         duplicates=duplicates,
     )
-    model = read_model_file(probabilities, invalid="normalize" if normalize else "error")
-    result = judge(
-        model, people, ties=cast("Ties", ties), samples=bootstrap, level=level, seed=seed
-    )
+    result = evaluate_probabilities(
+        probabilities,
+        labelled,
+        invalid="normalize" if normalize else "error",
+        ties=cast("Ties", ties),
+        samples=bootstrap,
+        level=level,
+        random_state=seed,
+    ).to_dict()
     if json:
         console.print_json(result)
         return
@@ -72,7 +69,7 @@ def evaluate(
         f"{probabilities.name}: {counted(result['items'], 'item')}",
         ["metric", "value", *([f"{level:.0%} interval"] if intervals else [])],
         rows,
-        [f"The best possible CE on these answers is {_number(result['ce_floor'])}."],
+        [f"The lowest possible CE on these annotations is {_number(result['ce_floor'])}."],
     )
 
 

@@ -1,12 +1,17 @@
-"""F1, cross-entropy, distances, calibration: how well predictions match people's answers.
+"""Metrics of predicted probabilities: F1, cross-entropy, distances, calibration, intervals.
 
-Bare arrays in: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N].
+They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N].
 """
 
 from edokit.metrics.calibration import Reliability, ece, reliability_curve
-from edokit.metrics.comparison import PairedTest, paired_test
-from edokit.metrics.compute import METRICS, MetricSums, compute_metrics
-from edokit.metrics.intervals import Interval, bootstrap
+from edokit.metrics.compute import (
+    MAIN_METRICS,
+    METRICS,
+    SEARCH_METRICS,
+    MetricSums,
+    compute_metrics,
+)
+from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 from edokit.metrics.scores import (
     AnnotatorErrors,
     annotator_errors,
@@ -28,6 +33,8 @@ from edokit.metrics.scores import (
 
 __all__ = [
     "METRICS",
+    "MAIN_METRICS",
+    "SEARCH_METRICS",
     "compute_metrics",
     "MetricSums",
     "f1",

@@ -1,8 +1,9 @@
-"""Do the predicted probabilities mean what they say? Measured against soft labels."""
+"""Calibration of predicted probabilities, measured against soft labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -11,26 +12,26 @@ from edokit._errors import one_of
 from edokit._types import Floats, Ints
 from edokit.metrics import _checks
 
-BINNINGS = ("width", "mass")
-
-# A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below.
+Binning = Literal["width", "mass"]
+"""Bins of equal width, or of about equally many points."""
 NUDGE = 1e-6
+"""A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below."""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability curve; every array [B] is over the bins that hold points."""
+    """A reliability curve; every array [B] is over the bins that are not empty."""
 
     low: Floats
-    """Where each bin starts."""
+    """Lower edge of each bin."""
     high: Floats
-    """Where each bin ends."""
+    """Upper edge of each bin."""
     predicted: Floats
     """Mean predicted probability in the bin."""
     observed: Floats
     """Mean share of annotators in the bin."""
     count: Ints
-    """How many points lie in the bin."""
+    """Number of points in the bin."""
 
     @property
     def ece(self) -> float:
@@ -40,34 +41,85 @@ class Reliability:
 
 
 def reliability_curve(
-    p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: str = "width"
+    p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width"
 ) -> Reliability:
-    """Predicted probabilities p [N, C] against soft labels q [N, C], in bins of p.
+    """Reliability curve of predicted probabilities against soft labels.
 
-    Each (item, class) is one point (p_ic, q_ic), all classes pooled. With two classes only the
-    second one counts: the first would repeat it in a mirror. ``binning`` is "width" (bins of
-    equal width, an edge belongs to the bin above) or "mass" (bins of about equally many points;
-    equal probabilities share a bin, so there can be fewer bins).
+    Each (item, class) is one point (p_ic, q_ic); of two classes only the second counts, since the
+    first mirrors it.
+
+    Parameters
+    ----------
+    p : array-like of shape [N, C]
+        Predicted probabilities.
+    q : array-like of shape [N, C]
+        Soft labels.
+    bins : int, default=10
+        Number of bins of p.
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width (an edge belongs to the bin above), or of about equally many points
+        (equal probabilities share a bin, so there may be fewer bins).
+
+    Returns
+    -------
+    Reliability
+
+    Raises
+    ------
+    InputError
+        If p or q hold no distributions or differ in shape, or the bins make no sense.
+
+    Examples
+    --------
+    >>> curve = reliability_curve([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]], bins=2)
+    >>> curve.predicted, curve.observed
+    (array([0.2, 0.6]), array([0. , 0.5]))
     """
     return curve(*_checks.pair(p, q), *checked_bins(bins, binning))
 
 
-def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: str = "width") -> float:
-    """Expected calibration error against soft labels, from the bins of `reliability_curve`."""
+def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width") -> float:
+    """Expected calibration error against soft labels.
+
+    Parameters
+    ----------
+    p : array-like of shape [N, C]
+        Predicted probabilities.
+    q : array-like of shape [N, C]
+        Soft labels.
+    bins : int, default=10
+        Number of calibration bins.
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or of about equally many points.
+
+    Returns
+    -------
+    float
+        From 0 to 1; see `reliability_curve`.
+
+    Raises
+    ------
+    InputError
+        If p or q hold no distributions or differ in shape, or the bins make no sense.
+
+    Examples
+    --------
+    >>> round(ece([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
+    0.15
+    """
     return reliability_curve(p, q, bins, binning).ece
 
 
-# What follows takes checked arguments.
-
-
-def checked_bins(bins: int, binning: str) -> tuple[int, str]:
-    one_of("binning", binning, BINNINGS)
+def checked_bins(bins: int, binning: Binning) -> tuple[int, Binning]:
+    """The bins, refused where they make no sense."""
+    one_of("binning", binning, get_args(Binning))
     return _checks.whole("bins", bins), binning
 
 
-def curve(p: Floats, q: Floats, bins: int, binning: str) -> Reliability:
+def curve(p: Floats, q: Floats, bins: int, binning: Binning) -> Reliability:
+    """`reliability_curve` on checked arguments."""
     points, shares = _points(p, q)
-    index, edges = _place(points, bins, binning)
+    index, edges = _assign(points, bins, binning)
     flat = index.ravel()
     count = np.bincount(flat, minlength=len(edges) - 1)
     held = count > 0
@@ -82,10 +134,10 @@ def curve(p: Floats, q: Floats, bins: int, binning: str) -> Reliability:
     )
 
 
-def gap_parts(p: Floats, q: Floats, bins: int, binning: str) -> Floats:
+def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
     points, shares = _points(p, q)
-    index, edges = _place(points, bins, binning)
+    index, edges = _assign(points, bins, binning)
     items, width = len(p), len(edges) - 1
     cell = index + width * np.arange(items)[:, None]
     gaps = (points - shares) / points.shape[1]
@@ -97,7 +149,7 @@ def _points(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     return (p[:, 1:], q[:, 1:]) if p.shape[1] == 2 else (p, q)
 
 
-def _place(points: Floats, bins: int, binning: str) -> tuple[npt.NDArray[np.intp], Floats]:
+def _assign(points: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], Floats]:
     """The bin of each point, and the edges of the bins."""
     if binning == "width":
         index = np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)

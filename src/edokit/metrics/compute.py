@@ -10,20 +10,23 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats, Ints
-from edokit.metrics import _checks, calibration, scores
-from edokit.metrics.scores import spearman
+from edokit.metrics import _checks, _kernels, calibration
+from edokit.metrics.calibration import Binning
 
 METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")
-"""The names of the metrics, in the order of every table."""
-
-# Metrics that are plain means of one value per item.
+"""Names of all metrics, in the order of every table."""
+MAIN_METRICS = ("f1", "ce", "md", "bs")
+"""The metrics of the paper's tables."""
+SEARCH_METRICS = ("f1", "ce", "md")
+"""What a search optimises."""
 ITEM_VALUES: dict[str, Callable[[Floats, Floats, Ints], Floats]] = {
-    "f1": lambda p, q, y: scores.right(p, y),
-    "ce": lambda p, q, y: scores.cross_entropy(p, q),
-    "md": lambda p, q, y: scores.manhattan(p, q),
-    "bs": lambda p, q, y: scores.brier(p, q),
-    "jsd": lambda p, q, y: scores.jensen_shannon(p, q),
+    "f1": lambda p, q, y: _kernels.right(p, y),
+    "ce": lambda p, q, y: _kernels.cross_entropy(p, q),
+    "md": lambda p, q, y: _kernels.manhattan(p, q),
+    "bs": lambda p, q, y: _kernels.brier(p, q),
+    "jsd": lambda p, q, y: _kernels.jensen_shannon(p, q),
 }
+"""Metrics that are means of one value per item."""
 
 
 def compute_metrics(
@@ -33,12 +36,42 @@ def compute_metrics(
     *,
     metrics: Iterable[str] = METRICS,
     bins: int = 10,
-    binning: str = "width",
+    binning: Binning = "width",
 ) -> dict[str, float | None]:
-    """The metrics of predicted probabilities p [N, C] by name.
+    """Compute several metrics at once.
 
-    q are soft labels [N, C], y hard labels [N] (class codes). ``entropy_correlation`` is None
-    where it is undefined. ``bins`` and ``binning`` are those of `reliability_curve`.
+    Parameters
+    ----------
+    p : array-like of shape [N, C]
+        Predicted probabilities.
+    q : array-like of shape [N, C]
+        Soft labels.
+    y : array-like of int, shape [N]
+        Hard labels as class codes.
+    metrics : iterable of str, default=METRICS
+        Names of the metrics.
+    bins : int, default=10
+        Number of calibration bins.
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or of about equally many points.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics by name; ``entropy_correlation`` is None where it is undefined.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together, or a metric is not known.
+
+    Examples
+    --------
+    >>> from edokit.metrics import MAIN_METRICS, compute_metrics
+    >>> p, q = [[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]
+    >>> found = compute_metrics(p, q, [0, 1], metrics=MAIN_METRICS)
+    >>> {name: round(value, 4) for name, value in found.items()}
+    {'f1': 1.0, 'ce': 0.4684, 'md': 0.3, 'bs': 0.05}
     """
     names = checked_names(metrics)
     predicted, soft, hard = _checks.triple(p, q, y)
@@ -46,16 +79,18 @@ def compute_metrics(
 
 
 def values(
-    names: Iterable[str], p: Floats, q: Floats, y: Ints, bins: int, binning: str
+    names: Iterable[str], p: Floats, q: Floats, y: Ints, bins: int, binning: Binning
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     found: dict[str, float | None] = {}
     for name in names:
         if name == "macro_f1":
-            hits, members = scores.macro_parts(p, y)
-            found[name] = float(scores.macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+            hits, members = _kernels.macro_parts(p, y)
+            found[name] = float(_kernels.macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
         elif name == "entropy_correlation":
-            found[name] = spearman(scores.rounded_entropy(p), scores.rounded_entropy(q))
+            found[name] = _kernels.spearman(
+                _kernels.rounded_entropy(p), _kernels.rounded_entropy(q)
+            )
         elif name == "ece":
             found[name] = calibration.curve(p, q, bins, binning).ece
         else:
@@ -64,11 +99,11 @@ def values(
 
 
 def checked_names(metrics: Iterable[str]) -> list[str]:
-    """The names of metrics, each known."""
+    """The names of metrics, each of them known."""
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
         raise InputError(
-            "metrics must name at least one metric, but it is empty", 'choose metrics=["ce"]'
+            "metrics is empty", "name at least one, as in metrics=['ce']", parameters=("metrics",)
         )
     for name in names:
         one_of("metrics", name, METRICS)
@@ -80,14 +115,23 @@ _BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class MetricSums:
-    """Sums over items. ``a + b`` are the sums of both shards together."""
+    """Metrics as sums over items, which add up over shards: ``a + b`` are those of both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, q, y = np.array([[0.8, 0.2]]), np.array([[1.0, 0.0]]), np.array([0])
+    >>> shards = [MetricSums.of(p, q, y), MetricSums.of(q, q, y)]
+    >>> round(sum(shards).values()["ce"], 4)
+    0.1116
+    """
 
     items: int
     """N."""
     totals: Floats
-    """[M] sum over items of each metric that is a plain mean: f1, ce, md, bs, jsd."""
+    """[M] sum of each metric that is a mean over items: f1, ce, md, bs, jsd."""
     hits: Floats
-    """[C] items rightly predicted, by class."""
+    """[C] items correctly predicted, by class."""
     members: Floats
     """[C] items predicted plus items labelled, by class."""
     gaps: Floats
@@ -95,8 +139,8 @@ class MetricSums:
 
     @classmethod
     def of(cls, p: Floats, q: Floats, y: Ints) -> MetricSums:
-        """Of probabilities p [N, C], soft labels q [N, C] and hard labels y [N], not checked."""
-        hits, members = scores.macro_parts(p, y)
+        """The sums of one shard: p [N, C], soft labels q [N, C], hard labels y [N], not checked."""
+        hits, members = _kernels.macro_parts(p, y)
         totals = [each(p, q, y).sum() for each in ITEM_VALUES.values()]
         gaps = calibration.gap_parts(p, q, _BINS, "width").sum(axis=0)
         return cls(len(y), np.array(totals), hits.sum(axis=0), members.sum(axis=0), gaps)
@@ -113,16 +157,16 @@ class MetricSums:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def values(self) -> dict[str, float | None]:
-        """The metrics by name, as `compute_metrics` gives them.
+        """The metrics by name.
 
         ``entropy_correlation`` is None: ranks among all items are no sum over shards.
         """
         if self.items == 0:
-            raise InputError("a mean needs items, but these sums have none", "add a shard")
+            raise InputError("these sums have no items", "add a shard")
         found: dict[str, float | None] = {
             name: float(total / self.items)
             for name, total in zip(ITEM_VALUES, self.totals, strict=True)
         }
-        found["macro_f1"] = float(scores.macro_from_parts(self.hits, self.members))
+        found["macro_f1"] = float(_kernels.macro_from_parts(self.hits, self.members))
         found["ece"] = float(np.abs(self.gaps).sum() / self.items)
         return {name: found.get(name) for name in METRICS}

@@ -10,7 +10,7 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards
 
 if TYPE_CHECKING:
-    from edokit.predictions.join import ModelFile, join_models, read_model_file
+    from edokit.predictions.join import ModelFile, join_models, model_from_table, read_model_file
 
 __all__ = [
     "Invalid",
@@ -20,6 +20,7 @@ __all__ = [
     "Shards",
     "describe_predictions",
     "join_models",
+    "model_from_table",
     "read_model_file",
     "read_predictions",
     "read_shards",
@@ -29,7 +30,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # What reads one file per model is loaded when it is first used.
-    if name in ("ModelFile", "join_models", "read_model_file"):
+    if name in ("ModelFile", "join_models", "model_from_table", "read_model_file"):
         from edokit.predictions import join
 
         return getattr(join, name)

@@ -35,6 +35,13 @@ def read_model_file(
 ) -> ModelFile:
     """A CSV, TSV, Parquet or JSONL with ``item`` and one ``p_<class>`` column per class."""
     table = read_table(path, numbers=lambda name: name.startswith(PREFIX))
+    return model_from_table(table, path, logits=logits, invalid=invalid)
+
+
+def model_from_table(
+    table: pa.Table, path: str | Path, *, logits: bool = False, invalid: Invalid = "error"
+) -> ModelFile:
+    """The same from a table; ``path`` names it in messages."""
     items = item_column(table, path)
     found = [name for name in table.column_names if name.startswith(PREFIX)]
     if len(found) < 2:

@@ -49,15 +49,15 @@ def test_only_the_named_metrics_are_computed() -> None:
     assert list(metrics.compute_metrics(*case, metrics="bs")) == ["bs"]
     with pytest.raises(InputError, match=r"metrics must be one of 'f1'.* but got 'accuracy'"):
         metrics.compute_metrics(*case, metrics=["ce", "accuracy"])
-    with pytest.raises(InputError, match="at least one metric"):
+    with pytest.raises(InputError, match="metrics is empty"):
         metrics.compute_metrics(*case, metrics=[])
 
 
 def test_mismatched_arrays_are_refused() -> None:
     p, q, y = simulated(10, 2)
-    with pytest.raises(InputError, match="same shape"):
+    with pytest.raises(InputError, match=r"\[10, 2\], q has \[9, 2\]"):
         metrics.compute_metrics(p, q[:9], y)
-    with pytest.raises(InputError, match=r"y must have the shape \[10\]"):
+    with pytest.raises(InputError, match=r"y has the shape \[9\], not \[10\]"):
         metrics.compute_metrics(p, q, y[:9])
 
 

@@ -1,0 +1,267 @@
+"""Resampling of items: bootstrap intervals, and a paired test of two methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
+from edokit.metrics import _checks, _kernels, calibration
+from edokit.metrics.calibration import Binning
+from edokit.metrics.compute import ITEM_VALUES, METRICS, checked_names, values
+
+BLOCK = 1 << 20
+"""Item counts in memory at a time, whatever N and the number of samples."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval; None where undefined."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+def bootstrap(
+    p: npt.ArrayLike,
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    metrics: Iterable[str] = METRICS,
+    samples: int = 1000,
+    level: float = 0.95,
+    random_state: int | np.random.Generator = 0,
+    bins: int = 10,
+    binning: Binning = "width",
+) -> dict[str, Interval]:
+    """Metrics with bootstrap intervals over items.
+
+    Percentile intervals, except for the ECE: its estimate is biased upwards and its resamples more
+    so. There the percentiles are mirrored at the estimate, and the interval starts at 0 where
+    calibrated predictions could give the same estimate. Its bins stay those of the data; macro-F1
+    is over the classes of a resample; resamples without an entropy correlation are left out.
+
+    Parameters
+    ----------
+    p : array-like of shape [N, C]
+        Predicted probabilities.
+    q : array-like of shape [N, C]
+        Soft labels.
+    y : array-like of int, shape [N]
+        Hard labels as class codes.
+    metrics : iterable of str, default=METRICS
+        Names of the metrics.
+    samples : int, default=1000
+        Number of resamples.
+    level : float, default=0.95
+        Level of the intervals.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the resamples.
+    bins : int, default=10
+        Number of calibration bins.
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or of about equally many points.
+
+    Returns
+    -------
+    dict of str to Interval
+        Estimate, lower and upper end of each metric.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit together, or an option makes no sense.
+
+    Examples
+    --------
+    >>> p, q = [[0.8, 0.2], [0.4, 0.6]] * 20, [[1, 0], [0.5, 0.5]] * 20
+    >>> found = bootstrap(p, q, [0, 1] * 20, metrics=["ce"], samples=200)["ce"]
+    >>> found.low < found.estimate < found.high
+    True
+    """
+    names = checked_names(metrics)
+    predicted, soft, hard = _checks.triple(p, q, y)
+    bins, binning = calibration.checked_bins(bins, binning)
+    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
+    measures = {name: _measure(name, predicted, soft, hard, bins, binning) for name in names}
+    resampled: dict[str, list[Floats]] = {name: [] for name in names}
+    for counts in resamples(len(predicted), samples, _checks.generator(random_state)):
+        for name, measure in measures.items():
+            resampled[name].append(measure(counts))
+    found = {}
+    for name, estimate in values(names, predicted, soft, hard, bins, binning).items():
+        sample = np.concatenate(resampled[name])
+        if name == "ece":
+            measured = measures[name](np.ones((1, len(predicted))))
+            found[name] = _ece_interval(measured, sample, level)
+        else:
+            found[name] = _percentiles(estimate, sample, level)
+    return found
+
+
+def resamples(items: int, samples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """How often each resample takes each item, block by block [B, N]."""
+    for rows in blocks(items, samples):
+        draws = rng.integers(items, size=(rows, items))
+        draws += items * np.arange(rows)[:, None]
+        counts = np.bincount(draws.ravel(), minlength=rows * items)
+        yield counts.reshape(rows, items).astype(np.float64)
+
+
+def blocks(items: int, samples: int) -> Iterator[int]:
+    """Sizes of the blocks in which the samples are made, so that memory stays flat."""
+    size = max(1, BLOCK // items)
+    for start in range(0, samples, size):
+        yield min(size, samples - start)
+
+
+def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
+    """The central interval of resampled values."""
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _percentiles(estimate: float | None, drawn: Floats, level: float) -> Interval:
+    defined = drawn[~np.isnan(drawn)]
+    if estimate is None or not len(defined):
+        return Interval(estimate, None, None)
+    return Interval(estimate, *quantiles(defined, level))
+
+
+def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
+    """From the gaps of the bins, measured [1, B] and resampled [samples, B]."""
+    estimate = float(np.abs(measured).sum())
+    low, high = quantiles(np.abs(drawn).sum(axis=1), level)
+    # Resampled gaps vary around the measured ones as these would around zero.
+    chance = np.quantile(np.abs(drawn - measured).sum(axis=1), level)
+    return Interval(
+        estimate,
+        low=0.0 if estimate <= chance else min(max(2 * estimate - high, 0.0), estimate),
+        high=max(2 * estimate - low, estimate),
+    )
+
+
+def _measure(
+    name: str, p: Floats, q: Floats, y: Ints, bins: int, binning: Binning
+) -> Callable[[Floats], Floats]:
+    """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
+    items = len(p)
+    if name == "entropy_correlation":
+        return _kernels.RankCorrelation(_kernels.rounded_entropy(p), _kernels.rounded_entropy(q))
+    if name == "macro_f1":
+        hits, members = _kernels.macro_parts(p, y)
+        return lambda counts: _kernels.macro_from_parts(counts @ hits, counts @ members)
+    if name == "ece":
+        parts = calibration.gap_parts(p, q, bins, binning)
+        return lambda counts: counts @ parts / items
+    each = ITEM_VALUES[name](p, q, y)
+    return lambda counts: counts @ each / items
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two methods compared on the same items."""
+
+    difference: float
+    """Mean of a minus mean of b: below 0, a has the lower loss."""
+    low: float
+    """Lower end of the difference's bootstrap interval."""
+    high: float
+    """Upper end of the difference's bootstrap interval."""
+    p_value: float
+    """Two-sided p-value of the sign-flip test."""
+    n: int
+    """Number of items."""
+
+
+def paired_test(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    samples: int = 10_000,
+    level: float = 0.95,
+    random_state: int | np.random.Generator = 0,
+) -> PairedTest:
+    """Test whether two methods differ, from their losses on the same items.
+
+    The interval is a percentile bootstrap over items, the p-value that of a sign-flip permutation
+    test, (1 + as extreme) / (1 + samples), so it is never 0.
+
+    Parameters
+    ----------
+    a, b : array-like of shape [N]
+        Loss of each method by item, in the same order; for example from `ce_items`.
+    samples : int, default=10_000
+        Number of resamples.
+    level : float, default=0.95
+        Level of the interval.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    PairedTest
+
+    Raises
+    ------
+    InputError
+        If a and b differ in length or hold something else than finite numbers.
+
+    Examples
+    --------
+    >>> paired_test([0.1, 0.2, 0.3, 0.2] * 5, [0.2, 0.4, 0.3, 0.3] * 5).p_value < 0.05
+    True
+    """
+    (found,) = paired_tests([(a, b)], samples=samples, level=level, random_state=random_state)
+    return found
+
+
+def paired_tests(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    samples: int = 10_000,
+    level: float = 0.95,
+    random_state: int | np.random.Generator = 0,
+) -> list[PairedTest]:
+    """`paired_test` of each pair, all on the same items and the same resamples."""
+    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
+    rng = _checks.generator(random_state)
+    if not pairs:
+        return []
+    gaps = np.column_stack([_gaps(a, b) for a, b in pairs])
+    items = len(gaps)
+    means = np.concatenate([counts @ gaps / items for counts in resamples(items, samples, rng)])
+    p_values = _sign_flip(gaps, samples, rng)
+    return [
+        PairedTest(float(column.mean()), *quantiles(drawn, level), p_value=p_value, n=items)
+        for column, drawn, p_value in zip(gaps.T, means.T, p_values, strict=True)
+    ]
+
+
+def _gaps(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    """Differences of the losses by item [N]."""
+    first, second = _checks.losses("a", a), _checks.losses("b", b)
+    if len(first) != len(second):
+        raise InputError(
+            f"a has {len(first)} losses, b has {len(second)}",
+            "match the items of the two methods by id",
+        )
+    return first - second
+
+
+def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> list[float]:
+    """The p-value of each column of differences [N, M]."""
+    items, total = len(gaps), gaps.sum(axis=0)
+    # Sums that differ by rounding alone count as equally extreme.
+    extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
+    hits = np.zeros(gaps.shape[1], dtype=np.int64)
+    for rows in blocks(items, samples):
+        bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
+        flipped = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items).astype(np.float64)
+        hits += (np.abs(total - 2 * (flipped @ gaps)) >= extreme).sum(axis=0)
+    return [float(value) for value in (1 + hits) / (1 + samples)]
