@@ -133,7 +133,7 @@ def test_the_same_fit_may_be_repeated_and_another_is_refused(shelf: Path, tmp_pa
 def test_a_damaged_ensemble_is_replaced_when_told(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text("{}", encoding="utf-8")
     fit = ["fit", *words(shelf, "--out", tmp_path)]
-    assert_one_line(edo(*fit), "must describe an EDO ensemble", "--overwrite")
+    assert_one_line(edo(*fit), "does not describe an EDO ensemble", "--overwrite")
     assert edo(*fit, "--overwrite").returncode == 0
 
 

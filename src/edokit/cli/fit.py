@@ -74,7 +74,7 @@ def fit(
     """Learn which members to trust, and how many, so that the pool answers like the people."""
     from edokit.ensemble import EDOEnsemble
     from edokit.ensemble.inputs import warn_if_unanimous
-    from edokit.ensemble.persistence import check_members, check_same, check_settings
+    from edokit.ensemble.persistence import check_replaceable
     from edokit.predictions import read_predictions
 
     parameters: dict[str, Any] = {
@@ -98,24 +98,28 @@ def fit(
         "random_state": seed,
     }
     ensemble = EDOEnsemble(**parameters)
-    check_settings(out, ensemble, overwrite=overwrite)
+    check_replaceable(out, ensemble, overwrite=overwrite)
     said: Any = {"column": column, "split": split, "classes": classes, "duplicates": duplicates}
     parts = shards.to_stream(predictions, stream, memory, engine)
     if parts is None:
         people = options.read_people(annotations, **said)
         answers = read_predictions(predictions)
-        check_members(out, answers.members, len(answers), overwrite=overwrite)
+        check_replaceable(
+            out, ensemble, members=answers.members, items=len(answers), overwrite=overwrite
+        )
         warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
         ensemble.fit(answers, people)
     else:
         ensemble.check()
         where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
         with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
-            check_members(out, data.members, data.items, overwrite=overwrite)
+            check_replaceable(
+                out, ensemble, members=data.members, items=data.items, overwrite=overwrite
+            )
             shares = data.summaries().soft_counts
             warn_if_unanimous(data.classes, shares, annotations, split)
             ensemble.fit_shards(data)
-    check_same(out, ensemble, overwrite=overwrite)
+    check_replaceable(out, ensemble, overwrite=overwrite)
     ensemble.save(out)
     if json:
         console.print_json(ensemble.summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -21,24 +21,36 @@ from edokit.objective import average_groups, group_names, pool, spread_weights
 from edokit.solvers import Certificate, Solution, Trajectory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
     """A fitted ensemble: weights, how they were found, and what they are worth on the fit data."""
 
     members: tuple[str, ...]
     """Names of the members [K]."""
+    groups: tuple[str, ...] | None = None
+    """Group of each member [K], where groups are averaged first."""
     classes: tuple[str, ...]
     """Names of the classes [C]."""
+    labels: Labels | None = None
+    """Class labels in the type that the user gave [C]; None where they are the names."""
     weights: Floats
     """Weight of each member [K], on the simplex."""
+    group_weights: Floats | None = None
+    """Weight of each group, in order of first appearance."""
     size: int
     """How many members carry weight (K*); with groups, how many groups."""
+    temperature: float = 1.0
+    """Applied after pooling; 1 without recalibration."""
     settings: dict[str, Any]
     """Every choice that was made, the preset's filled in."""
     parameters: dict[str, Any]
     """Parameters of the estimator, as the user gave them."""
     objective: dict[str, float]
     """Terms of the loss on the fit data (f1, ce, div, reg) and the total."""
+    certificate: Certificate | None = None
+    """How far the weights can be from the optimum; None for gumbel."""
+    trajectory: Trajectory | None = None
+    """Loss, terms, temperature and size distribution by epoch; None for exact."""
     metrics: dict[str, float | None]
     """F1, CE, MD, BS and more of the pool on the fit data (in-sample)."""
     member_ce: Floats
@@ -49,18 +61,6 @@ class Fitted:
     """Annotators, annotations and hard labels by class in the fit data."""
     explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
-    labels: Labels | None = None
-    """Class labels in the type that the user gave [C]; None where they are the names."""
-    groups: tuple[str, ...] | None = None
-    """Group of each member [K], where groups are averaged first."""
-    group_weights: Floats | None = None
-    """Weight of each group, in order of first appearance."""
-    temperature: float = 1.0
-    """Applied after pooling; 1 without recalibration."""
-    certificate: Certificate | None = None
-    """How far the weights can be from the best ones; None for gumbel."""
-    trajectory: Trajectory | None = None
-    """Loss, terms, temperature and size distribution by epoch; None for exact."""
 
     @classmethod
     def from_solution(
@@ -116,31 +116,14 @@ class Fitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dictionaries, ready for JSON."""
-        content: dict[str, Any] = _plain(
-            {
-                "members": self.members,
-                "groups": self.groups,
-                "pool": self.pool,
-                "weights": self.weights,
-                "group_weights": self.group_weights,
-                "size": self.size,
-                "classes": self.classes,
-                "temperature": self.temperature,
-                "settings": self.settings,
-                "parameters": self.parameters,
-                "objective": self.objective,
-                "certificate": None if self.certificate is None else asdict(self.certificate),
-                "trajectory": None if self.trajectory is None else asdict(self.trajectory),
-                "metrics": self.metrics,
-                "member_ce": self.member_ce,
-                "items": self.items,
-                "data": self.data,
-                "explanation": [str(reason) for reason in self.explanation],
-                **({} if self.labels is None else {"labels": self.labels}),
-                "reasons": [reason.to_dict() for reason in self.explanation],
-            }
-        )
-        return content
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.labels is None:
+            del content["labels"]
+        content["pool"] = self.pool
+        content["explanation"] = [str(reason) for reason in self.explanation]
+        content["reasons"] = [reason.to_dict() for reason in self.explanation]
+        plain: dict[str, Any] = _plain(content)
+        return plain
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
@@ -246,6 +229,8 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Numbers, text, lists and dictionaries only; what is not finite becomes None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):

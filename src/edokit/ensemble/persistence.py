@@ -258,54 +258,43 @@ def _cell(name: str) -> str:
     return name.replace("|", "\\|").replace("\n", " ")
 
 
-def check_settings(folder: Path, asked: EDOEnsemble, *, overwrite: bool = False) -> None:
-    """Before anything is read: refuse a folder of something else, or of other settings."""
+def check_replaceable(
+    folder: Path,
+    ensemble: EDOEnsemble,
+    *,
+    members: Sequence[str] | None = None,
+    items: int | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Refuse a folder of something else, or with an ensemble that is not this one.
+
+    Called as soon as more is known: parameters before anything is read, ``members`` and ``items``
+    before anything is learned, and the fitted ensemble before it is saved.
+    """
     check_output(folder, "ensemble")
-    there = None if overwrite else _there(folder)
-    if there is None:
+    if overwrite or not (folder / FILE).exists():
         return
-    ours, theirs = asked.get_params(), there.get_params()
-    other = [name for name, value in ours.items() if theirs[name] != value]
+    try:
+        there = load_ensemble(folder)
+    except InputError as error:
+        raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
+    found = there.get_params()
+    other = [name for name, value in ensemble.get_params().items() if found[name] != value]
     if other:
         raise other_content(
             folder, "an ensemble", f"which was fitted with other settings: {examples(other)}"
         )
+    same = members is None or (there.members_, there.n_items_) == (tuple(members), items)
+    if hasattr(ensemble, "fitted_"):
+        same = same and _is_same(there.fitted_, ensemble.fitted_)
+    if not same:
+        raise other_content(folder, "an ensemble", "which was learned from other data")
 
 
-def check_members(
-    folder: Path, members: Sequence[str], items: int, *, overwrite: bool = False
-) -> None:
-    """Before anything is learned: refuse an ensemble of other members or items."""
-    there = None if overwrite else _there(folder)
-    if there is not None and (list(there.members_), there.n_items_) != (list(members), items):
-        raise _other_data(folder)
-
-
-def check_same(folder: Path, fitted: EDOEnsemble, *, overwrite: bool = False) -> None:
-    """Before it is saved: refuse to replace an ensemble that was learned from other data."""
-    there = None if overwrite else _there(folder)
-    if there is not None and not _alike(there, fitted):
-        raise _other_data(folder)
-
-
-def _there(folder: Path) -> EDOEnsemble | None:
-    if not (folder / FILE).exists():
-        return None
-    try:
-        return load_ensemble(folder)
-    except InputError as error:
-        raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
-
-
-def _alike(one: EDOEnsemble, other: EDOEnsemble) -> bool:
+def _is_same(one: Fitted, other: Fitted) -> bool:
     """Whether the same was learned, but for rounding, by whichever version."""
-    names = ("members", "classes", "items", "data")
-    told = [{name: to_dict(each)[name] for name in names} for each in (one, other)]
-    return told[0] == told[1] and all(
-        np.allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-6)
-        for name in ("weights_", "member_ce_")
+    found = [(each.members, each.classes, each.items, each.data) for each in (one, other)]
+    return found[0] == found[1] and all(
+        np.allclose(a, b, rtol=0, atol=1e-6)
+        for a, b in ((one.weights, other.weights), (one.member_ce, other.member_ce))
     )
-
-
-def _other_data(folder: Path) -> InputError:
-    return other_content(folder, "an ensemble", "which was learned from other data")

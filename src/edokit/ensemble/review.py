@@ -43,7 +43,7 @@ class Review:
     reasons: Mapping[str, str]
     """Why: ``disagreement``, ``minority``, ``spread``, each with a sentence."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data; ``reasons`` are the sentences, ``kinds`` their names."""
         return {
             "item": self.item,

@@ -122,7 +122,7 @@ def collect(
             data, data.ensemble, folder, predictions, annotations, fit_items
         )
     if data.evaluation is not None:
-        data.review = [one.to_json() for one in review(data.evaluation.pooled, QUEUE)]
+        data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
         shown = data.evaluation.annotations
         if shown is not None:
             data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown))
