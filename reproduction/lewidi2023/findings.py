@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -34,15 +33,8 @@ from reproduction.outcomes import HEADS, METRICS, Effect, Outcome, effect
 from reproduction.section import Section, signed
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not replicate", "not available"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the paper says, what was measured here, and the verdict."""
-
-    paper_says: str
-    here: str
-    verdict: str
+Measured = tuple[str, str]
+"""What was measured, in words, and the verdict."""
 
 
 def shown(one: Effect) -> str:
@@ -58,17 +50,16 @@ def largest(effects: Sequence[Effect]) -> Effect:
     return max(effects, key=lambda one: abs(one.value))
 
 
-def not_tested(says: str, members: str = "random-select") -> Finding:
-    """Without members there is nothing to hold it against."""
-    return Finding(says, f"There are no predictions of {members} members.", OPEN)
+def not_tested(members: str = "random-select") -> Measured:
+    """Without members there is nothing to measure."""
+    return f"There are no predictions of {members} members.", OPEN
 
 
-def sign(study: Study) -> Finding:
+def sign(study: Study) -> Measured:
     """Does the sign of the diversity term matter?"""
-    says = "The sign of the diversity term matters, critically so on HS-Brexit (CE by up to 0.29)."
     effects = sign_effects(study, "gumbel")
     if not effects:
-        return not_tested(says)
+        return not_tested()
     claimed = [key for key, one in effects.items() if one.claimed]
     parts = []
     for dataset in DATASETS:
@@ -82,8 +73,7 @@ def sign(study: Study) -> Finding:
     verdict = FAILS if not any(brexit) else HOLDS if critical > 0.1 else PARTLY
     if not brexit:
         verdict = OPEN
-    return Finding(
-        says,
+    return (
         "Preserve less suppress in test CE, the largest of the three variants:"
         f" {'; '.join(parts)}. {len(claimed)} of {len(effects)} differences exceed the noise"
         f"{_where(claimed)}. Solved to the optimum the same objectives differ by"
@@ -114,33 +104,30 @@ def _of(effects: dict[tuple[str, str], Effect], dataset: str) -> list[Effect]:
     return [one for (name, _), one in effects.items() if name == dataset]
 
 
-def diversity(study: Study) -> Finding:
+def diversity(study: Study) -> Measured:
     """Does preserving diversity lower the CE?"""
-    says = "Preserving diversity with the joint objective lowers CE by 0.0993 on average."
     effects = diversity_effects(study)
     own = {k[0]: one for k, one in effects.items() if k[1:] == ("f1+ce", "preserve")}
     if not own:
-        return not_tested(says)
+        return not_tested()
     mean = float(np.mean([one.value for one in own.values()]))
     spread = float(np.mean([one.spread for one in own.values()]))
     listed = "; ".join(f"{dataset} {shown(one)}" for dataset, one in own.items())
     helps = [d for d, one in own.items() if one.claimed and one.value < 0]
     verdict = FAILS if mean > -0.01 and not helps else PARTLY if mean > -0.05 else HOLDS
-    return Finding(
-        says,
+    return (
         f"Mean over {len(own)} datasets {signed(mean)}, with a spread between seeds of"
         f" {spread:.4f}: {listed}.",
         verdict,
     )
 
 
-def weights(study: Study) -> Finding:
+def weights(study: Study) -> Measured:
     """Do learned weights beat uniform ones?"""
-    says = "Learned weights lower CE against uniform weights on every dataset."
     effects = weighting_effects(study)
     own = {k: one for k, one in effects.items() if k[1:] == (PAPERS_POOL, "paper's search")}
     if not own:
-        return not_tested(says)
+        return not_tested()
     gains = [k for k, one in own.items() if one.claimed and one.value < 0]
     listed = "; ".join(f"{key[0]} {shown(one)}" for key, one in own.items())
     mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO default"}
@@ -153,20 +140,18 @@ def weights(study: Study) -> Finding:
             f" {won} of {len(mixed)} beyond the noise."
         )
     verdict = HOLDS if len(gains) == len(own) else PARTLY if gains else FAILS
-    return Finding(
-        says,
+    return (
         f"Ten like members, the paper's search: {listed}. {len(gains)} of {len(own)} gains exceed"
         f" the noise.{more}",
         verdict,
     )
 
 
-def size(study: Study) -> Finding:
+def size(study: Study) -> Measured:
     """Does the learned size adapt?"""
-    says = "The learned size K adapts to the dataset, and larger K goes with lower CE."
     sizes = {d: s for (d, what), s in learned_sizes(study).items() if what.startswith("search")}
     if not sizes:
-        return not_tested(says)
+        return not_tested()
     means = [float(np.mean(s)) for s in sizes.values()]
     within = float(np.mean([np.std(s, ddof=1) if len(s) > 1 else 0.0 for s in sizes.values()]))
     between = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
@@ -185,8 +170,7 @@ def size(study: Study) -> Finding:
     adapts, goes = between > within, size["agree"] > size["of"] / 2
     verdict = HOLDS if adapts and goes else FAILS if not adapts and not goes else PARTLY
     listed = ", ".join(f"{d} {'/'.join(map(str, s))}" for d, s in sizes.items())
-    return Finding(
-        says,
+    return (
         f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
         f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
         f" {size['agree']} of {size['of']} cases ({size['shown']}). Test CE of the plain mean of"
@@ -195,9 +179,8 @@ def size(study: Study) -> Finding:
     )
 
 
-def variants(study: Study) -> Finding:
+def variants(study: Study) -> Measured:
     """Is CE-mean the most stable variant?"""
-    says = "CE-mean gives the most stable calibration; on HS-Brexit the variants differ most."
     parts, claimed = [], 0
     for dataset in DATASETS:
         outcomes = fixed_outcomes(study, dataset)
@@ -211,38 +194,34 @@ def variants(study: Study) -> Finding:
         claimed += any(one.claimed and one.value < 0 for one in effects)
         parts.append(f"{dataset} {shown(largest(effects))}")
     if not parts:
-        return not_tested(says)
-    return Finding(
-        says,
+        return not_tested()
+    return (
         "CE-mean less the other variant that differs most, preserving, fixed settings:"
         f" {'; '.join(parts)}.",
         HOLDS if claimed == len(parts) else PARTLY if claimed else FAILS,
     )
 
 
-def heat_maps(study: Study) -> Finding:
+def heat_maps(study: Study) -> Measured:
     """Do settings and metrics correlate as the paper says?"""
-    says = "Settings and dev metrics correlate as the heat maps show."
     claims = claims_checked(correlations(study))
     cases = sum(one["of"] for one in claims)
     if not cases:
-        return not_tested(says)
+        return not_tested()
     agree = sum(one["agree"] for one in claims)
     listed = "; ".join(
         f"{one['setting']} and {HEADS[one['metric']]} {one['says']}: {one['agree']} of {one['of']}"
         for one in claims
     )
     share = agree / cases
-    return Finding(
-        says,
+    return (
         f"{agree} of {cases} cases are as the text says ({listed}).",
         HOLDS if share > 0.9 else FAILS if share < 0.5 else PARTLY,
     )
 
 
-def lowest(study: Study) -> Finding:
+def lowest(study: Study) -> Measured:
     """Has EDO-Random the lowest CE?"""
-    says = "EDO-Random has the lowest CE of all methods on every dataset."
     parts, verdicts = [], []
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
@@ -261,10 +240,9 @@ def lowest(study: Study) -> Finding:
         parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(one)}")
         verdicts.append(one.claimed and one.value < 0)
     if not parts:
-        return not_tested(says)
+        return not_tested()
     verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
-    return Finding(
-        says,
+    return (
         f"EDO-Random less the best of the paper's baselines on our members: {'; '.join(parts)}.",
         verdict,
     )
@@ -274,9 +252,8 @@ def _first(found: Outcome, seeds: int) -> Outcome:
     return Outcome(found.fit[:seeds], found.items[:seeds], found.sizes[:seeds])
 
 
-def reductions(study: Study) -> Finding:
+def reductions(study: Study) -> Measured:
     """By how much does it lower the CE?"""
-    says = "EDO lowers CE by 40 to 78 % against its baselines (62 % against WEL on ConvAbuse)."
     parts, cuts = [], []
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
@@ -288,17 +265,15 @@ def reductions(study: Study) -> Finding:
         ends = f"{signed(100 * one.low / level, 1)} … {signed(100 * one.high / level, 1)} %"
         parts.append(f"{dataset} {signed(100 * one.value / level, 1)} % [{ends}]")
     if not parts:
-        return not_tested(says)
-    return Finding(
-        says,
+        return not_tested()
+    return (
         f"EDO-Random against WEL on the same members, both with a real CE: {'; '.join(parts)}.",
         HOLDS if min(cuts) >= 40 else FAILS,
     )
 
 
-def per_annotator(study: Study) -> Finding:
+def per_annotator(study: Study) -> Measured:
     """Has EDO-PerAnn the lowest MD where annotators are few?"""
-    says = "EDO-PerAnn has the lowest MD on ConvAbuse and HS-Brexit."
     parts, verdicts = [], []
     for dataset in ("ConvAbuse", "HS-Brexit"):
         own = searched_outcome(study, dataset, "per-annotator")
@@ -316,14 +291,13 @@ def per_annotator(study: Study) -> Finding:
         parts.append(f"{dataset} MD {own.mean('md'):.4f}, best other {best} {shown(one)}")
         verdicts.append(one.claimed and one.value < 0)
     if not parts:
-        return not_tested(says, "per-annotator")
+        return not_tested("per-annotator")
     verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
-    return Finding(says, f"EDO-PerAnn less the best of the others: {'; '.join(parts)}.", verdict)
+    return (f"EDO-PerAnn less the best of the others: {'; '.join(parts)}.", verdict)
 
 
-def stable(study: Study) -> Finding:
+def stable(study: Study) -> Measured:
     """Are results stable over seeds?"""
-    says = "EDO-Random is stable over seeds (CE deviations 0.0005 to 0.0045)."
     parts, verdicts = [], []
     for dataset in DATASETS:
         own = searched_outcome(study, dataset, PAPERS_POOL)
@@ -332,9 +306,8 @@ def stable(study: Study) -> Finding:
             parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {told['ce']:.4f})")
             verdicts.append(own.spread("ce") < 0.02)
     if not parts:
-        return not_tested(says)
-    return Finding(
-        says,
+        return not_tested()
+    return (
         f"Standard deviation of test CE over seeds, other members in each: {', '.join(parts)}.",
         HOLDS if all(verdicts) else PARTLY,
     )
@@ -425,25 +398,27 @@ def _listed(found: Outcome, best: dict[str, float], metrics: Sequence[str]) -> s
     return ", ".join(parts)
 
 
-FINDINGS: tuple[Callable[[Study], Finding], ...] = (
-    sign,
-    diversity,
-    weights,
-    size,
-    variants,
-    heat_maps,
-    lowest,
-    reductions,
-    per_annotator,
-    stable,
-)
+FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
+    "sign": sign,
+    "diversity": diversity,
+    "weights": weights,
+    "size": size,
+    "variants": variants,
+    "heat-maps": heat_maps,
+    "lowest": lowest,
+    "reductions": reductions,
+    "per-annotator": per_annotator,
+    "stable": stable,
+}
+"""By their names in ``paper/findings.csv``."""
 
 
 def findings(study: Study) -> Section:
-    """All of them, in plain words."""
-    listed = [find(study) for find in FINDINGS]
+    """All of the paper's findings, and what else the numbers say."""
+    claims = {row["finding"]: row["says"] for row in paper.rows("findings")}
+    listed = [(claims[name], *measure(study)) for name, measure in FINDINGS.items()]
     more = beyond(study)
-    counts = {v: sum(one.verdict == v for one in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
+    counts = {v: sum(verdict == v for *_, verdict in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
     return Section(
         "findings",
         "Which findings hold",
@@ -451,18 +426,17 @@ def findings(study: Study) -> Section:
             "findings": Table(
                 "The paper's findings and ours",
                 ["the paper says", "verdict", "what was measured here"],
-                [[one.paper_says, one.verdict, one.here] for one in listed],
+                [[says, verdict, here] for says, here, verdict in listed],
             )
         },
         [
             f"{len(listed)} findings: " + ", ".join(f"{n} × {v}" for v, n in counts.items()) + ".",
-            *(f"{one.paper_says} {one.verdict.capitalize()}. {one.here}" for one in listed),
+            *(f"{says} {verdict.capitalize()}. {here}" for says, here, verdict in listed),
             *more,
         ],
         {
             "findings": [
-                {"paper": one.paper_says, "verdict": one.verdict, "here": one.here}
-                for one in listed
+                {"paper": says, "verdict": verdict, "here": here} for says, here, verdict in listed
             ],
             "beyond": more,
         },
