@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,17 +10,36 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._types import Floats
+from edokit._errors import EDOWarning
+from edokit._types import Bools, Codes, Floats
+from edokit.annotations import Annotations
 from edokit.metrics import bs_items, ce_items, f1_items, md_items, paired_test
-from reproduction.lewidi2023.study import Labels
 
 METRICS = ("f1", "ce", "md", "bs")
 HEADS = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}
 SAMPLES = 2000
 
 
-class Answers(NamedTuple):
-    """What a method says of some items."""
+@dataclass(frozen=True)
+class Labels:
+    """The annotations of some items, with their soft and hard labels."""
+
+    annotations: Annotations
+    soft: Floats
+    """Shares per class [N, C]."""
+    hard: Codes
+    """Class codes [N]."""
+
+    @classmethod
+    def of(cls, annotations: Annotations) -> Labels:
+        with warnings.catch_warnings():
+            # Ties have published labels in LeWiDi; in stand-ins the first class is as good.
+            warnings.simplefilter("ignore", EDOWarning)
+            return cls(annotations, annotations.soft_labels, annotations.hard_labels())
+
+
+class Predicted(NamedTuple):
+    """A method's predictions of some items."""
 
     probabilities: Floats
     """[N, C]."""
@@ -27,9 +47,9 @@ class Answers(NamedTuple):
     """Class codes [N], where they are not the likeliest class (a vote)."""
 
 
-def item_scores(answers: Answers, labels: Labels) -> Floats:
+def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
-    p, hard = answers
+    p, hard = predicted
     right = f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
     return np.stack(
         [
@@ -71,21 +91,21 @@ class Outcome:
         """Test less fit, mean over seeds."""
         return self.mean(metric) - self.mean(metric, "fit")
 
-    def among(self, kept: npt.NDArray[np.bool_]) -> Outcome:
+    def among(self, kept: Bools) -> Outcome:
         """The same on some of the test items."""
         return Outcome(self.fit, self.items[:, :, kept], self.sizes)
 
 
 def outcome(
-    answers: Sequence[tuple[Answers, Answers]],
+    predicted: Sequence[tuple[Predicted, Predicted]],
     fit_labels: Labels,
     test_labels: Labels,
     sizes: Sequence[int] = (),
 ) -> Outcome:
-    """From the answers on fit and test items, a pair per seed."""
+    """From the predictions of fit and test items, a pair per seed."""
     return Outcome(
-        np.stack([item_scores(fit, fit_labels).mean(axis=1) for fit, _ in answers]),
-        np.stack([item_scores(test, test_labels) for _, test in answers]),
+        np.stack([item_scores(fit, fit_labels).mean(axis=1) for fit, _ in predicted]),
+        np.stack([item_scores(test, test_labels) for _, test in predicted]),
         tuple(sizes),
     )
 

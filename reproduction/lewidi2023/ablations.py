@@ -85,10 +85,10 @@ def effect_values(one: Effect) -> dict[str, Any]:
     }
 
 
-def compared(found: Outcome | Missing, told: paper.Row, metric: str) -> list[Cell]:
+def compared(found: Outcome | Missing, paper_row: paper.Row, metric: str) -> list[Cell]:
     """Ours, the paper's and the difference."""
     ours = None if isinstance(found, Missing) else found.mean(metric)
-    return [ours, told[metric], difference(ours, told[metric])]
+    return [ours, paper_row[metric], difference(ours, paper_row[metric])]
 
 
 def _outcome(study: Study, dataset: str, variant: str, sign: str) -> Outcome | Missing:
@@ -106,19 +106,19 @@ def compared_header(metric: str) -> list[str]:
 
 def _main(study: Study) -> Table:
     rows: list[list[Cell]] = []
-    for told in paper.rows("ce_variants_main"):
-        found = _outcome(study, told["dataset"], told["variant"], told["diversity"])
+    for paper_row in paper.rows("ce_variants_main"):
+        found = _outcome(study, paper_row["dataset"], paper_row["variant"], paper_row["diversity"])
         missing = isinstance(found, Missing)
         rows.append(
             [
-                told["dataset"],
-                told["variant"],
-                SIGN_NAMES[told["diversity"]],
-                *compared(found, told, "f1"),
-                *compared(found, told, "ce"),
+                paper_row["dataset"],
+                paper_row["variant"],
+                SIGN_NAMES[paper_row["diversity"]],
+                *compared(found, paper_row, "f1"),
+                *compared(found, paper_row, "ce"),
                 None if isinstance(found, Missing) else found.spread("ce"),
                 None if isinstance(found, Missing) else found.gap("ce"),
-                told["gap_ce"],
+                paper_row["gap_ce"],
                 _why(found) if missing else "",
             ]
         )
@@ -138,22 +138,22 @@ def _main(study: Study) -> Table:
 
 def _appendix(study: Study, sign: str) -> Table:
     rows: list[list[Cell]] = []
-    for told in paper.rows(f"ce_variants_{sign}"):
-        found = _outcome(study, told["dataset"], told["variant"], sign)
+    for paper_row in paper.rows(f"ce_variants_{sign}"):
+        found = _outcome(study, paper_row["dataset"], paper_row["variant"], sign)
         for metric in ("f1", "ce", "md"):
             spread = gap = None
             if not isinstance(found, Missing):
                 spread, gap = found.spread(metric), found.gap(metric)
             rows.append(
                 [
-                    told["dataset"],
-                    told["variant"],
+                    paper_row["dataset"],
+                    paper_row["variant"],
                     HEADS[metric],
-                    *compared(found, told, metric),
+                    *compared(found, paper_row, metric),
                     spread,
                     gap,
-                    told[f"gap_{metric}"],
-                    difference(gap, told[f"gap_{metric}"]),
+                    paper_row[f"gap_{metric}"],
+                    difference(gap, paper_row[f"gap_{metric}"]),
                 ]
             )
     return Table(
@@ -211,7 +211,7 @@ def diversity(study: Study) -> Section:
                     objective,
                     SIGN_NAMES[sign],
                     *effect_cells(one),
-                    _told(dataset, objective, sign),
+                    _paper_effect(dataset, objective, sign),
                 ]
                 for (dataset, objective, sign), one in effects.items()
             ],
@@ -255,24 +255,30 @@ def _pair(study: Study, dataset: str, objective: str, sign: str) -> Pair | Missi
     return without, with_
 
 
-def _told(dataset: str, objective: str, sign: str) -> float | None:
-    told = paper.row("diversity_per_dataset", dataset=dataset, objective=objective, diversity=sign)
-    return None if told is None else told["ce_delta"]
+def _paper_effect(dataset: str, objective: str, sign: str) -> float | None:
+    paper_row = paper.row(
+        "diversity_per_dataset", dataset=dataset, objective=objective, diversity=sign
+    )
+    return None if paper_row is None else paper_row["ce_delta"]
 
 
 def _averaged(study: Study) -> Table:
     rows: list[list[Cell]] = []
     there = [d for d in DATASETS if not isinstance(fixed_outcomes(study, d), Missing)]
-    for told in paper.rows("diversity_averaged"):
-        found = [_pair(study, d, told["objective"], told["diversity"]) for d in there]
+    for paper_row in paper.rows("diversity_averaged"):
+        found = [_pair(study, d, paper_row["objective"], paper_row["diversity"]) for d in there]
         pairs = [pair for pair in found if not isinstance(pair, Missing)]
         for metric in METRICS:
             ours = spread = None
             if pairs:
                 ours = float(np.mean([p[1].mean(metric) - p[0].mean(metric) for p in pairs]))
                 spread = float(np.mean([p[0].spread(metric) for p in pairs]))
-            printed = told[f"{metric}_delta"]
-            start: list[Cell] = [told["objective"], SIGN_NAMES[told["diversity"]], HEADS[metric]]
+            printed = paper_row[f"{metric}_delta"]
+            start: list[Cell] = [
+                paper_row["objective"],
+                SIGN_NAMES[paper_row["diversity"]],
+                HEADS[metric],
+            ]
             rows.append([*start, ours, spread, printed, difference(ours, printed)])
     return Table(
         "Mean effect of the diversity term over datasets (with less without)",
@@ -287,9 +293,13 @@ def _averaged(study: Study) -> Table:
 
 def _per_dataset(study: Study) -> Table:
     rows: list[list[Cell]] = []
-    for told in paper.rows("diversity_per_dataset"):
-        pair = _pair(study, told["dataset"], told["objective"], told["diversity"])
-        start: list[Cell] = [told["dataset"], told["objective"], SIGN_NAMES[told["diversity"]]]
+    for paper_row in paper.rows("diversity_per_dataset"):
+        pair = _pair(study, paper_row["dataset"], paper_row["objective"], paper_row["diversity"])
+        start: list[Cell] = [
+            paper_row["dataset"],
+            paper_row["objective"],
+            SIGN_NAMES[paper_row["diversity"]],
+        ]
         for metric in METRICS:
             ours: list[Cell] = [None, None, None, None]
             gap = None
@@ -297,7 +307,7 @@ def _per_dataset(study: Study) -> Table:
                 without, with_ = pair[0].mean(metric), pair[1].mean(metric)
                 gap = with_ - without
                 ours = [without, with_, gap, max(one.spread(metric) for one in pair)]
-            printed = [told[f"{metric}_{what}"] for what in ("without", "with", "delta")]
+            printed = [paper_row[f"{metric}_{what}"] for what in ("without", "with", "delta")]
             rows.append([*start, HEADS[metric], *ours, *printed, difference(gap, printed[2])])
     return Table(
         "Diversity ablation per dataset (test)",
@@ -317,11 +327,11 @@ MORE = ("soft-ce", "mixed", EVERYTHING)
 def weighting(study: Study) -> Section:
     """The paper's table, and the same question for our defaults on every pool."""
     rows: list[list[Cell]] = []
-    for told in paper.rows("weighting"):
-        two = _searched_and_uniform(study, told["dataset"], told["pool"])
+    for paper_row in paper.rows("weighting"):
+        two = _searched_and_uniform(study, paper_row["dataset"], paper_row["pool"])
         for metric in ("f1", "ce", "md"):
-            printed = told[f"delta_{metric}"]
-            start: list[Cell] = [told["dataset"], told["pool"], HEADS[metric]]
+            printed = paper_row[f"delta_{metric}"]
+            start: list[Cell] = [paper_row["dataset"], paper_row["pool"], HEADS[metric]]
             if isinstance(two, Missing):
                 why = f"not available: {two.reason}"
                 rows.append([*start, *[None] * 5, printed, None, why])

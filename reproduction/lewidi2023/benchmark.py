@@ -13,8 +13,8 @@ from reproduction.lewidi2023.configurations import chosen, pooled, searched, sea
 from reproduction.lewidi2023.methods import (
     HeldOut,
     held_out_ce,
-    method_answers,
     method_outcome,
+    method_predictions,
     single_outcome,
 )
 from reproduction.lewidi2023.paper_checks import unsquashed
@@ -43,7 +43,7 @@ class Line:
             return single_outcome(study, dataset, self.pool)
         return method_outcome(study, dataset, self.pool, self.method)
 
-    def answers(self, study: Study, dataset: str) -> tuple[list[Floats], list[int]] | Missing:
+    def predicted(self, study: Study, dataset: str) -> tuple[list[Floats], list[int]] | Missing:
         """Its probabilities for the test items [N, C] and its size, seed by seed."""
         members = study.pool(dataset, self.pool)
         if isinstance(members, Missing):
@@ -56,9 +56,9 @@ class Line:
             if isinstance(trials, Missing):
                 return trials
             best = [chosen(trials, seed) for seed in range(study.seeds)]
-            pools = [pooled(members.drawn(one.seed), one.weights)[1] for one in best]
+            pools = [pooled(members.sampled(one.seed), one.weights)[1] for one in best]
             return [one.probabilities for one in pools], [one.size for one in best]
-        found = method_answers(study, dataset, self.pool, self.method)
+        found = method_predictions(study, dataset, self.pool, self.method)
         if isinstance(found, Missing):
             return found
         return [test.probabilities for _, test, _ in found], [size for *_, size in found]
@@ -120,11 +120,11 @@ def benchmark(study: Study) -> Section:
 
 def printed(method: str | None, dataset: str) -> dict[str, float] | None:
     """The paper's row, its CE un-squashed."""
-    told = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
-    if told is None:
+    paper_row = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
+    if paper_row is None:
         return None
-    scores = {m: float(told[m]) for m in METRICS}
-    return {**scores, "ce": unsquashed(told["method"], scores["ce"])}
+    scores = {m: float(paper_row[m]) for m in METRICS}
+    return {**scores, "ce": unsquashed(paper_row["method"], scores["ce"])}
 
 
 def _glance(study: Study) -> Table:
@@ -146,13 +146,13 @@ def _dataset_table(study: Study, dataset: str) -> Table:
     rows: list[list[Cell]] = []
     for line in (*PAPERS, *OURS):
         found = line.outcome(study, dataset)
-        told = printed(line.printed, dataset)
-        if isinstance(found, Missing) and told is None:
+        paper_row = printed(line.printed, dataset)
+        if isinstance(found, Missing) and paper_row is None:
             continue
         cells: list[Cell] = [line.label, line.pool]
         for metric in METRICS:
             ours = None if isinstance(found, Missing) else found.mean(metric)
-            theirs = None if told is None else told[metric]
+            theirs = None if paper_row is None else paper_row[metric]
             cells.append(ours)
             cells.append(None if isinstance(found, Missing) else found.spread(metric))
             cells += [theirs, difference(ours, theirs)]
@@ -264,8 +264,8 @@ def candidates_of(study: Study, dataset: str) -> list[str]:
 
 def best_printed(dataset: str) -> dict[str, float]:
     """The best of each column, CE un-squashed."""
-    told = [printed(line.printed, dataset) for line in PAPERS]
-    rows = [row for row in told if row is not None]
+    found = [printed(line.printed, dataset) for line in PAPERS]
+    rows = [row for row in found if row is not None]
     return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in METRICS}
 
 
@@ -276,9 +276,9 @@ def choice(study: Study, dataset: str) -> Chosen | Missing:
     pools are told apart by all of them; the best of the others is held against the best of these
     on the items that both have, dev's.
     """
-    people = study.people(dataset)
-    if isinstance(people, Missing):
-        return people
+    annotations = study.annotations(dataset)
+    if isinstance(annotations, Missing):
+        return annotations
     scores = held_out_ce(study, dataset, candidates_of(study, dataset), METHODS)
     if not scores:
         return Missing(f"there are no predictions for {dataset}")

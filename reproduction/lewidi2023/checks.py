@@ -12,8 +12,8 @@ from edokit.datasets.near_duplicates import NearDuplicates
 from reproduction import paper
 from reproduction.lewidi2023 import paper_checks
 from reproduction.lewidi2023.paper_checks import SQUASHED, Check, logit
-from reproduction.lewidi2023.study import DATASETS, Labels, Missing, Study
-from reproduction.outcomes import METRICS, Answers, item_scores
+from reproduction.lewidi2023.study import DATASETS, Missing, Study
+from reproduction.outcomes import METRICS, Labels, Predicted, item_scores
 from reproduction.section import Section
 
 # How near in BS a row of the ablation must be to say which CE goes with that BS.
@@ -25,7 +25,7 @@ def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
     answer, test = study.constant(dataset), study.labels(dataset, "test")
     if isinstance(answer, Missing) or isinstance(test, Missing):
         return None
-    means = item_scores(Answers(answer), test).mean(axis=1)
+    means = item_scores(Predicted(answer), test).mean(axis=1)
     return dict(zip(METRICS, map(float, means), strict=True))
 
 
@@ -109,16 +109,16 @@ def majority_class(study: Study) -> Check:
     at = [row for row in rows if row[0] == "HS-Brexit"]
     if not at:
         return Check(question, None, "The HS-Brexit data is needed.")
-    told, constant_row = at
+    paper_row, constant_row = at
     deviation = paper.row("deviations", method="EDO-PerAnn", dataset="HS-Brexit")
     assert deviation is not None
-    same = abs(float(told[2] or 0) - float(constant_row[2] or 0)) < 1e-4
-    worse = float(told[3] or 0) > float(constant_row[3] or 0)
+    same = abs(float(paper_row[2] or 0) - float(constant_row[2] or 0)) < 1e-4
+    worse = float(paper_row[3] or 0) > float(constant_row[3] or 0)
     return Check(
         question,
         not (same and worse),
-        f"Its F1 of {told[2]:.4f} (deviation over seeds {deviation['f1']:.4f}) is that of the"
-        f" majority class ({constant_row[2]:.4f}), and its CE of {told[3]:.4f} is"
+        f"Its F1 of {paper_row[2]:.4f} (deviation over seeds {deviation['f1']:.4f}) is that of the"
+        f" majority class ({constant_row[2]:.4f}), and its CE of {paper_row[3]:.4f} is"
         f" {'above' if worse else 'below'} the {constant_row[3]:.4f} of answering the training mean"
         " for every item.",
         Table(
@@ -167,18 +167,18 @@ def annotators_per_item(study: Study) -> Check:
     question = "Are the annotators per item as in the paper's dataset table?"
     off = []
     for row in paper.rows("dataset_statistics"):
-        people = study.people(row["dataset"])
-        if isinstance(people, Missing):
+        annotations = study.annotations(row["dataset"])
+        if isinstance(annotations, Missing):
             continue
-        counts = people.annotations_per_item
-        found = int(counts.min()), int(counts.max()), len(people.annotators)
+        counts = annotations.annotations_per_item
+        found = int(counts.min()), int(counts.max()), len(annotations.annotators)
         printed = int(row["fewest"]), int(row["most"]), int(row["annotators"])
         if found != printed:
             off.append(
                 f"{row['dataset']}: {found[0]}–{found[1]} ({found[2]}), printed"
                 f" {printed[0]}–{printed[1]} ({printed[2]})"
             )
-    if not any(not isinstance(study.people(dataset), Missing) for dataset in DATASETS):
+    if not any(not isinstance(study.annotations(dataset), Missing) for dataset in DATASETS):
         return Check(question, None, "The data is needed.")
     return Check(
         question,
@@ -219,15 +219,15 @@ def duplicates(
     study: Study, dataset: str
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...] | None:
     """Whether each test text stands in train word for word, and nearly [N]."""
-    people = study.people(dataset)
-    if isinstance(people, Missing):
+    annotations = study.annotations(dataset)
+    if isinstance(annotations, Missing):
         return None
 
     def find() -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...]:
-        assert people.texts is not None
-        assert people.splits is not None
-        found = NearDuplicates.among(people.texts)
-        train, test = people.splits == "train", people.splits == "test"
+        assert annotations.texts is not None
+        assert annotations.splits is not None
+        found = NearDuplicates.among(annotations.texts)
+        train, test = annotations.splits == "train", annotations.splits == "test"
         return found.verbatim(train)[test], found.of(train)[test]
 
     labels = study.labels(dataset, "test")

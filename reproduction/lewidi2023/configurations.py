@@ -15,7 +15,7 @@ from edokit.metrics import bs_items
 from edokit.objective import CE, Problem, Settings, Summaries, pool, preset, rank_members
 from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
 from reproduction.lewidi2023.study import Missing, Pool, Study
-from reproduction.outcomes import Answers, Outcome, outcome
+from reproduction.outcomes import Outcome, Predicted, outcome
 
 Solve = Callable[[Pool, Sequence[Settings], int], list[Solution]]
 
@@ -89,25 +89,25 @@ def solved(
     seeds: int,
 ) -> dict[Any, Outcome]:
     """The outcome of each configuration over seeds."""
-    answers: dict[Any, list[tuple[Answers, Answers]]] = {name: [] for name in names}
+    predicted: dict[Any, list[tuple[Predicted, Predicted]]] = {name: [] for name in names}
     sizes: dict[Any, list[int]] = {name: [] for name in names}
     for seed in range(seeds):
-        drawn = members.drawn(seed)
-        for name, solution in zip(names, solve(drawn, settings, seed), strict=True):
-            answers[name].append(pooled(drawn, solution.weights))
+        sampled = members.sampled(seed)
+        for name, solution in zip(names, solve(sampled, settings, seed), strict=True):
+            predicted[name].append(pooled(sampled, solution.weights))
             sizes[name].append(solution.size)
     return {
-        name: outcome(answers[name], members.fit_labels, members.test_labels, sizes[name])
+        name: outcome(predicted[name], members.fit_labels, members.test_labels, sizes[name])
         for name in names
     }
 
 
-def pooled(members: Pool, weights: Floats) -> tuple[Answers, Answers]:
+def pooled(members: Pool, weights: Floats) -> tuple[Predicted, Predicted]:
     """Linear pools of the fit and the test items."""
     fit, test = (
         np.asarray(part.probabilities, dtype=np.float64) for part in (members.fit, members.test)
     )
-    return Answers(pool(fit, weights)), Answers(pool(test, weights))
+    return Predicted(pool(fit, weights)), Predicted(pool(test, weights))
 
 
 def by_gumbel(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
@@ -173,7 +173,7 @@ def run_search(
         warnings.simplefilter("ignore", EDOWarning)
         found = search(
             members.fit,
-            members.fit_labels.people,
+            members.fit_labels.annotations,
             trials=trials,
             space=SearchSpace(diversity=diversity, ce=variant),
             population=POPULATION,
@@ -208,7 +208,7 @@ def searched(study: Study, dataset: str, pool_name: str) -> list[Trial] | Missin
 
     def find() -> list[Trial]:
         wanted = [
-            (members.drawn(seed), seed, variant, sign, study.trials)
+            (members.sampled(seed), seed, variant, sign, study.trials)
             for seed in range(study.seeds)
             for variant in VARIANTS
             for sign in SIGNS
@@ -235,7 +235,7 @@ def searched_outcome(
     assert isinstance(members, Pool)
     best = [chosen(trials, seed, **wanted) for seed in range(study.seeds)]
     return outcome(
-        [pooled(members.drawn(one.seed), one.weights) for one in best],
+        [pooled(members.sampled(one.seed), one.weights) for one in best],
         members.fit_labels,
         members.test_labels,
         [one.size for one in best],

@@ -155,8 +155,8 @@ def size(study: Study) -> Measured:
     means = [float(np.mean(s)) for s in sizes.values()]
     within = float(np.mean([np.std(s, ddof=1) if len(s) > 1 else 0.0 for s in sizes.values()]))
     between = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
-    told = {(c["setting"], c["metric"]): c for c in claims_checked(correlations(study))}
-    size = told["size", "ce"]
+    claims = {(c["setting"], c["metric"]): c for c in claims_checked(correlations(study))}
+    size = claims["size", "ce"]
     curve = []
     for dataset in DATASETS:
         points = size_curve(study, dataset)
@@ -301,9 +301,9 @@ def stable(study: Study) -> Measured:
     parts, verdicts = [], []
     for dataset in DATASETS:
         own = searched_outcome(study, dataset, PAPERS_POOL)
-        told = paper.row("deviations", method="EDO-Random", dataset=dataset)
-        if not isinstance(own, Missing) and told is not None:
-            parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {told['ce']:.4f})")
+        paper_row = paper.row("deviations", method="EDO-Random", dataset=dataset)
+        if not isinstance(own, Missing) and paper_row is not None:
+            parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {paper_row['ce']:.4f})")
             verdicts.append(own.spread("ce") < 0.02)
     if not parts:
         return not_tested()

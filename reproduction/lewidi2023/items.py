@@ -15,8 +15,8 @@ from edokit.metrics import entropy_items, md_items
 from reproduction import paper
 from reproduction.lewidi2023.benchmark import OURS, PAPERS, Line, choice
 from reproduction.lewidi2023.checks import duplicates
-from reproduction.lewidi2023.study import DATASETS, Labels, Missing, Study
-from reproduction.outcomes import HEADS, METRICS
+from reproduction.lewidi2023.study import DATASETS, Missing, Study
+from reproduction.outcomes import HEADS, METRICS, Labels
 from reproduction.section import Section, difference
 
 
@@ -25,20 +25,24 @@ def dataset_statistics(study: Study) -> Section:
     rows: list[list[Cell]] = []
     more: list[list[Cell]] = []
     values = {}
-    for told in paper.rows("dataset_statistics"):
-        dataset = told["dataset"]
-        people = study.people(dataset)
-        sizes = "/".join(str(int(told[split])) for split in ("train", "dev", "test"))
-        printed = [sizes, f"{told['ratio']:.2f}", _range(told["fewest"], told["most"])]
-        printed.append(str(int(told["annotators"])))
-        if isinstance(people, Missing):
+    for paper_row in paper.rows("dataset_statistics"):
+        dataset = paper_row["dataset"]
+        annotations = study.annotations(dataset)
+        sizes = "/".join(str(int(paper_row[split])) for split in ("train", "dev", "test"))
+        printed = [
+            sizes,
+            f"{paper_row['ratio']:.2f}",
+            _range(paper_row["fewest"], paper_row["most"]),
+        ]
+        printed.append(str(int(paper_row["annotators"])))
+        if isinstance(annotations, Missing):
             rows.append(
-                [dataset, *_between([f"not available: {people.reason}", "", "", ""], printed)]
+                [dataset, *_between([f"not available: {annotations.reason}", "", "", ""], printed)]
             )
             continue
-        found = describe_annotations(people, near_duplicates=False)
+        found = describe_annotations(annotations, near_duplicates=False)
         splits = found["splits"]
-        counts = people.annotations_per_item
+        counts = annotations.annotations_per_item
         ours = [
             "/".join(str(splits[name]["items"]) for name in ("train", "dev", "test")),
             f"{splits['train']['ratio']:.2f}",
@@ -47,8 +51,8 @@ def dataset_statistics(study: Study) -> Section:
         ]
         rows.append([dataset, *_between(ours, printed)])
         values[dataset] = {name: splits[name] for name in ("train", "dev", "test")}
-        twice = duplicates(study, dataset)
-        assert twice is not None
+        repeated = duplicates(study, dataset)
+        assert repeated is not None
         test = splits["test"]
         more.append(
             [
@@ -56,8 +60,8 @@ def dataset_statistics(study: Study) -> Section:
                 test["entropy"],
                 f"{test['unanimous']:.0%}",
                 test["ties"]["items"],
-                int(twice[0].sum()),
-                int(twice[1].sum()),
+                int(repeated[0].sum()),
+                int(repeated[1].sum()),
             ]
         )
     header = ["dataset"]
@@ -182,24 +186,24 @@ def find_item(texts: npt.NDArray[np.object_], digest: str) -> int | None:
 def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
     dataset = quoted["dataset"]
     labels = study.labels(dataset, "test")
-    told = {row["method"]: row for row in paper.matching("qualitative", dataset=dataset)}
+    paper_rows = {row["method"]: row for row in paper.matching("qualitative", dataset=dataset)}
     if isinstance(labels, Missing):
         return [[dataset, quoted["item"], f"not available: {labels.reason}", *[None] * 11]]
-    assert labels.people.texts is not None
-    place = find_item(labels.people.texts, quoted["sha256"])
+    assert labels.annotations.texts is not None
+    place = find_item(labels.annotations.texts, quoted["sha256"])
     if place is None:
         return [[dataset, quoted["item"], "not found by its text", *[None] * 11]]
-    item = str(labels.people.items[place])
-    people = told["Empirical"]["p1"]
+    item = str(labels.annotations.items[place])
+    empirical = paper_rows["Empirical"]["p1"]
     rows: list[list[Cell]] = []
     for line in QUOTED_LINES:
-        printed = told.get(line.printed or "")
+        printed = paper_rows.get(line.printed or "")
         theirs: list[Cell] = [None] * 5
         if printed is not None:
             size = None if printed["size"] is None else int(printed["size"])
-            distance = 2 * abs(printed["p1"] - people)
+            distance = 2 * abs(printed["p1"] - empirical)
             theirs = [printed["p1"], printed["entropy"], size, printed["md"], distance]
-        found = line.answers(study, dataset)
+        found = line.predicted(study, dataset)
         ours: list[Cell] = [None] * 4
         gap = None
         if not isinstance(found, Missing):
@@ -226,10 +230,10 @@ def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
     row, labels = choice(study, dataset), study.labels(dataset, "test")
     if isinstance(row, Missing) or isinstance(labels, Missing):
         return []
-    found = Line("", row.pool, row.method).answers(study, dataset)
+    found = Line("", row.pool, row.method).predicted(study, dataset)
     assert not isinstance(found, Missing)
     p = np.mean(found[0], axis=0)
-    distance, entropy = md_items(p, labels.soft), labels.people.entropy
+    distance, entropy = md_items(p, labels.soft), labels.annotations.entropy
     divided = np.flatnonzero(entropy >= entropy.max() - 1e-9)
     united = np.flatnonzero(entropy < 1e-9)
     picked = [
@@ -242,7 +246,7 @@ def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
     return [
         [
             dataset,
-            str(labels.people.items[place]),
+            str(labels.annotations.items[place]),
             _split(labels, place),
             float(p[place, 1]),
             *_entropy_and_md(p[place], labels.soft[place]),
@@ -257,4 +261,4 @@ def _entropy_and_md(p: Floats, q: Floats) -> tuple[float, float]:
 
 
 def _split(labels: Labels, place: int) -> str:
-    return ":".join(str(int(count)) for count in labels.people.counts[place])
+    return ":".join(str(int(count)) for count in labels.annotations.counts[place])

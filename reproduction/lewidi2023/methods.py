@@ -16,7 +16,7 @@ from edokit.ensemble.recalibrate import sharpen
 from edokit.metrics import ce
 from edokit.predictions import Predictions
 from reproduction.lewidi2023.study import Missing, Pool, Study
-from reproduction.outcomes import Answers, Outcome, outcome
+from reproduction.outcomes import Outcome, Predicted, outcome
 
 SLOW = ("wel", "wel-ce")
 FOLDS = 5
@@ -37,24 +37,24 @@ def make(name: str, seed: int) -> Any:
     return make_method(name, random_state=seed)
 
 
-def fitted(members: Pool, name: str, seed: int) -> tuple[Answers, Answers, int]:
+def fitted(members: Pool, name: str, seed: int) -> tuple[Predicted, Predicted, int]:
     """Answers on the fit and the test items after fitting, and how many members are kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        method = make(name, seed).fit(members.fit, members.fit_labels.people)
-        fit, test = _answers(method, members.fit), _answers(method, members.test)
+        method = make(name, seed).fit(members.fit, members.fit_labels.annotations)
+        fit, test = _predicted(method, members.fit), _predicted(method, members.test)
     return fit, test, int(getattr(method, "size_", len(members.fit.members)))
 
 
-def _answers(method: Any, predictions: Predictions) -> Answers:
+def _predicted(method: Any, predictions: Predictions) -> Predicted:
     hard = np.array([predictions.classes.index(name) for name in method.predict(predictions)])
-    return Answers(method.predict_proba(predictions), hard)
+    return Predicted(method.predict_proba(predictions), hard)
 
 
-Found = list[tuple[Answers, Answers, int]]
+Found = list[tuple[Predicted, Predicted, int]]
 
 
-def method_answers(study: Study, dataset: str, pool: str, name: str) -> Found | Missing:
+def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Found | Missing:
     """A method on the members of each seed: answers on fit and test items, and its size."""
     members = study.pool(dataset, pool)
     if isinstance(members, Missing):
@@ -63,7 +63,7 @@ def method_answers(study: Study, dataset: str, pool: str, name: str) -> Found | 
         return Missing(f"the pool {dataset}/{pool} has one group")
 
     def find() -> Found:
-        wanted = [(members.drawn(seed), name, seed) for seed in range(study.seeds)]
+        wanted = [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
         return study.each(fitted, wanted) if name in SLOW else [fitted(*one) for one in wanted]
 
     return study.once((name, dataset, pool), find)
@@ -73,7 +73,7 @@ def method_outcome(
     study: Study, dataset: str, pool: str, name: str, power: float = 1.0
 ) -> Outcome | Missing:
     """Its scores; ``power`` sharpens the odds of its answers."""
-    found, members = method_answers(study, dataset, pool, name), study.pool(dataset, pool)
+    found, members = method_predictions(study, dataset, pool, name), study.pool(dataset, pool)
     if isinstance(found, Missing):
         return found
     assert isinstance(members, Pool)
@@ -85,8 +85,8 @@ def method_outcome(
     )
 
 
-def _sharper(answers: Answers, power: float) -> Answers:
-    return answers._replace(probabilities=sharpen(answers.probabilities, 1.0 / power))
+def _sharper(predicted: Predicted, power: float) -> Predicted:
+    return predicted._replace(probabilities=sharpen(predicted.probabilities, 1.0 / power))
 
 
 def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
@@ -100,7 +100,7 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
         found = []
         for seed in range(min(study.seeds, len(names))):
             one = members.of([names[seed]])
-            found.append((Answers(one.fit.uniform), Answers(one.test.uniform)))
+            found.append((Predicted(one.fit.uniform), Predicted(one.test.uniform)))
         return outcome(found, members.fit_labels, members.test_labels, [1] * len(found))
 
     return study.once(("single", dataset, pool), find)
@@ -129,7 +129,7 @@ def held_out_ce(
                 assert isinstance(members, Pool)
                 if name in NEEDS_GROUPS and len(set(members.fit.groups or ())) < 2:
                     continue
-                wanted += [(members.drawn(seed), name, seed) for seed in range(study.seeds)]
+                wanted += [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
         found = study.each(_held_out, wanted)
         scores: dict[tuple[str, str], list[HeldOut]] = {}
         for (members, name, _), score in zip(wanted, found, strict=True):
@@ -145,13 +145,13 @@ def held_out_ce(
 def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
     n = len(members.fit.items)
     fold = np.random.default_rng([seed, n]).permutation(n) % FOLDS
-    answers = np.zeros((n, len(members.fit.classes)))
-    people: Annotations = members.fit_labels.people
+    predicted = np.zeros((n, len(members.fit.classes)))
+    annotations: Annotations = members.fit_labels.annotations
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         for held in range(FOLDS):
             learn, judge = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
-            method = make(name, seed).fit(members.fit.take(learn), people.take(learn))
-            answers[judge] = method.predict_proba(members.fit.take(judge))
+            method = make(name, seed).fit(members.fit.take(learn), annotations.take(learn))
+            predicted[judge] = method.predict_proba(members.fit.take(judge))
     soft, dev = members.fit_labels.soft, members.dev
-    return HeldOut(n, ce(answers, soft), ce(answers[dev], soft[dev]))
+    return HeldOut(n, ce(predicted, soft), ce(predicted[dev], soft[dev]))

@@ -254,9 +254,9 @@ def qualitative_figures(study: Study) -> Check:
     for row in paper.rows("qualitative"):
         if row["md"] is None:
             continue
-        people = paper.row("qualitative", dataset=row["dataset"], method="Empirical")
-        assert people is not None
-        distance = 2 * abs(row["p1"] - people["p1"])
+        empirical = paper.row("qualitative", dataset=row["dataset"], method="Empirical")
+        assert empirical is not None
+        distance = 2 * abs(row["p1"] - empirical["p1"])
         entropy = binary_entropy(row["p1"])
         wrong["md"] += abs(distance - row["md"]) > 3 * _ROUNDING
         wrong["entropy"] += abs(entropy - row["entropy"]) > 3 * _ROUNDING
@@ -265,7 +265,7 @@ def qualitative_figures(study: Study) -> Check:
                 row["dataset"],
                 row["method"],
                 row["p1"],
-                people["p1"],
+                empirical["p1"],
                 row["md"],
                 distance,
                 row["entropy"],
@@ -301,9 +301,9 @@ def one_generation(study: Study) -> Check:
     from optuna.samplers import NSGAIISampler
 
     population = int(inspect.signature(NSGAIISampler).parameters["population_size"].default)
-    told = paper.row("efficiency", figure="trials per configuration")
-    assert told is not None
-    trials = int(told["value"])
+    paper_row = paper.row("efficiency", figure="trials per configuration")
+    assert paper_row is not None
+    trials = int(paper_row["value"])
     generations = -(-trials // population)
     return Check(
         "Does the paper's search evolve?",

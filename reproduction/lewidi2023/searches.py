@@ -32,7 +32,7 @@ from reproduction.lewidi2023.configurations import (
 )
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.study import DATASETS, Missing, Pool, Study
-from reproduction.outcomes import HEADS, METRICS, Answers, Outcome, outcome
+from reproduction.outcomes import HEADS, METRICS, Outcome, Predicted, outcome
 from reproduction.section import Draw, Section, difference, signed
 
 LARGEST = 10
@@ -92,17 +92,17 @@ def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
         return {}
 
     def find() -> dict[int, Outcome]:
-        answers: dict[int, list[tuple[Answers, Answers]]] = {}
+        predicted: dict[int, list[tuple[Predicted, Predicted]]] = {}
         for seed in range(study.seeds):
-            drawn = members.drawn(seed)
-            ranked = _ranked(drawn)
+            sampled = members.sampled(seed)
+            ranked = _ranked(sampled)
             for size in range(1, min(LARGEST, len(ranked)) + 1):
-                some = drawn.of(ranked[:size])
-                pair = Answers(some.fit.uniform), Answers(some.test.uniform)
-                answers.setdefault(size, []).append(pair)
+                some = sampled.of(ranked[:size])
+                pair = Predicted(some.fit.uniform), Predicted(some.test.uniform)
+                predicted.setdefault(size, []).append(pair)
         return {
             size: outcome(found, members.fit_labels, members.test_labels)
-            for size, found in answers.items()
+            for size, found in predicted.items()
         }
 
     return study.once(("size curve", dataset), find)
@@ -221,25 +221,25 @@ def within_seeds(
 def claims_checked(found: Correlations) -> list[dict[str, Any]]:
     """For each sentence of the paper: on how many datasets and signs it is so."""
     checked = []
-    for told in paper.rows("heat_maps"):
-        signs = SIGNS if told["diversity"] == "both" else (told["diversity"],)
+    for paper_row in paper.rows("heat_maps"):
+        signs = SIGNS if paper_row["diversity"] == "both" else (paper_row["diversity"],)
         values = {
-            (dataset, sign): found[dataset, sign, told["setting"], told["metric"]][0]
+            (dataset, sign): found[dataset, sign, paper_row["setting"], paper_row["metric"]][0]
             for dataset in DATASETS
             for sign in signs
-            if (dataset, sign, told["setting"], told["metric"]) in found
+            if (dataset, sign, paper_row["setting"], paper_row["metric"]) in found
         }
         agree = {
             "positive": lambda rho: rho > WEAK,
             "negative": lambda rho: rho < -WEAK,
             "weak": lambda rho: abs(rho) <= WEAK,
-        }[told["says"]]
+        }[paper_row["says"]]
         checked.append(
             {
-                "setting": told["setting"],
-                "metric": told["metric"],
-                "sign": told["diversity"],
-                "says": told["says"],
+                "setting": paper_row["setting"],
+                "metric": paper_row["metric"],
+                "sign": paper_row["diversity"],
+                "says": paper_row["says"],
                 "agree": sum(map(agree, values.values())),
                 "of": len(values),
                 "shown": ", ".join(
@@ -287,15 +287,15 @@ def stability(study: Study) -> Section:
     rows: list[list[Cell]] = []
     for dataset in DATASETS:
         for line in _lines(study, dataset):
-            told = None
+            paper_row = None
             if line.printed is not None:
-                told = paper.row("deviations", method=line.printed, dataset=dataset)
+                paper_row = paper.row("deviations", method=line.printed, dataset=dataset)
             why = f"not available: {line.found.reason}" if isinstance(line.found, Missing) else ""
-            if why and told is None:
+            if why and paper_row is None:
                 continue
             for metric in METRICS:
                 ours = None if isinstance(line.found, Missing) else line.found.spread(metric)
-                theirs = None if told is None else told[metric]
+                theirs = None if paper_row is None else paper_row[metric]
                 rows.append(
                     [
                         dataset,
@@ -342,11 +342,11 @@ def solver_alone(study: Study, dataset: str) -> Outcome | Missing:
     if isinstance(members, Missing):
         return members
     settings = [Configuration("mean", "f1+ce", "preserve").settings()]
-    drawn = members.drawn(0)
-    answers: list[tuple[Answers, Answers]] = []
+    sampled = members.sampled(0)
+    predicted: list[tuple[Predicted, Predicted]] = []
     for seed in range(study.seeds):
-        answers.append(pooled(drawn, by_gumbel(drawn, settings, seed)[0].weights))
-    return outcome(answers, members.fit_labels, members.test_labels)
+        predicted.append(pooled(sampled, by_gumbel(sampled, settings, seed)[0].weights))
+    return outcome(predicted, members.fit_labels, members.test_labels)
 
 
 def efficiency(study: Study) -> Section:
@@ -357,14 +357,14 @@ def efficiency(study: Study) -> Section:
         members = study.pool(dataset, PAPERS_POOL)
         if isinstance(members, Missing):
             continue
-        drawn = members.drawn(0)
-        fit = _seconds(by_gumbel, drawn, settings, 0)
-        exact = _seconds(by_exact, drawn, settings, 0)
-        search = _seconds(run_search, drawn, 0, "mean", "preserve", study.trials)
+        sampled = members.sampled(0)
+        fit = _seconds(by_gumbel, sampled, settings, 0)
+        exact = _seconds(by_exact, sampled, settings, 0)
+        search = _seconds(run_search, sampled, 0, "mean", "preserve", study.trials)
         rows.append(
             [
                 dataset,
-                len(drawn.fit.items),
+                len(sampled.fit.items),
                 fit,
                 exact,
                 search,
@@ -372,8 +372,8 @@ def efficiency(study: Study) -> Section:
                 _training(study, members),
             ]
         )
-    told = paper.row("efficiency", figure="one step of the ensemble optimisation")
-    assert told is not None
+    paper_row = paper.row("efficiency", figure="one step of the ensemble optimisation")
+    assert paper_row is not None
     return Section(
         "efficiency",
         "Efficiency",
@@ -391,7 +391,7 @@ def efficiency(study: Study) -> Section:
                 ],
                 rows,
                 notes=[
-                    f"The paper: below {told['value']:.0f} seconds per step of the ensemble"
+                    f"The paper: below {paper_row['value']:.0f} seconds per step of the ensemble"
                     " optimisation; it gives no total."
                 ],
                 digits=3,
@@ -411,7 +411,7 @@ def _training(study: Study, members: Pool) -> float | None:
     assert study.predictions is not None
     manifest = study.predictions / members.dataset / members.name / "manifest.json"
     try:
-        told = json.loads(manifest.read_text(encoding="utf-8"))["members"]
-        return float(sum(one["seconds"] for one in told) / len(told))
+        trained = json.loads(manifest.read_text(encoding="utf-8"))["members"]
+        return float(sum(one["seconds"] for one in trained) / len(trained))
     except (OSError, ValueError, KeyError, ZeroDivisionError):
         return None

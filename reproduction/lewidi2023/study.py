@@ -1,9 +1,8 @@
-"""What a reproduction reads: people's answers, the members' predictions, and the seeds."""
+"""What the reproduction reads: annotations, the members' predictions, and the seeds."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,15 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from edokit._errors import EDOWarning, InputError
-from edokit._types import Floats
+from edokit._errors import InputError
+from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.predictions import Predictions, read_predictions
+from reproduction.outcomes import Labels
 
-Ints = npt.NDArray[np.int32]
 T = TypeVar("T")
 
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -38,24 +36,6 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """People's answers to the items of one part of the data."""
-
-    people: Annotations
-    soft: Floats
-    """Shares per class [N, C]."""
-    hard: Ints
-    """Class codes [N]."""
-
-    @classmethod
-    def of(cls, people: Annotations) -> Labels:
-        with warnings.catch_warnings():
-            # Ties have published labels in LeWiDi; in stand-ins the first class is as good.
-            warnings.simplefilter("ignore", EDOWarning)
-            return cls(people, people.soft_labels, people.hard_labels())
-
-
-@dataclass(frozen=True)
 class Pool:
     """Members of one dataset: what they say about the items to fit on and to judge by."""
 
@@ -68,23 +48,23 @@ class Pool:
     cross_fitted: bool = False
     """Whether the items to fit on are train and dev, each answered by fits that did not see it."""
 
-    def drawn(self, seed: int) -> Pool:
+    def sampled(self, seed: int) -> Pool:
         """The members of one seed: half of each group, where there are more than ten."""
         return self.of(draw_members(self.fit, seed))
 
     @property
-    def dev(self) -> npt.NDArray[np.bool_]:
+    def dev(self) -> Bools:
         """Which of the items to fit on belong to dev [N]: what pools are chosen by."""
-        splits = self.fit_labels.people.splits
+        splits = self.fit_labels.annotations.splits
         assert splits is not None
-        marked: npt.NDArray[np.bool_] = splits == "dev"
+        marked: Bools = splits == "dev"
         return marked
 
     def on_dev(self) -> Pool:
         """The same members with dev alone to fit on."""
         if not self.cross_fitted:
             return self
-        labels = Labels.of(self.fit_labels.people.take(self.dev))
+        labels = Labels.of(self.fit_labels.annotations.take(self.dev))
         return replace(self, fit=self.fit.take(self.dev), fit_labels=labels, cross_fitted=False)
 
     def of(self, members: list[str]) -> Pool:
@@ -178,7 +158,7 @@ class Study:
         found: list[T] = Parallel(n_jobs=self.jobs)(delayed(what)(*one) for one in listed)
         return found
 
-    def people(self, dataset: str) -> Annotations | Missing:
+    def annotations(self, dataset: str) -> Annotations | Missing:
         """All splits of a dataset."""
 
         def read() -> Annotations | Missing:
@@ -193,19 +173,21 @@ class Study:
 
     def labels(self, dataset: str, *splits: str) -> Labels | Missing:
         """The answers to the items of these splits."""
-        people = self.people(dataset)
-        if isinstance(people, Missing):
-            return people
-        return self.once(("labels", dataset, *splits), lambda: Labels.of(people.split(*splits)))
+        annotations = self.annotations(dataset)
+        if isinstance(annotations, Missing):
+            return annotations
+        return self.once(
+            ("labels", dataset, *splits), lambda: Labels.of(annotations.split(*splits))
+        )
 
     def pool(self, dataset: str, name: str) -> Pool | Missing:
         """The members of this name."""
         return self.once(("pool", dataset, name), lambda: self._pool(dataset, name))
 
     def _pool(self, dataset: str, name: str) -> Pool | Missing:
-        people = self.people(dataset)
-        if isinstance(people, Missing):
-            return people
+        annotations = self.annotations(dataset)
+        if isinstance(annotations, Missing):
+            return annotations
         if self.predictions is None:
             return Missing("no predictions were given")
         if name == EVERYTHING:
@@ -251,7 +233,11 @@ class Study:
 
 
 def _read(path: Path, labels: Labels) -> Predictions:
-    return read_predictions(path).align(labels.people.items).order_classes(labels.people.classes)
+    return (
+        read_predictions(path)
+        .align(labels.annotations.items)
+        .order_classes(labels.annotations.classes)
+    )
 
 
 def find_data(given: Path | None) -> Path | None:

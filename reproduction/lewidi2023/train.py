@@ -109,12 +109,12 @@ def recipe_plans(
     if backbone is not None:
         chosen["model"] = backbone
     plans = []
-    for dataset, people in annotators.items():
+    for dataset, count in annotators.items():
         wanted = [
             ("random-select", Group(recipe, members, "random-select", options=chosen)),
             (
                 "per-annotator",
-                Group(recipe, min(people, 10), "per-annotator", "per-annotator", options=chosen),
+                Group(recipe, min(count, 10), "per-annotator", "per-annotator", options=chosen),
             ),
             ("soft-ce", Group(recipe, min(SINGLES, members), "soft-ce", "soft", options=chosen)),
         ]
@@ -174,14 +174,16 @@ def train_pools(
     predictions = out / "predictions"
     for plan in plans:
         pairs = plan.dataset in _DIALOGUES
-        people = read_lewidi(data / plan.dataset, dialogue="user-first" if pairs else "user-last")
+        annotations = read_lewidi(
+            data / plan.dataset, dialogue="user-first" if pairs else "user-last"
+        )
         folder = out / "members" / plan.dataset / plan.name
         with warnings.catch_warnings():
             # More per-annotator members than the least annotated item has annotators: the paper's
             # rule is broken by its own data.
             warnings.simplefilter("ignore", EDOWarning)
             trained = train_members(
-                people,
+                annotations,
                 plan.groups,
                 out=folder,
                 seed=plan.seed,

@@ -60,13 +60,13 @@ def small_pool(
     rng = np.random.default_rng(seed)
     whole = read_lewidi(data / dataset)
     for split in ("fit" if cross_fitted else "dev", "test"):
-        people = whole.split(*(("train", "dev") if split == "fit" else (split,)))
-        share = np.clip(people.soft_labels[:, 1], 0.1, 0.9)
+        annotations = whole.split(*(("train", "dev") if split == "fit" else (split,)))
+        share = np.clip(annotations.soft_labels[:, 1], 0.1, 0.9)
         odds = np.log(share / (1 - share))[:, None] + noise * rng.normal(size=(len(share), members))
         p = 1 / (1 + np.exp(-odds))
         table = Predictions.from_arrays(
             np.stack([1 - p, p], axis=2),
-            items=people.items,
+            items=annotations.items,
             members=[f"{name}-{k + 1:02}" for k in range(members)],
             classes=["0", "1"],
             groups=[name] * members,

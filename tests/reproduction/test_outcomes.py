@@ -7,8 +7,7 @@ import pytest
 
 from edokit.annotations import Annotations
 from edokit.metrics import compute_metrics
-from reproduction.lewidi2023.study import Labels
-from reproduction.outcomes import METRICS, Answers, Outcome, effect, item_scores, outcome
+from reproduction.outcomes import METRICS, Labels, Outcome, Predicted, effect, item_scores, outcome
 
 
 def labels(n: int = 60) -> Labels:
@@ -16,9 +15,9 @@ def labels(n: int = 60) -> Labels:
     return Labels.of(Annotations.from_matrix(rng.integers(0, 2, size=(n, 5)), classes=["0", "1"]))
 
 
-def answers(n: int, seed: int) -> Answers:
+def predicted(n: int, seed: int) -> Predicted:
     p = np.random.default_rng(seed).uniform(0.1, 0.9, n)
-    return Answers(np.column_stack([1 - p, p]))
+    return Predicted(np.column_stack([1 - p, p]))
 
 
 def made(levels: list[float], items: int = 200, noise: float = 0.01, seed: int = 0) -> Outcome:
@@ -30,20 +29,20 @@ def made(levels: list[float], items: int = 200, noise: float = 0.01, seed: int =
 
 
 def test_item_scores_average_to_the_metrics() -> None:
-    known, said = labels(), answers(60, 1)
+    known, said = labels(), predicted(60, 1)
     expected = compute_metrics(said.probabilities, known.soft, known.hard)
     means = item_scores(said, known).mean(axis=1)
     assert list(means) == pytest.approx([expected[m] for m in METRICS])
 
 
 def test_a_vote_counts_instead_of_the_likeliest_class() -> None:
-    known, said = labels(), answers(60, 1)
+    known, said = labels(), predicted(60, 1)
     assert item_scores(said._replace(hard=known.hard), known)[0].mean() == 1.0
 
 
 def test_means_spreads_and_gaps_are_over_seeds() -> None:
     known = labels()
-    found = outcome([(answers(60, s), answers(60, s + 9)) for s in range(3)], known, known)
+    found = outcome([(predicted(60, s), predicted(60, s + 9)) for s in range(3)], known, known)
     assert found.mean("ce") == pytest.approx(found.test[:, 1].mean())
     assert found.spread("ce") == pytest.approx(np.std(found.test[:, 1], ddof=1))
     assert found.gap("ce") == pytest.approx(found.test[:, 1].mean() - found.fit[:, 1].mean())

@@ -247,19 +247,19 @@ def test_tables_without_data_or_predictions_say_what_to_do() -> None:
 def test_quoted_items_are_found_by_their_text(lewidi: Path) -> None:
     from reproduction import paper
     from reproduction.lewidi2023.items import find_item
-    from reproduction.lewidi2023.study import Labels
+    from reproduction.outcomes import Labels
 
     study = Study(lewidi, None)
     for quoted in paper.rows("quoted_items"):
         labels = study.labels(quoted["dataset"], "test")
         assert isinstance(labels, Labels)
-        assert labels.people.texts is not None
-        place = find_item(labels.people.texts, quoted["sha256"])
+        assert labels.annotations.texts is not None
+        place = find_item(labels.annotations.texts, quoted["sha256"])
         assert place is not None
-        assert labels.people.items[place] == quoted["item"]
-        told = paper.row("qualitative", dataset=quoted["dataset"], method="Empirical")
-        assert told is not None
-        assert labels.soft[place, 1] == pytest.approx(told["p1"], abs=1e-4)
+        assert labels.annotations.items[place] == quoted["item"]
+        paper_row = paper.row("qualitative", dataset=quoted["dataset"], method="Empirical")
+        assert paper_row is not None
+        assert labels.soft[place, 1] == pytest.approx(paper_row["p1"], abs=1e-4)
 
 
 @pytest.mark.lewidi

@@ -22,11 +22,11 @@ from reproduction.lewidi2023.study import (
 def test_a_seed_is_half_of_the_members_and_always_the_same(tmp_path: Path) -> None:
     members = small_study(tmp_path).pool("HS-Brexit", "random-select")
     assert isinstance(members, Pool)
-    drawn = [draw_members(members.fit, seed) for seed in range(3)]
-    assert all(len(names) == 6 for names in drawn)
-    assert drawn[0] == draw_members(members.fit, 0)
-    assert len({tuple(names) for names in drawn}) == 3
-    assert members.drawn(0).test.members == tuple(drawn[0])
+    sampled = [draw_members(members.fit, seed) for seed in range(3)]
+    assert all(len(names) == 6 for names in sampled)
+    assert sampled[0] == draw_members(members.fit, 0)
+    assert len({tuple(names) for names in sampled}) == 3
+    assert members.sampled(0).test.members == tuple(sampled[0])
 
 
 def test_pools_of_at_most_ten_are_kept_whole(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_pools_of_at_most_ten_are_kept_whole(tmp_path: Path) -> None:
 def test_half_of_each_group_is_drawn(tmp_path: Path) -> None:
     everything = small_study(tmp_path).pool("HS-Brexit", EVERYTHING)
     assert isinstance(everything, Pool)
-    drawn = draw_members(everything.fit, 0)
-    assert sum(name.startswith("random-select/") for name in drawn) == 6
-    assert sum(name.startswith("soft-ce/") for name in drawn) == 2
+    sampled = draw_members(everything.fit, 0)
+    assert sum(name.startswith("random-select/") for name in sampled) == 6
+    assert sum(name.startswith("soft-ce/") for name in sampled) == 2
 
 
 def test_a_pool_that_is_not_there_says_so(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_pool_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 def test_a_dataset_that_is_not_there_says_so(tmp_path: Path) -> None:
     study = small_study(tmp_path)
-    assert isinstance(study.people("ArMIS"), Missing)
+    assert isinstance(study.annotations("ArMIS"), Missing)
     assert isinstance(study.pool("ArMIS", "random-select"), Missing)
-    assert isinstance(Study(None, None).people("ArMIS"), Missing)
+    assert isinstance(Study(None, None).annotations("ArMIS"), Missing)
 
 
 def test_out_of_fold_predictions_are_fitted_on_train_and_dev(tmp_path: Path) -> None:
