@@ -33,7 +33,7 @@ class Labels:
     @classmethod
     def of(cls, annotations: Annotations) -> Labels:
         with warnings.catch_warnings():
-            # Ties have published labels in LeWiDi; in stand-ins the first class is as good.
+            # Ties have published labels in LeWiDi; elsewhere the first class is as good.
             warnings.simplefilter("ignore", EDOWarning)
             return cls(annotations, annotations.soft_labels, annotations.hard_labels())
 

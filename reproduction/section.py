@@ -22,7 +22,7 @@ class Section:
     tables: Mapping[str, Table]
     """By the name of the files they are written to."""
     words: Sequence[str] = ()
-    """What the numbers say, a sentence each."""
+    """The results in words, a sentence each."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """The same for scripts, ready for JSON."""
     figures: Mapping[str, Draw] = field(default_factory=dict)

@@ -119,7 +119,7 @@ def by_gumbel(members: Pool, settings: Sequence[Settings], seed: int) -> list[So
 
 
 def by_exact(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
-    """The optimum of the same objectives; a drawn member is taken in expectation."""
+    """The optimum of the same objectives; CE-random in expectation."""
     labels = members.fit_labels
     P = np.asarray(members.fit.probabilities, dtype=np.float64)
     sums = Summaries.from_arrays(P, labels.soft, labels.hard)
@@ -149,7 +149,7 @@ VARIED = (
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One trial, judged on the items that it was fitted on, as in the paper."""
+    """One trial, evaluated on the items that it was fitted on, as in the paper."""
 
     seed: int
     variant: str

@@ -314,7 +314,7 @@ def stable(study: Study) -> Measured:
 
 
 def beyond(study: Study) -> list[str]:
-    """What else the numbers say: the paper's best figures, the trade, the near-duplicates."""
+    """More results: the paper's best figures, sharper predictions, near-duplicates."""
     words = [
         "These rows hold results against results, not methods against methods: our members are not"
         " the paper's, and the CE of its baselines is un-squashed."
@@ -414,7 +414,7 @@ FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
 
 
 def findings(study: Study) -> Section:
-    """All of the paper's findings, and what else the numbers say."""
+    """All of the paper's findings, and more results."""
     claims = {row["finding"]: row["says"] for row in paper.rows("findings")}
     listed = [(claims[name], *measure(study)) for name, measure in FINDINGS.items()]
     more = beyond(study)

@@ -176,7 +176,7 @@ def qualitative(study: Study) -> Section:
 
 
 def find_item(texts: npt.NDArray[np.object_], digest: str) -> int | None:
-    """Where the text with this SHA-256 of its normal form stands."""
+    """Position of the text with this SHA-256 of its normal form."""
     for place, text in enumerate(texts):
         if hashlib.sha256(normal_form(text).encode()).hexdigest() == digest:
             return place
@@ -226,7 +226,7 @@ def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
 
 
 def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
-    """Divided items answered best and worst, and the unanimous item answered worst."""
+    """Divided items with the nearest and farthest prediction, and the worst unanimous item."""
     row, labels = choice(study, dataset), study.labels(dataset, "test")
     if isinstance(row, Missing) or isinstance(labels, Missing):
         return []

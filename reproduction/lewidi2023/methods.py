@@ -1,4 +1,4 @@
-"""Every method on every pool: what it says of the fit and the test items, seed by seed."""
+"""Every method on every pool: its predictions of the fit and the test items, seed by seed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(name: str, seed: int) -> Any:
 
 
 def fitted(members: Pool, name: str, seed: int) -> tuple[Predicted, Predicted, int]:
-    """Answers on the fit and the test items after fitting, and how many members are kept."""
+    """Predictions of the fit and the test items, and how many members are kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         method = make(name, seed).fit(members.fit, members.fit_labels.annotations)
@@ -55,7 +55,7 @@ Found = list[tuple[Predicted, Predicted, int]]
 
 
 def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Found | Missing:
-    """A method on the members of each seed: answers on fit and test items, and its size."""
+    """A method on the members of each seed: predictions of fit and test items, and its size."""
     members = study.pool(dataset, pool)
     if isinstance(members, Missing):
         return members
@@ -72,7 +72,7 @@ def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Foun
 def method_outcome(
     study: Study, dataset: str, pool: str, name: str, power: float = 1.0
 ) -> Outcome | Missing:
-    """Its scores; ``power`` sharpens the odds of its answers."""
+    """Its scores; ``power`` sharpens the odds of its predictions."""
     found, members = method_predictions(study, dataset, pool, name), study.pool(dataset, pool)
     if isinstance(found, Missing):
         return found
@@ -150,8 +150,8 @@ def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         for held in range(FOLDS):
-            learn, judge = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
-            method = make(name, seed).fit(members.fit.take(learn), annotations.take(learn))
-            predicted[judge] = method.predict_proba(members.fit.take(judge))
+            inside, outside = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+            method = make(name, seed).fit(members.fit.take(inside), annotations.take(inside))
+            predicted[outside] = method.predict_proba(members.fit.take(outside))
     soft, dev = members.fit_labels.soft, members.dev
     return HeldOut(n, ce(predicted, soft), ce(predicted[dev], soft[dev]))

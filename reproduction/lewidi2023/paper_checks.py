@@ -169,7 +169,7 @@ def zero_diversity(study: Study) -> Check:
 
 
 def mixed_variants(study: Study) -> Check:
-    """The joint rows are said to use CE-all; the other appendix tables tell what they are."""
+    """The caption says CE-all; other appendix tables show which variant the joint rows are."""
     variants = [*paper.rows("ce_variants_preserve"), *paper.rows("ce_variants_suppress")]
     rows = []
     for row in paper.matching("diversity_per_dataset", objective="f1+ce"):

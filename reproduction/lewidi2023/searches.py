@@ -86,7 +86,7 @@ def learned_sizes(study: Study) -> dict[tuple[str, str], tuple[int, ...]]:
 
 
 def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
-    """By K: the plain mean of the K best members by dev."""
+    """By K: the uniform mean of the K best members by dev."""
     members = study.pool(dataset, PAPERS_POOL)
     if isinstance(members, Missing):
         return {}

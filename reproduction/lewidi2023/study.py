@@ -37,7 +37,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Pool:
-    """Members of one dataset: what they say about the items to fit on and to judge by."""
+    """Members of one dataset: their predictions of the items to fit on and of the test items."""
 
     dataset: str
     name: str
@@ -46,7 +46,7 @@ class Pool:
     fit_labels: Labels
     test_labels: Labels
     cross_fitted: bool = False
-    """Whether the items to fit on are train and dev, each answered by fits that did not see it."""
+    """Whether the items to fit on are train and dev, with out-of-fold predictions."""
 
     def sampled(self, seed: int) -> Pool:
         """The members of one seed: half of each group, where there are more than ten."""
@@ -172,7 +172,7 @@ class Study:
         return self.once(("reading", dataset), read)
 
     def labels(self, dataset: str, *splits: str) -> Labels | Missing:
-        """The answers to the items of these splits."""
+        """The labels of the items of these splits."""
         annotations = self.annotations(dataset)
         if isinstance(annotations, Missing):
             return annotations
@@ -224,7 +224,7 @@ class Study:
         }
 
     def constant(self, dataset: str) -> Floats | Missing:
-        """The training set's mean distribution, said of every test item [N, C]."""
+        """The training set's mean distribution as the prediction of every test item [N, C]."""
         train, test = self.labels(dataset, "train"), self.labels(dataset, "test")
         if isinstance(train, Missing):
             return train

@@ -19,7 +19,7 @@ from reproduction.lewidi2023.study import DATASETS
 MEMBERS = 20
 SINGLES = 5
 RECIPES = ("as-committed", "linear", "encoder", "transformer")
-# Conversations: the judged utterance first, what led to it as its context.
+# Conversations: the annotated utterance first, what led to it as its context.
 _DIALOGUES = ("ConvAbuse",)
 _ON_TORCH = ("encoder", "transformer")
 Step = Callable[[str, dict[str, Any]], None]
@@ -167,7 +167,7 @@ def train_pools(
     jobs: int | None = None,
     step: Step = lambda what, event: None,
 ) -> Path:
-    """Train every pool and lay its predictions out as the committed ones; returns that folder.
+    """Train every pool and write its predictions like the committed ones; returns that folder.
 
     Members are kept in ``out/members`` until all are there; started again, training goes on.
     """

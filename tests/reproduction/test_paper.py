@@ -23,6 +23,7 @@ COUNTS = {
     "deviations": 8,
     "qualitative": 20,
     "quoted_items": 4,
+    "findings": 10,
 }
 
 
