@@ -26,8 +26,8 @@ from edokit.baselines import make_method
 from edokit.datasets.simulate import REGIMES
 from edokit.metrics import ce
 from edokit.objective import Summaries, softmax
-from edokit.search import SearchSpace, search
-from edokit.search.data import ArrayData
+from edokit.tuning import SearchSpace, search
+from edokit.tuning.data import ArrayData
 
 TRIALS, POPULATION = 50, 10
 

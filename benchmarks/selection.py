@@ -28,7 +28,7 @@ from edokit.datasets.simulate import REGIMES, simulate
 from edokit.metrics import ce
 from edokit.objective import softmax
 from edokit.predictions import read_predictions
-from edokit.search import SearchSpace, search
+from edokit.tuning import SearchSpace, search
 
 HERE = Path(__file__).resolve().parent
 LEWIDI = Path(os.environ.get("EDO_LEWIDI2023", HERE.parent.parent / "shared" / "lewidi2023"))

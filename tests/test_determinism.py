@@ -20,7 +20,7 @@ from edokit.members.recipe import write_arrays
 from edokit.predictions import read_predictions, write_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
-from edokit.search import search
+from edokit.tuning import search
 
 
 def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Predictions]:
@@ -134,7 +134,7 @@ from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
 from edokit.members.groups import parse_pool
-from edokit.search import search
+from edokit.tuning import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
 for preset in ("default", "paper-fixed", "auto"):

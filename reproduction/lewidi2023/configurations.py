@@ -167,7 +167,7 @@ def run_search(
     members: Pool, seed: int, variant: str, diversity: str, trials: int = TRIALS
 ) -> list[Trial]:
     """All trials of one search on the members of a seed."""
-    from edokit.search import SearchSpace, search
+    from edokit.tuning import SearchSpace, search
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)

@@ -254,8 +254,8 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
         from edokit.report import correlation_figure
-        from edokit.search.trials import METRICS as SHOWN
-        from edokit.search.trials import Correlation
+        from edokit.tuning.trials import METRICS as SHOWN
+        from edokit.tuning.trials import Correlation
 
         own = [
             Correlation(sign, setting, metric, rho, p_value, trials)

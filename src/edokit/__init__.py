@@ -19,17 +19,21 @@ if TYPE_CHECKING:
     from edokit.ensemble import EDOClassifier, EDOEnsemble
     from edokit.evaluation import evaluate
     from edokit.predictions import Predictions, read_predictions, write_predictions
+    from edokit.tuning import SearchResult, SearchSpace, search
 
 _HOME = {
     "Annotations": "edokit.annotations",
     "EDOClassifier": "edokit.ensemble",
     "EDOEnsemble": "edokit.ensemble",
     "Predictions": "edokit.predictions",
+    "SearchResult": "edokit.tuning",
+    "SearchSpace": "edokit.tuning",
     "compare": "edokit.baselines",
     "diagnose": "edokit.diagnosis",
     "evaluate": "edokit.evaluation",
     "read_annotations": "edokit.datasets",
     "read_predictions": "edokit.predictions",
+    "search": "edokit.tuning",
     "simulate": "edokit.datasets.simulate",
     "write_annotations": "edokit.datasets",
     "write_predictions": "edokit.predictions",
@@ -40,12 +44,15 @@ __all__ = [
     "EDOClassifier",
     "EDOEnsemble",
     "Predictions",
+    "SearchResult",
+    "SearchSpace",
     "__version__",
     "compare",
     "diagnose",
     "evaluate",
     "read_annotations",
     "read_predictions",
+    "search",
     "simulate",
     "write_annotations",
     "write_predictions",

@@ -23,7 +23,7 @@ from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import Input, RunRecord, digest
-from edokit.search import search
+from edokit.tuning import search
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50

@@ -18,7 +18,7 @@ from edokit.report.chart import Chart
 from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto
 from edokit.report.plotly import to_plotly
 from edokit.report.trials import parse_search, read_search
-from edokit.search import Correlation
+from edokit.tuning import Correlation
 
 
 def drawn(chart: Chart) -> Any:

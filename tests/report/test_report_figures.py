@@ -12,7 +12,7 @@ from edokit._errors import InputError, MissingExtraError
 from edokit.report import collect, correlation_figure, write_figures
 from edokit.report import figures as module
 from edokit.report.charts import all_charts
-from edokit.search import Correlation
+from edokit.tuning import Correlation
 
 pytest.importorskip("matplotlib")
 

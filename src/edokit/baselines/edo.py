@@ -52,7 +52,7 @@ class EDOPaper(SortedEnsemble):
     trials = 50
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
-        from edokit.search import search
+        from edokit.tuning import search
 
         found = search(
             predictions,

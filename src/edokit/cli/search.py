@@ -14,7 +14,7 @@ from edokit.cli import console, options, shards
 from edokit.cli.report import WithReport, add_page
 
 if TYPE_CHECKING:
-    from edokit.search import SearchResult, SearchSpace, SearchTrial
+    from edokit.tuning import SearchResult, SearchSpace, SearchTrial
 
 METRICS = ("f1", "ce", "md")
 JOURNAL = "journal.log"
@@ -106,7 +106,7 @@ def search(
 
     Started again with the same folder or storage, it goes on where it stopped.
     """
-    from edokit.search import search as run_search
+    from edokit.tuning import search as run_search
 
     if out is None and not worker:
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
@@ -169,7 +169,7 @@ def search(
 
 def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
     """The paper's space with what the options change of it."""
-    from edokit.search import SearchSpace
+    from edokit.tuning import SearchSpace
 
     said = options.pairs(given, "--space", "NAME=VALUE")
     said.update({name: value for name, value in (("ce", ce), ("diversity", diversity)) if value})

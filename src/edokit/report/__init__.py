@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
-    from edokit.search import Correlation
+    from edokit.tuning import Correlation
 
 __all__ = ["ReportData", "collect", "correlation_figure", "write_figures", "write_report"]
 

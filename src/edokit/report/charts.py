@@ -31,8 +31,8 @@ from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
 from edokit.report.methods import Row, method_rows
 from edokit.report.trials import GOALS, Search, Trial
-from edokit.search import Correlation
 from edokit.solvers import Trajectory
+from edokit.tuning import Correlation
 
 TERMS = {
     "f1": "1 − soft F1",

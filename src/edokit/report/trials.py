@@ -10,7 +10,7 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import read_json, read_table
-from edokit.search import Correlation
+from edokit.tuning import Correlation
 
 GOALS = ("f1", "ce", "md")
 # Columns of the table that are not settings.

@@ -18,7 +18,7 @@ from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.predictions import Predictions, read_predictions, write_predictions
 from edokit.runs import RunRecord
-from edokit.search import SearchResult, SearchSpace, search
+from edokit.tuning import SearchResult, SearchSpace, search
 
 P, Q, Y = arrays(items=80, members=6)
 
@@ -153,7 +153,7 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
 
 
 def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.search.data as module
+    import edokit.tuning.data as module
 
     monkeypatch.setattr(module, "_sound", lambda solution: "the weights are not finite")
     with pytest.raises(

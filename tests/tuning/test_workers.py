@@ -14,11 +14,11 @@ from optuna.trial import TrialState, create_trial
 from postgres import Server
 
 from edokit._errors import EDOWarning, InputError
-from edokit.search import search
-from edokit.search.run import fit_data, run, run_study
-from edokit.search.storage import Opened, open_storage
-from edokit.search.study import Plan, open_study
-from edokit.search.workers import own_mark
+from edokit.tuning import search
+from edokit.tuning.run import fit_data, run, run_study
+from edokit.tuning.storage import Opened, open_storage
+from edokit.tuning.study import Plan, open_study
+from edokit.tuning.workers import own_mark
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 ELSEWHERE = "far/another-machine/1/1"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit.search.space import Configuration, SearchSpace
+from edokit.tuning.space import Configuration, SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from edokit._errors import EDOError
-from edokit.search.study import Claims
+from edokit.tuning.study import Claims
 
 if TYPE_CHECKING:
-    from edokit.search.postgres import PatientStorage
+    from edokit.tuning.postgres import PatientStorage
 
 T = TypeVar("T")
 

@@ -25,9 +25,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, one_of
-from edokit.search.data import FitData
-from edokit.search.space import SOLVERS, SearchSpace
-from edokit.search.trials import METRICS, SearchTrial
+from edokit.tuning.data import FitData
+from edokit.tuning.space import SOLVERS, SearchSpace
+from edokit.tuning.trials import METRICS, SearchTrial
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
 from edokit.metrics import compute_metrics
 from edokit.runs import Input, RunRecord
-from edokit.search.front import ParetoFront
-from edokit.search.storage import where_is
-from edokit.search.study import Plan, differences, finished, read_trials
-from edokit.search.trials import METRICS, Correlation, SearchTrial, correlations, trials_table
+from edokit.tuning.front import ParetoFront
+from edokit.tuning.storage import where_is
+from edokit.tuning.study import Plan, differences, finished, read_trials
+from edokit.tuning.trials import METRICS, Correlation, SearchTrial, correlations, trials_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ import pytest
 from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
-from edokit.search.data import ArrayData
-from edokit.search.run import run
-from edokit.search.storage import open_storage
-from edokit.search.study import PLACE, Plan, ask, finished, open_study, read_trials, tell
+from edokit.tuning.data import ArrayData
+from edokit.tuning.run import run
+from edokit.tuning.storage import open_storage
+from edokit.tuning.study import PLACE, Plan, ask, finished, open_study, read_trials, tell
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 

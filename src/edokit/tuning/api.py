@@ -21,9 +21,9 @@ from edokit.ensemble.inputs import (
 from edokit.fitdata.sharded import LabelledShards
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, with_option
-from edokit.search.data import FitData
-from edokit.search.front import check_rule
-from edokit.search.result import (
+from edokit.tuning.data import FitData
+from edokit.tuning.front import check_rule
+from edokit.tuning.result import (
     JOURNAL,
     SearchResult,
     check_search_folder,
@@ -31,11 +31,11 @@ from edokit.search.result import (
     earlier_test_inputs,
     result_of,
 )
-from edokit.search.run import Progress, fit_data, foldable, run_study
-from edokit.search.sharded import ShardData
-from edokit.search.space import SearchSpace
-from edokit.search.storage import Opened, open_storage
-from edokit.search.study import Plan, check_trials, folds_and_judge
+from edokit.tuning.run import Progress, fit_data, foldable, run_study
+from edokit.tuning.sharded import ShardData
+from edokit.tuning.space import SearchSpace
+from edokit.tuning.storage import Opened, open_storage
+from edokit.tuning.study import Plan, check_trials, folds_and_judge
 
 
 def search(
@@ -147,7 +147,7 @@ def search(
     Examples
     --------
     >>> import numpy as np
-    >>> from edokit.search import search
+    >>> from edokit import search
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([1, 1], size=(60, 4))
     >>> votes = rng.integers(0, 2, size=(60, 5))

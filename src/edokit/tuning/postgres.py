@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit.search.storage import Database
+from edokit.tuning.storage import Database
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.search import Range, SearchSpace
-from edokit.search.space import OBJECTIVE, STEERING, Choice
+from edokit.tuning import Range, SearchSpace
+from edokit.tuning.space import OBJECTIVE, STEERING, Choice
 
 
 def test_the_default_is_the_papers_space() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from edokit._errors import InputError
-from edokit.search import SearchSpace
-from edokit.search.study import Plan, check_trials, folds_and_judge
+from edokit.tuning import SearchSpace
+from edokit.tuning.study import Plan, check_trials, folds_and_judge
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
-from edokit.search.trials import METRICS, SearchTrial
+from edokit.tuning.trials import METRICS, SearchTrial
 
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from edokit._errors import InputError
-from edokit.search.study import Claims
+from edokit.tuning.study import Claims
 
 T = TypeVar("T")
 
@@ -31,11 +31,11 @@ class Opened:
 
             self.shown, self.storage = "memory", InMemoryStorage()
         elif isinstance(where, Path):
-            from edokit.search.journal import Journal
+            from edokit.tuning.journal import Journal
 
             self.shown, self.storage = str(where), Journal(where)
         else:
-            from edokit.search.postgres import open_database
+            from edokit.tuning.postgres import open_database
 
             self.shown, self.storage = where.shown, open_database(where, wait)
         self.shared = isinstance(where, Database)
@@ -48,7 +48,7 @@ class Opened:
         """How this process and the others that use the storage share the trials."""
         if not self.shared:
             return Claims()
-        from edokit.search.workers import SharedClaims
+        from edokit.tuning.workers import SharedClaims
 
         return SharedClaims(self.storage, self._heartbeat, self._grace)
 

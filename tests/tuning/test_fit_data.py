@@ -9,9 +9,9 @@ from search_cases import arrays, data
 from edokit._errors import InputError
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective import Pool, pool
-from edokit.search import SearchSpace
-from edokit.search.data import ArrayData
 from edokit.solvers import solve_gumbel
+from edokit.tuning import SearchSpace
+from edokit.tuning.data import ArrayData
 
 SPACE = SearchSpace(epochs=2)
 
@@ -102,7 +102,7 @@ def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
 
 
 def test_a_numerical_failure_is_told_and_spares_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.search.data as module
+    import edokit.tuning.data as module
 
     real, calls = module.solve_exact, []
 

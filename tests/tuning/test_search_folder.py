@@ -17,10 +17,10 @@ from test_search_command import QUICK, edo, files
 from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import RunRecord
-from edokit.search import ParetoFront, search
-from edokit.search.result import SearchResult
-from edokit.search.run import Evaluator
-from edokit.search.study import Plan
+from edokit.tuning import ParetoFront, search
+from edokit.tuning.result import SearchResult
+from edokit.tuning.run import Evaluator
+from edokit.tuning.study import Plan
 
 __all__ = ["files"]
 

@@ -13,11 +13,12 @@ from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import named_groups
 from edokit.objective import average_groups, group_names
 from edokit.predictions import Predictions
-from edokit.search.data import ArrayData, FitData
-from edokit.search.front import ParetoFront
-from edokit.search.space import Configuration
-from edokit.search.storage import Opened
-from edokit.search.study import (
+from edokit.solvers import Solution
+from edokit.tuning.data import ArrayData, FitData
+from edokit.tuning.front import ParetoFront
+from edokit.tuning.space import Configuration
+from edokit.tuning.storage import Opened
+from edokit.tuning.study import (
     Claims,
     Plan,
     ask,
@@ -27,7 +28,6 @@ from edokit.search.study import (
     read_trials,
     tell,
 )
-from edokit.solvers import Solution
 
 if TYPE_CHECKING:
     from optuna.study import Study

@@ -11,10 +11,10 @@ import pytest
 from edokit._errors import EDOWarning, InputError
 from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import Pool, Settings
-from edokit.search.data import ArrayData
-from edokit.search.sharded import ShardData
-from edokit.search.space import Configuration
 from edokit.solvers import GumbelSettings
+from edokit.tuning.data import ArrayData
+from edokit.tuning.sharded import ShardData
+from edokit.tuning.space import Configuration
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")

@@ -15,8 +15,8 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.objective import Pool, Problem, Summaries, log_probabilities, rank_members
 from edokit.objective.arrays import slices
-from edokit.search.space import Configuration
 from edokit.solvers import GumbelSolver, Solution, solve_exact
+from edokit.tuning.space import Configuration
 
 CLIP = 1e-12  # as the metrics do
 # Numbers of pooled probabilities at a time; keeps the memory beside the data small.

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from search_cases import failed, trial
 
 from edokit._errors import InputError
-from edokit.search import ParetoFront
-from edokit.search.front import non_dominated
+from edokit.tuning import ParetoFront
+from edokit.tuning.front import non_dominated
 
 # F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
 TRIALS = [

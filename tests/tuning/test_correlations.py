@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from search_cases import failed, trial
 
-from edokit.search import SearchSpace, correlations
+from edokit.tuning import SearchSpace, correlations
 
 
 def made(count: int = 40) -> list[Any]:

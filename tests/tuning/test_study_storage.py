@@ -27,8 +27,8 @@ from sqlalchemy.engine import make_url
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.runs import command_text
-from edokit.search.storage import Database, Opened, masked, open_storage, where_is
-from edokit.search.workers import is_gone, own_mark
+from edokit.tuning.storage import Database, Opened, masked, open_storage, where_is
+from edokit.tuning.workers import is_gone, own_mark
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}
@@ -188,7 +188,7 @@ def test_a_file_is_for_one_search_at_a_time(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "journal.log"
     code = (
-        "import sys, time; from edokit.search.storage import open_storage;"
+        "import sys, time; from edokit.tuning.storage import open_storage;"
         f" opened = open_storage({str(path)!r}); print('open', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
@@ -287,7 +287,7 @@ def test_a_user_who_may_not_make_tables_is_told(database_server: Server) -> None
 
 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from edokit.search import postgres as room
+    from edokit.tuning import postgres as room
 
     monkeypatch.setattr(room, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"edokit\[postgres\]"):
@@ -388,7 +388,7 @@ def test_steps_on_one_study_never_overlap(database_server: Server) -> None:
 
 
 def test_an_ending_whose_answer_was_lost_counts_as_done() -> None:
-    from edokit.search.postgres import _patient
+    from edokit.tuning.postgres import _patient
 
     class Twice:
         def patiently(self, step: Any) -> Any:
@@ -418,6 +418,6 @@ def test_a_process_is_known_by_more_than_its_number() -> None:
 
 
 def test_a_process_that_ended_is_gone() -> None:
-    code = "from edokit.search.workers import own_mark; print(own_mark())"
+    code = "from edokit.tuning.workers import own_mark; print(own_mark())"
     mark = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert is_gone(mark.stdout.strip())

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit.search.data import ArrayData
-from edokit.search.space import SearchSpace
-from edokit.search.trials import SearchTrial
+from edokit.tuning.data import ArrayData
+from edokit.tuning.space import SearchSpace
+from edokit.tuning.trials import SearchTrial
 
 QUICK = SearchSpace(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
 """The paper's space with one epoch of long steps."""

@@ -16,9 +16,9 @@ from edokit.ensemble.inputs import named_groups
 from edokit.fitdata.passes import units_of
 from edokit.fitdata.sharded import LabelledShards
 from edokit.objective import Pool, group_names
-from edokit.search.data import ArrayData, FitData, Scores
-from edokit.search.space import Configuration
 from edokit.solvers import Solution, solve_exact_shards, solve_gumbel_shards
+from edokit.tuning.data import ArrayData, FitData, Scores
+from edokit.tuning.space import Configuration
 
 
 class ShardData:
