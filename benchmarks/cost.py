@@ -21,7 +21,7 @@ from results import machine
 from shard_files import CLASSES, write_shards
 
 from edokit import EDOEnsemble
-from edokit.ensemble import LabelledShards
+from edokit.fitdata import FitData
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
 MEMBERS = 50
@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds of one worker per item: to read, check, match, lay down and sum up; and per pass."""
+    """Seconds of one worker per item: to read, check, match, cache and sum up; and per pass."""
 
     first: float
     later: float
@@ -82,15 +82,13 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
         }
         places = folder / "predictions", folder / "annotations"
         # The workers import what they need before the clock starts.
-        with LabelledShards.open(
-            *(place.parent / "warm" / place.name for place in places), **options
-        ):
+        with FitData.open(*(place.parent / "warm" / place.name for place in places), **options):
             pass
         start = time.perf_counter()
-        data = stack.enter_context(LabelledShards.open(*places, **options))
+        data = stack.enter_context(FitData.open(*places, **options))
         first = time.perf_counter() - start
         before = data.passes
-        EDOEnsemble().fit_shards(data)
+        EDOEnsemble().fit(data)
         return Run(items, workers, first, time.perf_counter() - start - first, data.passes - before)
 
 
@@ -122,7 +120,7 @@ def page(one: Run, two: Run, rates: Rates) -> str:
         " the reckoning.",
         "",
         f"Reckoned from these rates, {WANTED:,} items × {MEMBERS} members, as many passes,"
-        f" {WANTED * rate / 1e9:.0f} GB of probabilities and as much for the working copy:",
+        f" {WANTED * rate / 1e9:.0f} GB of probabilities and as much for the cache:",
         "",
         "| | first pass | later passes | together |",
         "|---|---|---|---|",

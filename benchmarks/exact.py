@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from edokit.objective import Problem, Settings
+from edokit.fitdata import FitData
+from edokit.objective import Settings
 from edokit.solvers import solve_exact
 
 SIZES = [(1_104, 10, 2), (10_000, 50, 2), (5_000, 20, 11), (100_000, 20, 2), (100_000, 200, 2)]
@@ -53,9 +54,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for shape in SIZES:
         data = pool(*shape)
-        build, problem = timed(lambda data=data: Problem.from_arrays(*data))
+        fit = FitData.from_arrays(*data)
+        build, _ = timed(lambda fit=fit: fit.problem(Settings()))
         for name, settings in SETTINGS.items():
-            solve, solution = timed(lambda p=problem, s=settings: solve_exact(p, s))
+            solve, solution = timed(lambda fit=fit, s=settings: solve_exact(fit, s))
             proof = solution.certificate
             kind = f"gap {proof.gap:.0e}" if proof.convex else "best vertex or local optimum"
             print(

@@ -94,13 +94,13 @@ def verdicts(found: dict[int, dict[str, float]]) -> list[str]:
 
 
 def one_fit(folder: Path, cores: int) -> dict[str, Any]:
-    """Seconds of the first pass (checked, matched, laid down, summed) and of each later one."""
+    """Seconds of the first pass (checked, matched, cached, summed) and of each later one."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
-    from edokit.ensemble import LabelledShards
+    from edokit.fitdata import FitData
 
     start = time.perf_counter()
     options: dict[str, Any] = {"jobs": cores, "scratch": folder / "scratch"}
-    with LabelledShards.open(folder / "predictions", folder / "annotations", **options) as data:
+    with FitData.open(folder / "predictions", folder / "annotations", **options) as data:
         first = time.perf_counter() - start
         v = np.full((1, len(data.members)), 1 / len(data.members))
         start = time.perf_counter()
@@ -220,7 +220,7 @@ def main() -> None:
         "",
         "### Summaries of shards on disk",
         "Shards of 100,000 items with a file of soft labels each. *First pass*: everything is"
-        " checked, matched by item id, laid down as plain arrays and summed up. *A later pass*:"
+        " checked, matched by item id, cached as plain arrays and summed up. *A later pass*:"
         " value, gradient and Hessian of the cross-entropy. Reading the bytes: the same files read"
         " and thrown away (from the page cache, where they are). Memory is that of all processes"
         " together.",

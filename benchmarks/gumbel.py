@@ -19,6 +19,7 @@ from gumbel_pools import KINDS, MEMBERS, Pool, make_pool
 from seconds import timed
 
 from edokit.datasets.simulate import REGIMES
+from edokit.fitdata import FitData
 from edokit.objective import PRESETS, Problem, Settings, Summaries, joint_loss, softmax
 from edokit.solvers import GumbelSettings, Solution, solve_gumbel
 from edokit.solvers.exact import solve_exact
@@ -80,9 +81,14 @@ def speed(count: int, rounds: int) -> None:
         settings, options = paper_space(count, ce)
         pairs = list(zip(settings, options, strict=True))
         seeds = list(range(1, count + 1))
-        ours, _ = timed(lambda s=settings, o=options: solve_gumbel(*pool, s, o), rounds)
+        ours, _ = timed(
+            lambda s=settings, o=options: solve_gumbel(FitData.from_arrays(*pool), s, o), rounds
+        )
         each, found = timed(
-            lambda s=settings, o=options, r=seeds: solve_gumbel(*pool, s, o, seeds=r), rounds
+            lambda s=settings, o=options, r=seeds: solve_gumbel(
+                FitData.from_arrays(*pool), s, o, random_state=r
+            ),
+            rounds,
         )
         theirs, literal = timed(
             lambda p=pairs: [fit_literally(*plain, *own, OwnNoise(t)) for t, own in enumerate(p)]
@@ -135,11 +141,16 @@ def defaults(seed: int) -> None:
 def compare(pool: Pool, settings: Settings) -> tuple[str, list[list[float]]]:
     """The cells of one pool, and its gaps: uniform, the paper's settings, the thorough ones."""
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
-    best = solve_exact(problem, settings, max_members=MEMBERS)
+    best = solve_exact(FitData.from_arrays(*pool), settings, order="given", max_members=MEMBERS)
     optimum = best.terms["total"]
     uniform = float(joint_loss(np.full(MEMBERS, 1 / MEMBERS), problem, settings).total) - optimum
-    paper = solve_gumbel(*pool, settings, seeds=SEEDS)
-    thorough = solve_gumbel(*pool, settings, GumbelSettings.thorough(problem.items), seeds=SEEDS)
+    paper = solve_gumbel(FitData.from_arrays(*pool), settings, random_state=SEEDS)
+    thorough = solve_gumbel(
+        FitData.from_arrays(*pool),
+        settings,
+        GumbelSettings.thorough(problem.items),
+        random_state=SEEDS,
+    )
     moved = np.mean([np.abs(theta_weights(own) - 1 / MEMBERS).max() for own in paper])
     gaps = [[own.terms["total"] - optimum for own in found] for found in (paper, thorough)]
     kept = np.mean([(own.weights >= 0.05).sum() for own in thorough])

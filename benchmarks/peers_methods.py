@@ -10,6 +10,7 @@ import numpy as np
 
 from edokit.baselines import make_method
 from edokit.baselines.wel import evolve
+from edokit.fitdata import FitData
 from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
 from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
 
@@ -41,16 +42,20 @@ class Peer:
     """Of how many fits a call is."""
     needs: tuple[str, ...] = field(default=())
     """Packages beyond the project's own."""
-    from_problem: bool = False
-    """Whether ``fit`` takes the `Problem`, which holds EDO's summaries, instead of the arrays."""
+    prepared: bool = False
+    """Whether ``fit`` takes data that EDO has summed up already, instead of the arrays."""
 
 
 def exact(settings: Settings) -> Callable[[Data], np.ndarray]:
-    return lambda data: solve_exact(Problem.for_settings(*data, settings), settings).weights[None]
+    return lambda data: _weights(FitData.from_arrays(*data), settings, all_terms=False)
 
 
-def solving(settings: Settings) -> Callable[[Problem], np.ndarray]:
-    return lambda problem: solve_exact(problem, settings).weights[None]
+def solving(settings: Settings) -> Callable[[FitData], np.ndarray]:
+    return lambda data: _weights(data, settings)
+
+
+def _weights(data: FitData, settings: Settings, **options: bool) -> np.ndarray:
+    return solve_exact(data, settings, order="given", **options).weights[None]
 
 
 def configurations() -> list[GumbelSettings]:
@@ -67,7 +72,7 @@ def configurations() -> list[GumbelSettings]:
 
 
 def gumbel(data: Data) -> np.ndarray:
-    found = solve_gumbel(*data, [CE_ONLY] * CONFIGURATIONS, configurations())
+    found = solve_gumbel(FitData.from_arrays(*data), [CE_ONLY] * CONFIGURATIONS, configurations())
     return np.array([solution.weights for solution in found])
 
 
@@ -219,7 +224,7 @@ def _features(P: np.ndarray) -> np.ndarray:
 
 PEERS = [
     Peer("EDO exact, CE only", CE_ONLY, exact(CE_ONLY)),
-    Peer("… its solver alone, CE only", CE_ONLY, solving(CE_ONLY), from_problem=True),
+    Peer("… its solver alone, CE only", CE_ONLY, solving(CE_ONLY), prepared=True),
     Peer("scipy SLSQP, CE only", CE_ONLY, slsqp(CE_ONLY), 3e8),
     Peer("cvxpy (Clarabel), CE only", CE_ONLY, clarabel(CE_ONLY), 5e5, needs=("cvxpy", "clarabel")),
     Peer("AutoGluon's EnsembleSelection", CE_ONLY, autogluon, 5e6, needs=("autogluon.core",)),
@@ -228,7 +233,7 @@ PEERS = [
     Peer("literal PyTorch loop, a configuration", CE_ONLY, literal, 5e5, LITERAL, ("torch",)),
     Peer("EDO gumbel, a configuration of 50", CE_ONLY, gumbel, 5e6, CONFIGURATIONS),
     Peer("EDO exact, default", DEFAULT, exact(DEFAULT)),
-    Peer("… its solver alone, default", DEFAULT, solving(DEFAULT), from_problem=True),
+    Peer("… its solver alone, default", DEFAULT, solving(DEFAULT), prepared=True),
     Peer("scipy SLSQP, default", DEFAULT, slsqp(DEFAULT), 3e8),
     Peer("cvxpy (Clarabel), default", DEFAULT, clarabel(DEFAULT), 5e5, needs=("cvxpy", "clarabel")),
     Peer("stacking logistic regression", None, stacking, 5e7),

@@ -24,10 +24,10 @@ from seconds import timed
 
 from edokit.baselines import make_method
 from edokit.datasets.simulate import REGIMES
+from edokit.fitdata import FitData
 from edokit.metrics import ce
 from edokit.objective import Summaries, softmax
 from edokit.tuning import SearchSpace, search
-from edokit.tuning.data import ArrayData
 
 TRIALS, POPULATION = 50, 10
 
@@ -42,7 +42,7 @@ def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, 
     alpha = Summaries.from_arrays(*pool).class_weights()
     labels = np.eye(pool.q.shape[1])[pool.y]
     tensors = [torch.from_numpy(part).float() for part in (pool.P, pool.q, labels, alpha)]
-    judge = ArrayData(*pool, [str(k) for k in range(pool.P.shape[1])], ["0", "1"])
+    judge = FitData.from_arrays(*pool)
 
     def objective(trial: optuna.Trial) -> tuple[float, ...]:
         one = space.configuration(

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edokit import Annotations, EDOEnsemble, Predictions
+from edokit.fitdata import FitData
 from edokit.objective import Problem, Settings, joint_loss
 from edokit.solvers import solve_exact
 
@@ -166,7 +167,13 @@ def test_no_weights_are_better_than_the_certificate_allows(
         pool=settings.pool,
         class_weights=settings.class_weights,
     )
-    found = solve_exact(problem, settings)
+    found = solve_exact(
+        FitData.from_arrays(
+            made.probabilities, people.soft_labels, people.soft_labels.argmax(axis=1)
+        ),
+        settings,
+        order="given",
+    )
     assert found.certificate is not None
     assert found.certificate.convex
     best = found.terms["total"]
@@ -223,7 +230,7 @@ def test_items_that_stand_there_twice_change_nothing() -> None:
     P, answers = ordinary(30, 4, 3)
     q = np.stack([(answers == c).mean(axis=1) for c in range(3)], axis=1)
     one, two = (
-        solve_exact(Problem.from_arrays(*arrays, class_weights=settings.class_weights), settings)
+        solve_exact(FitData.from_arrays(*arrays), settings)
         for arrays in ((P, q, q.argmax(1)), [np.repeat(a, 2, axis=0) for a in (P, q, q.argmax(1))])
     )
     np.testing.assert_allclose(one.weights, two.weights, atol=1e-6)

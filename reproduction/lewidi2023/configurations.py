@@ -11,8 +11,9 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
+from edokit.fitdata import FitData
 from edokit.metrics import bs_items
-from edokit.objective import CE, Problem, Settings, Summaries, pool, preset, rank_members
+from edokit.objective import CE, Settings, pool, preset
 from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, outcome
@@ -112,25 +113,18 @@ def pooled(members: Pool, weights: Floats) -> tuple[Predicted, Predicted]:
 
 def by_gumbel(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
     """As the paper does it: ten epochs, small steps."""
-    labels = members.fit_labels
-    return solve_gumbel(
-        members.fit.probabilities, labels.soft, labels.hard, settings, GumbelSettings(), seeds=seed
-    )
+    return solve_gumbel(_data(members), settings, GumbelSettings(), random_state=seed)
 
 
 def by_exact(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
-    """The optimum of the same objectives; CE-random in expectation."""
+    """The optimum of the same objectives; a drawn member is taken in expectation."""
+    data, most = _data(members), GumbelSettings().max_members
+    return [solve_exact(data, one, max_members=most) for one in settings]
+
+
+def _data(members: Pool) -> FitData:
     labels = members.fit_labels
-    P = np.asarray(members.fit.probabilities, dtype=np.float64)
-    sums = Summaries.from_arrays(P, labels.soft, labels.hard)
-    order = rank_members(sums)
-    problem = Problem.from_arrays(
-        P, labels.soft, labels.hard, class_weights=True, pool="linear", summaries=sums
-    )
-    return [
-        solve_exact(problem, one, order=order, max_members=GumbelSettings().max_members)
-        for one in settings
-    ]
+    return FitData.from_arrays(members.fit.probabilities, labels.soft, labels.hard)
 
 
 TRIALS = 50

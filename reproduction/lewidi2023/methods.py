@@ -12,8 +12,8 @@ from edokit._errors import EDOWarning
 from edokit.annotations import Annotations
 from edokit.baselines import make_method
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.recalibrate import sharpen
 from edokit.metrics import ce
+from edokit.objective import sharpen
 from edokit.predictions import Predictions
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, outcome

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations, PublishedLabelWarning, contradiction_message
-from edokit.fitdata.annotations import _quietly
+from edokit.fitdata.annotations import _without_conflicts
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
@@ -213,7 +213,7 @@ def test_a_published_label_may_differ_by_rounding_from_shares() -> None:
 def test_of_all_notes_only_that_on_contradictions_waits_for_the_last_shard() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        with _quietly():
+        with _without_conflicts():
             # By its kind, not by its words.
             warnings.warn(
                 f"hard_label of 3: {contradiction_message(1, 4)}", EDOWarning, stacklevel=1

@@ -11,8 +11,7 @@ from ensemble_cases import people_and_pool
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._errors import InputError
 from edokit.ensemble.auto import Candidate, _settled, candidates, choose
-from edokit.ensemble.recalibrate import sharpen
-from edokit.objective import Settings
+from edokit.objective import Settings, sharpen
 
 GROUPS = ("a", "a", "b", "b")
 
@@ -125,6 +124,25 @@ def test_held_out_losses_are_told_and_the_chosen_one_is_among_the_lowest() -> No
     assert min(each.above for each in found) == 0.0
     best = next(each for each in found if each.chosen)
     assert best is found[0] or best.above <= best.error + 1e-12
+
+
+def test_a_temperature_that_is_asked_for_is_part_of_what_is_compared() -> None:
+    people, pool = people_and_pool()
+    considered = {
+        asked: EDOEnsemble("auto", recalibrate=asked).fit(pool, people).settings_["considered"]
+        for asked in ("temperature", None)
+    }
+    assert {each["recalibrate"] for each in considered["temperature"]} == {"temperature"}
+    # What was tried with a temperature anyway has the same cross-entropy on record.
+    kind = ("pool", "groups", "lambda_reg")
+    tried = considered[None][-1]
+    assert tried["recalibrate"] == "temperature"
+    (asked,) = (
+        each
+        for each in considered["temperature"]
+        if [each[name] for name in kind] == [tried[name] for name in kind]
+    )
+    assert asked["ce"] == pytest.approx(tried["ce"], rel=1e-12)
 
 
 def test_the_order_of_the_items_does_not_matter() -> None:

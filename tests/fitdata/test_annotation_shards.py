@@ -15,7 +15,7 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.fitdata import annotations as module
-from edokit.fitdata.annotations import AnnotationFiles, Reading, SortedAnnotations
+from edokit.fitdata.annotations import AnnotationFiles, ReadOptions, SortedAnnotations
 
 CLASSES = ("no", "yes")
 
@@ -64,11 +64,11 @@ def test_a_shard_on_one_side_only_is_named(shards: list[str], words: str, tmp_pa
 
 def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:
     write_table(people(["x", "y"], split=["dev", "train"]), tmp_path / "a.csv")
-    read = Reading(("dev", "test")).read(tmp_path / "a.csv", CLASSES)
+    read = ReadOptions(("dev", "test")).read(tmp_path / "a.csv", CLASSES)
     assert read.items.tolist() == ["x"]
     write_table(people(["x"]), tmp_path / "b.csv")
     with pytest.raises(InputError, match="split"):
-        Reading(("dev",)).read(tmp_path / "b.csv", CLASSES)
+        ReadOptions(("dev",)).read(tmp_path / "b.csv", CLASSES)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_an_order_of_its_own_is_refused_with_the_shard(long_table: Path) -> None
         SortedAnnotations(long_table).of(names("d", "e"), Path("1.npz"), CLASSES)
     stream = SortedAnnotations(long_table)
     stream.of(names(*"abcdef"), Path("0.npz"), CLASSES)
-    with pytest.raises(InputError, match=r"at 1\.npz they end"):
+    with pytest.raises(InputError, match=r"at 1\.npz its annotations end"):
         stream.of(names("g"), Path("1.npz"), CLASSES)
 
 
@@ -106,14 +106,14 @@ def test_annotations_of_a_missing_shard_are_not_dropped(long_table: Path) -> Non
         stream.of(names("e", "f"), Path("2.npz"), CLASSES)
     stream = SortedAnnotations(long_table)
     stream.of(names("a", "b", "c", "d"), Path("0.npz"), CLASSES)
-    with pytest.raises(InputError, match="from 'e' on, has none"):
+    with pytest.raises(InputError, match="from 'e' on have no predictions"):
         stream.finish()
 
 
 def test_a_sorted_table_may_hold_other_splits(tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     write_table(people(["a", "b", "c"], split=["dev", "train", "dev"]), path)
-    stream = SortedAnnotations(path, Reading(("dev",)))
+    stream = SortedAnnotations(path, ReadOptions(("dev",)))
     assert stream.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
     assert stream.of(names("c"), Path("1.npz"), CLASSES).items.tolist() == ["c"]
     stream.finish()
@@ -122,9 +122,9 @@ def test_a_sorted_table_may_hold_other_splits(tmp_path: Path) -> None:
 def test_a_table_without_items_and_a_torn_one_are_refused(tmp_path: Path, long_table: Path) -> None:
     path = tmp_path / "other.parquet"
     write_table(people(["a"]).rename_columns(["id", "annotator", "label"]), path)
-    with pytest.raises(InputError, match="must have the column 'item'"):
+    with pytest.raises(InputError, match="has no column 'item'"):
         SortedAnnotations(path).of(names("a"), Path("0.npz"), CLASSES)
-    mapped = SortedAnnotations(path, Reading(options={"columns": {"item": "id"}}))
+    mapped = SortedAnnotations(path, ReadOptions(options={"columns": {"item": "id"}}))
     assert mapped.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
     long_table.write_bytes(long_table.read_bytes()[:100])
     with pytest.raises(InputError, match=r"people\.parquet must be a valid Parquet file"):

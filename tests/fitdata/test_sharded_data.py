@@ -17,14 +17,15 @@ from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
 from edokit._io import write_table
 from edokit._parallel import Workers, how_many_jobs
-from edokit.fitdata import cache as copy_module
+from edokit.fitdata import FitData
+from edokit.fitdata import cache as cache_module
+from edokit.fitdata import passes as passes_module
 from edokit.fitdata import sharded as sharded_module
 from edokit.fitdata.annotations import AnnotationFiles, SortedAnnotations
-from edokit.fitdata.passes import Sums, first_look
-from edokit.fitdata.sharded import LabelledShards
+from edokit.fitdata.passes import Sums, deal
+from edokit.fitdata.sharded import ShardedData, write_shard
 from edokit.metrics import compute_metrics
-from edokit.objective import Pool, Summaries, average_groups, ce_mean_sums, log_pool_sums, pool
-from edokit.objective import log_probabilities as logarithms
+from edokit.objective import Pool, Summaries, average_groups, curvature_sums, pool
 from edokit.predictions import Predictions, Shards
 from shard_cases import Cut, cut
 
@@ -32,9 +33,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 
 
-def opened(made: Cut, tmp_path: Path, annotations: Any = None, **options: Any) -> LabelledShards:
+def opened(made: Cut, tmp_path: Path, annotations: Any = None, **options: Any) -> ShardedData:
     source = made.annotations if annotations is None else annotations
-    return LabelledShards.open(
+    return FitData.open(
         made.predictions, source, scratch=tmp_path / "scratch", **{"jobs": 1, **options}
     )
 
@@ -71,18 +72,16 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])
     alpha = np.arange(1.0, classes + 1.0)
     with pytest.MonkeyPatch.context() as patch, opened(made, folder) as data:
-        patch.setattr(copy_module, "_BLOCK", block)
+        patch.setattr(passes_module, "_BLOCK", block)
         same(data.summaries(), Summaries.from_arrays(P, q, y))
         groups = made.pool.groups
         assert groups is not None
-        same(data.summaries(groups), Summaries.from_arrays(average_groups(P, groups), q, y))
-        for kind, values, sums in (
-            (Pool.LINEAR, P, ce_mean_sums),
-            (Pool.LOG, logarithms(P), log_pool_sums),
-        ):
-            found = data.curvatures(weights, alpha=alpha, kind=kind)
+        means = average_groups(P, groups)
+        same(data.grouped().summaries(), Summaries.from_arrays(means, q, y))
+        for kind in Pool:
+            found = data.curvatures(weights, alpha=alpha, pool=kind)
             for v, at in zip(weights, found, strict=True):
-                wanted = sums(values, q, alpha, v)
+                wanted = curvature_sums(P, q, v, alpha, kind)
                 assert at.items == items
                 for part in ("value", "gradient", "hessian"):
                     np.testing.assert_allclose(
@@ -122,14 +121,14 @@ def test_the_rounding_of_many_shards_hardly_grows() -> None:
 def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     P, q, _ = whole(made)
-    v, units = np.array([[0.25, 0.75]]), np.array([3, 1])
+    v, members = np.array([[0.25, 0.75]]), np.array([3, 1])
     with opened(made, tmp_path) as data:
-        (at,) = data.curvatures(v, units=units)
+        (at,) = data.curvatures(v, members=members)
         (among,) = data.curvatures(np.array([[0.0, 0.75, 0.0, 0.25]]))
-    wanted = ce_mean_sums(P[:, units], q, None, v[0])
+    wanted = curvature_sums(P[:, members], q, v[0])
     np.testing.assert_allclose(at.hessian, wanted.hessian, rtol=1e-12)
-    np.testing.assert_allclose(among.select(units).hessian, wanted.hessian, rtol=1e-12)
-    np.testing.assert_allclose(among.select(units).gradient, wanted.gradient, rtol=1e-12)
+    np.testing.assert_allclose(among.select(members).hessian, wanted.hessian, rtol=1e-12)
+    np.testing.assert_allclose(among.select(members).gradient, wanted.gradient, rtol=1e-12)
 
 
 def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
@@ -142,8 +141,7 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     for form in forms:
         with opened(made, tmp_path, form) as data:
             same(data.summaries(), wanted)
-            assert data.told is not None
-            assert (data.told.annotations, len(data.told.annotators)) == (90, 3)
+            assert data.counts == (90, 3)
     # What does not fit into memory is read in the order of the shards.
     with opened(made, tmp_path, long, memory=100, jobs=1) as data:
         same(data.summaries(), wanted)
@@ -155,7 +153,7 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     for form in (other, tmp_path / "people.csv"):
         with pytest.raises(InputError, match="in files named like the shards"):
             opened(made, tmp_path, form, memory=100)
-    with pytest.raises(InputError, match="must name their items"):
+    with pytest.raises(InputError, match="ndarray names no items"):
         opened(made, tmp_path, made.people.soft_labels)
 
 
@@ -191,7 +189,7 @@ def test_the_sample_is_of_all_shards_and_belongs_together(
 def test_folds_judge_every_item_once(tmp_path: Path) -> None:
     made = cut(tmp_path, 90, [30, 50])
     with opened(made, tmp_path) as data:
-        folds = data.folds(3, seed=1)
+        folds = data.folds(3, random_state=1)
         total = sum((judge.summaries() for _, judge in folds), start=0)
         same(total, data.summaries())
         for learn, judge in folds:
@@ -200,7 +198,34 @@ def test_folds_judge_every_item_once(tmp_path: Path) -> None:
             same(learn.summaries() + judge.summaries(), data.summaries())
 
 
-def test_what_was_laid_down_is_removed(tmp_path: Path) -> None:
+def test_folds_hold_every_label_evenly_by_the_rule_of_arrays(tmp_path: Path) -> None:
+    made = cut(tmp_path, 97, [30, 51, 60], classes=3)
+    P, q, y = whole(made)
+    with opened(made, tmp_path) as data:
+        held_out = [fold.sample.y for _, fold in data.folds(4, random_state=5)]
+    for label in range(3):
+        counts = [int((labels == label).sum()) for labels in held_out]
+        # In each of four shards a label is dealt out evenly, up to one item.
+        assert max(counts) - min(counts) <= 4
+    assert sorted(np.concatenate(held_out)) == sorted(y)
+    # One shard is dealt like arrays in memory.
+    one = cut(tmp_path / "one", 97, classes=3)
+    with opened(one, tmp_path) as data:
+        for ours, theirs in zip(
+            data.folds(4, random_state=5),
+            FitData.from_arrays(P, q, y).folds(4, random_state=5),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours[1].sample.P, theirs[1].sample.P)
+
+
+def test_folds_of_many_shards_are_of_one_size() -> None:
+    y = np.zeros(3, dtype=int)
+    sizes = sum(np.bincount(deal(y, 5, 0, shard), minlength=5) for shard in range(50))
+    assert np.ptp(sizes) <= 5
+
+
+def test_the_cache_is_removed(tmp_path: Path) -> None:
     made = cut(tmp_path, 20, [5])
     with opened(made, tmp_path):
         assert len(list((tmp_path / "scratch").iterdir())) == 1
@@ -220,14 +245,14 @@ def test_without_room_for_a_copy_the_shards_are_read_again(
     def usage(path: Path) -> Any:
         return type("Usage", (), {"free": free})
 
-    monkeypatch.setattr(copy_module.shutil, "disk_usage", usage)
+    monkeypatch.setattr(cache_module.shutil, "disk_usage", usage)
     with pytest.warns(EDOWarning, match="every pass reads the shards themselves"):
         data = opened(made, tmp_path)
     with data:
         same(data.summaries(), Summaries.from_arrays(*whole(made)))
         assert not list((tmp_path / "scratch").rglob("*.P.npy"))
     free = 10
-    with pytest.raises(InputError, match=r"working copy needs .* GiB free"):
+    with pytest.raises(InputError, match=r"cache of the shards needs .* GiB free"):
         opened(made, tmp_path)
 
 
@@ -259,9 +284,9 @@ def test_ties_are_told_once_for_all_shards(tmp_path: Path) -> None:
         assert len(noted) == 1
     with pytest.raises(InputError, match=r"items are tied: .*ties='first'"):
         opened(made, tmp_path, ties="error")
-    with opened(made, tmp_path, ties="random", seed=3) as data:
+    with opened(made, tmp_path, ties="random", random_state=3) as data:
         labels = data.sample.y
-    with opened(made, tmp_path, ties="random", seed=3) as data:
+    with opened(made, tmp_path, ties="random", random_state=3) as data:
         np.testing.assert_array_equal(labels, data.sample.y)
 
 
@@ -291,10 +316,10 @@ def test_items_that_do_not_match_are_named_with_their_shard(tmp_path: Path) -> N
     # The names are right, the items are not.
     refused(made, tmp_path, r"in shard part-1\.npz: annotations and predictions must hold the same")
     few = made.people.take(range(15))
-    refused(made, tmp_path, r"in shard part-1\.npz 10 of 10 have none", few)
+    refused(made, tmp_path, r"in shard part-1\.npz 10 of 10 items have no annotations", few)
     (made.predictions / "part-2.npz").unlink()
     refused(made, tmp_path, "'part-2' has no predictions")
-    refused(made, tmp_path, "9 of 30 have none: 'item-11'", made.people)
+    refused(made, tmp_path, "9 of 30 annotated items have no predictions: 'item-11'", made.people)
 
 
 def test_an_item_in_two_shards_is_refused(tmp_path: Path) -> None:
@@ -323,12 +348,12 @@ def test_classes_that_do_not_match_are_refused(tmp_path: Path) -> None:
     refused(made, tmp_path, r"part-1\.csv.*'7'")
 
 
-def test_a_worker_must_see_the_working_copy(tmp_path: Path) -> None:
+def test_a_worker_must_see_the_cache(tmp_path: Path) -> None:
     made = cut(tmp_path, 12, [5])
     with opened(made, tmp_path) as data:
         for file in next((tmp_path / "scratch").iterdir()).glob("*.q.npy"):
             file.unlink()
-        with pytest.raises(InputError, match="every worker must see the working copy"):
+        with pytest.raises(InputError, match="this worker does not see the cache"):
             data.evaluate(np.full((1, 4), 0.25))
 
 
@@ -357,22 +382,22 @@ def test_what_a_dead_worker_left_undone_is_done_again(tmp_path: Path) -> None:
         assert list(workers.run(_die_once, tasks)) == list(range(8))
 
 
-def _die_in_first_look(part: Any, threads: int | None) -> Any:
+def _die_while_writing(part: Any, threads: int | None) -> Any:
     mark = part.folder.parent / "died"
     if part.number == 1 and not mark.exists():
-        part.lay_down()
+        part.write()
         mark.touch()
         os._exit(1)
-    return first_look(part, threads)
+    return write_shard(part, threads)
 
 
-def test_shards_of_a_dead_worker_are_laid_down_again(
+def test_shards_of_a_dead_worker_are_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = cut(tmp_path, 30, [10, 20])
     with opened(made, tmp_path) as data:
         undisturbed = data.evaluate(np.full((1, 4), 0.25))
-    monkeypatch.setattr(sharded_module, "first_look", _die_in_first_look)
+    monkeypatch.setattr(sharded_module, "write_shard", _die_while_writing)
     with (
         pytest.warns(EDOWarning, match="a worker process died"),
         opened(made, tmp_path, jobs=2) as data,

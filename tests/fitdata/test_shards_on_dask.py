@@ -12,7 +12,7 @@ from shard_cases import cut
 
 pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
 
-from edokit.fitdata.sharded import LabelledShards
+from edokit.fitdata import FitData
 
 
 @pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
@@ -21,7 +21,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
 
     made = cut(tmp_path, 60, [7, 20, 41, 50])
     v = np.array([[0.4, 0.3, 0.2, 0.1]])
-    with LabelledShards.open(made.predictions, made.annotations, jobs=1) as here:
+    with FitData.open(made.predictions, made.annotations, jobs=1) as here:
         wanted, metrics = here.curvatures(v)[0], here.evaluate(v)
     with (
         LocalCluster(
@@ -31,7 +31,7 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
         ) as cluster,
-        LabelledShards.open(
+        FitData.open(
             made.predictions,
             made.annotations,
             engine=cluster.scheduler_address.replace("tcp://", "dask://"),

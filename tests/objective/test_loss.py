@@ -13,11 +13,9 @@ from edokit.objective import (
     Problem,
     Settings,
     Summaries,
-    ce_all,
-    ce_mean,
-    ce_random,
     joint_loss,
 )
+from edokit.objective.loss import ce_all, ce_mean, ce_random
 
 VARIANTS = ("mean", "all", "random")
 POOLS = ("linear", "log")
@@ -283,39 +281,44 @@ def test_what_does_not_fit_together_is_refused() -> None:
         joint_loss(case.v, problem, Settings(class_weights=True))
     with pytest.raises(InputError, match="regularize='w' needs the raw weights"):
         joint_loss(case.v, problem, Settings(regularize="w"))
-    with pytest.raises(InputError, match=r"Gumbel noise of shape \(6, 3\), but got none"):
+    with pytest.raises(InputError, match=r"Gumbel noise of shape \(6, 3\); none was given"):
         joint_loss(case.v, problem, Settings(ce="random"))
     with pytest.raises(InputError, match="pool must be one of 'linear', 'log'"):
         Problem.from_arrays(case.P, case.q, case.y, pool="median")
 
 
 @pytest.mark.parametrize("pool", ["linear", "log"])
-def test_a_problem_for_settings_has_what_they_weigh(pool: str) -> None:
+def test_a_problem_has_what_its_summaries_have(pool: str) -> None:
     rng = np.random.default_rng(3)
     P = rng.dirichlet(np.ones(3), (700, 4))
     q = rng.dirichlet(np.ones(3), 700)
     data = P, q, q.argmax(axis=1)
     settings = Settings(pool=pool)
-    whole, lean = Problem.from_arrays(*data, pool=pool), Problem.for_settings(*data, settings)
+    hits = Summaries.from_arrays(*data, distances=False, log_losses=False)
+    whole = Problem.from_arrays(*data, pool=pool)
+    lean = Problem.from_arrays(*data, pool=pool, summaries=hits)
     v = rng.dirichlet(np.ones(4))
     ours, theirs = (joint_loss(v, each, settings) for each in (lean, whole))
     assert float(ours.total) == pytest.approx(float(theirs.total), rel=1e-12)
     np.testing.assert_allclose(ours.gradient, theirs.gradient, rtol=1e-12)
     assert np.isnan(ours.div)
-    for more in ({"lambda_div": 0.1}, {"ce": "all"}, {"class_weights": True}):
-        needs = Settings(pool=pool, **more)
-        built = Problem.for_settings(*data, needs)
-        assert np.isfinite(float(joint_loss(v, built, needs).total))
+    for more in ({"lambda_div": 0.1}, {"ce": "all"}):
         with pytest.raises(InputError):
-            joint_loss(v, lean, needs)
+            joint_loss(v, lean, Settings(pool=pool, **more))
+    losses = Summaries.from_arrays(*data, distances=False)
+    full = Summaries.from_arrays(*data)
+    np.testing.assert_allclose(losses.log_losses, full.log_losses, rtol=1e-12)
+    for part in ("class_counts", "soft_counts", "hits"):
+        np.testing.assert_allclose(getattr(losses, part), getattr(full, part), rtol=1e-12)
+    assert losses.distances is None
+    assert losses.select([2, 0]).distances is None
 
 
-def test_a_problem_for_settings_refuses_what_summaries_refuse() -> None:
+def test_summaries_without_distances_refuse_what_whole_ones_refuse() -> None:
     P, q = np.full((6, 2, 2), 0.5), np.full((6, 2), 0.5)
-    y = np.zeros(6, dtype=int)
+    some = {"distances": False, "log_losses": False}
     with pytest.raises(InputError, match="codes must lie between 0 and 1, but 1 of 6"):
-        Problem.for_settings(P, q, np.array([0, 0, 0, 0, 0, 2]), Settings())
+        Summaries.from_arrays(P, q, np.array([0, 0, 0, 0, 0, 2]), **some)
     broken = np.concatenate([np.full((80, 2, 2), 0.5), np.full((1, 2, 2), np.nan)])
     with pytest.raises(InputError, match="finite"):
-        Problem.for_settings(broken, np.full((81, 2), 0.5), np.zeros(81, dtype=int), Settings())
-    assert Problem.for_settings(P, q, y, Settings()).items == 6
+        Summaries.from_arrays(broken, np.full((81, 2), 0.5), np.zeros(81, dtype=int), **some)

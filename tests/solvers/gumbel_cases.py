@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edokit.datasets.simulate import simulate
+from edokit.fitdata import FitData
 from edokit.objective import (
     CE,
     Problem,
@@ -28,6 +29,11 @@ class Data(NamedTuple):
     P: np.ndarray  # [N, K, C]
     q: np.ndarray  # [N, C]
     y: np.ndarray  # [N]
+
+
+def fit(data: Data) -> FitData:
+    """As the solvers take it."""
+    return FitData.from_arrays(*data)
 
 
 def random_pool(items: int = 60, members: int = 5, classes: int = 3, seed: int = 0) -> Data:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from edokit._errors import InputError
-from edokit.objective import Problem, Settings, joint_loss, pool
+from edokit.fitdata import FitData
+from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
 from edokit.solvers import solve_exact
 from edokit.solvers.simplex_qp import minimize_on_simplex
 
@@ -64,7 +65,7 @@ def test_preserve_is_certified_below_1e_8(settings: Settings, shape: Any) -> Non
     data = make(*shape)
     if not every_class_present(data):
         settings = replace(settings, class_weights=False)
-    solution = solve_exact(problem_of(data, settings), settings)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.certificate is not None
     assert solution.certificate.convex
     assert solution.certificate.global_optimum
@@ -78,8 +79,9 @@ def test_no_other_weights_are_better_by_more_than_the_gap(
     settings: Settings, shape: Any, seed: int
 ) -> None:
     settings = replace(settings, class_weights=False)
-    problem = problem_of(make(*shape), settings)
-    solution = solve_exact(problem, settings)
+    data = make(*shape)
+    problem = problem_of(data, settings)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     rng = np.random.default_rng(seed)
     others = rng.dirichlet(np.full(problem.members, 0.3), size=50)
     # Near ones, too: a little of every other corner.
@@ -92,8 +94,9 @@ def test_no_other_weights_are_better_by_more_than_the_gap(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
     settings = Settings(lambda_f1=0.5, lambda_div=0.3)
-    problem = problem_of(make(200, 8, 3, seed), settings)
-    solution = solve_exact(problem, settings)
+    data = make(200, 8, 3, seed)
+    problem = problem_of(data, settings)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     found = minimize(
         lambda v: float(joint_loss(v, problem, settings).total),
         np.full(8, 1 / 8),
@@ -116,8 +119,7 @@ def test_preserve_has_one_optimal_value_and_pool() -> None:
     pools, values = [], []
     for _ in range(5):
         order = rng.permutation(8)
-        problem = problem_of((P[:, order], q, y), settings)
-        solution = solve_exact(problem, settings)
+        solution = solve_exact(FitData.from_arrays(P[:, order], q, y), settings)
         values.append(solution.terms["total"])
         pools.append(pool(P[:, order], solution.weights))
     assert np.ptp(values) < 1e-9
@@ -129,7 +131,7 @@ def test_with_preserve_disagreement_never_falls_as_its_weight_grows() -> None:
     kept = []
     for strength in (0.0, 0.05, 0.2, 0.5, 1.0, 3.0):
         settings = Settings(lambda_div=strength)
-        kept.append(solve_exact(problem_of(data, settings), settings).terms["div"])
+        kept.append(solve_exact(FitData.from_arrays(*data), settings).terms["div"])
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(kept))
 
 
@@ -138,7 +140,7 @@ def test_growing_suppress_ends_in_one_member() -> None:
     sizes = []
     for strength in (0.0, 0.1, 1.0, 10.0):
         settings = Settings(lambda_div=strength, diversity="suppress")
-        sizes.append(solve_exact(problem_of(data, settings), settings).size)
+        sizes.append(solve_exact(FitData.from_arrays(*data), settings).size)
     assert sizes[0] > 1
     assert sizes[-1] == 1
 
@@ -147,8 +149,9 @@ def test_growing_suppress_ends_in_one_member() -> None:
 def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str) -> None:
     for seed in range(5):
         settings = Settings(ce=ce, lambda_div=0.3, lambda_reg=0.05, diversity="suppress")
-        problem = problem_of(make(150, 7, 3, seed), settings)
-        solution = solve_exact(problem, settings)
+        data = make(150, 7, 3, seed)
+        problem = problem_of(data, settings)
+        solution = solve_exact(FitData.from_arrays(*data), settings)
         corners = joint_loss(np.eye(7), problem, settings).total
         assert solution.terms["total"] <= corners.min() + 1e-12
         assert solution.certificate is not None
@@ -160,8 +163,9 @@ def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str)
 
 def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
     settings = Settings(ce="all", lambda_div=0.2, lambda_reg=0.0, diversity="suppress")
-    problem = problem_of(make(150, 6, 2, 0), settings)
-    solution = solve_exact(problem, settings)
+    data = make(150, 6, 2, 0)
+    problem = problem_of(data, settings)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.size == 1
     assert solution.certificate is not None
     assert solution.certificate.global_optimum
@@ -172,7 +176,7 @@ def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
 
 def test_a_strong_penalty_makes_even_suppress_convex() -> None:
     settings = Settings(ce="all", lambda_div=0.01, lambda_reg=5.0, diversity="suppress")
-    solution = solve_exact(problem_of(make(100, 5, 2, 0), settings), settings)
+    solution = solve_exact(FitData.from_arrays(*make(100, 5, 2, 0)), settings)
     assert solution.certificate is not None
     assert solution.certificate.convex
     assert solution.size == 5
@@ -182,7 +186,7 @@ def test_random_is_solved_in_expectation() -> None:
     data = make(100, 5, 2, 0)
     for ce in ("random", "all"):
         settings = Settings(ce=ce)
-        solution = solve_exact(problem_of(data, settings), settings)
+        solution = solve_exact(FitData.from_arrays(*data), settings)
         if ce == "random":
             first = solution
     np.testing.assert_allclose(first.weights, solution.weights, atol=1e-9)
@@ -190,15 +194,17 @@ def test_random_is_solved_in_expectation() -> None:
 
 def test_only_the_best_ranked_members_can_be_kept() -> None:
     settings = Settings()
-    problem = problem_of(make(100, 8, 2, 0), settings)
-    solution = solve_exact(problem, settings, order=[5, 2, 7, 0, 1, 3, 4, 6], max_members=3)
-    assert set(np.flatnonzero(solution.weights)) <= {5, 2, 7}
+    P, q, y = make(100, 8, 2, 0)
+    best = rank_members(Summaries.from_arrays(P, q, y))[:3]
+    for order, kept in (("ce", best), ("given", [0, 1, 2])):
+        solution = solve_exact(FitData.from_arrays(P, q, y), settings, order=order, max_members=3)
+        assert set(np.flatnonzero(solution.weights)) <= set(kept)
 
 
 def test_the_literal_penalty_is_left_to_gumbel() -> None:
     settings = Settings(regularize="w")
     with pytest.raises(InputError, match="gumbel"):
-        solve_exact(problem_of(make(20, 3, 2, 0), settings), settings)
+        solve_exact(FitData.from_arrays(*make(20, 3, 2, 0)), settings)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +219,7 @@ def test_the_literal_penalty_is_left_to_gumbel() -> None:
 )
 def test_edges_have_an_optimum_too(data: Arrays) -> None:
     settings = Settings()
-    solution = solve_exact(problem_of(data, settings), settings)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     assert np.isfinite(list(solution.terms.values())).all()
     assert solution.certificate is not None
     assert solution.certificate.gap < 1e-8
@@ -221,8 +227,8 @@ def test_edges_have_an_optimum_too(data: Arrays) -> None:
 
 def test_many_items_give_the_same_optimum_from_a_sample_start() -> None:
     settings = Settings(lambda_div=0.2)
-    problem = problem_of(make(5000, 12, 2, 0), settings)
-    solution = solve_exact(problem, settings)
+    data = make(5000, 12, 2, 0)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.certificate is not None
     assert solution.certificate.gap < 1e-8
 
@@ -240,3 +246,25 @@ def test_the_quadratic_program_is_solved_to_its_optimality_conditions(
     assert x.min() >= 0
     assert x.sum() == pytest.approx(1, abs=1e-12)
     assert slope @ x - slope.min() < 1e-9 * scale
+
+
+@pytest.mark.parametrize("pool", ["linear", "log"])
+def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
+    data = FitData.from_arrays(*make(300, 5, 3, 0))
+    settings = Settings(pool=pool)
+    lean = solve_exact(data, settings, order="given", all_terms=False)
+    whole = solve_exact(FitData.from_arrays(*data.sample), settings, order="given")
+    np.testing.assert_allclose(lean.weights, whole.weights, atol=1e-9)
+    assert "div" not in lean.terms
+    assert {**whole.terms, "div": 0.0} == pytest.approx({**lean.terms, "div": 0.0})
+    for more in ({"lambda_div": 0.1}, {"ce": "all"}, {"class_weights": True}):
+        needs = replace(settings, **more)
+        assert np.isfinite(solve_exact(data, needs, order="given", all_terms=False).weights).all()
+
+
+def test_the_gradient_of_the_cross_entropy_comes_with_the_solution() -> None:
+    data = make(200, 6, 2, 1)
+    settings = Settings(lambda_div=0.1)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
+    loss = joint_loss(solution.weights, problem_of(data, settings), settings)
+    np.testing.assert_allclose(solution.ce_gradient, loss.ce_gradient, rtol=1e-9)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gumbel_cases import Data, random_pool, step_by_step, three_of_ten
+from gumbel_cases import Data, fit, random_pool, step_by_step, three_of_ten
 from scipy.optimize import minimize
 
 from edokit._errors import InputError
@@ -30,7 +30,7 @@ FIXED_SIZE = GumbelSettings(
 
 
 def one(data: Data, settings: Settings, options: GumbelSettings, seed: int = 0) -> Solution:
-    return solve_gumbel(*data, settings, options, seeds=seed)[0]
+    return solve_gumbel(fit(data), settings, options, random_state=seed)[0]
 
 
 def optimum(problem: Problem, settings: Settings) -> float:
@@ -106,7 +106,7 @@ def test_thorough_settings_find_a_size_and_weights_near_the_optimum():
     options = GumbelSettings.thorough(120)
     assert options.epochs * 4 >= 2000
     best = optimum(Problem.from_arrays(*data), EVERYTHING)
-    for solution in solve_gumbel(*data, EVERYTHING, options, seeds=range(5)):
+    for solution in solve_gumbel(fit(data), EVERYTHING, options, random_state=range(5)):
         assert solution.terms["total"] <= best + 1e-3
         assert solution.trajectory.temperature[-1] == pytest.approx(0.1)
 
@@ -147,9 +147,9 @@ def test_a_configuration_does_not_depend_on_its_companions():
             )
         )
         seeds.append(int(rng.integers(3)))
-    together = solve_gumbel(*data, settings, options, seeds=seeds)
+    together = solve_gumbel(fit(data), settings, options, random_state=seeds)
     for t, companion in enumerate(together):
-        alone = solve_gumbel(*data, settings[t], options[t], seeds=seeds[t])[0]
+        alone = solve_gumbel(fit(data), settings[t], options[t], random_state=seeds[t])[0]
         np.testing.assert_allclose(companion.weights, alone.weights, rtol=0, atol=1e-12)
         np.testing.assert_allclose(
             companion.trajectory.total, alone.trajectory.total, rtol=0, atol=1e-12
@@ -161,7 +161,7 @@ def test_many_settings_of_one_shape_and_several_seeds_equal_each_alone():
     data = random_pool()
     settings = [replace(EVERYTHING, lambda_div=x) for x in (0.0, 0.3, 0.9)] * 2
     seeds = [0, 0, 0, 1, 1, 1]
-    for t, found in enumerate(solve_gumbel(*data, settings, QUICK, seeds=seeds)):
+    for t, found in enumerate(solve_gumbel(fit(data), settings, QUICK, random_state=seeds)):
         alone = one(data, settings[t], QUICK, seeds[t])
         np.testing.assert_allclose(found.weights, alone.weights, rtol=0, atol=1e-12)
 
@@ -169,16 +169,16 @@ def test_many_settings_of_one_shape_and_several_seeds_equal_each_alone():
 def test_memory_blocks_do_not_change_the_answer(monkeypatch):
     data = random_pool()
     settings = [replace(EVERYTHING, ce=ce) for ce in ("mean", "all", "random")]
-    whole = solve_gumbel(*data, settings, QUICK)
+    whole = solve_gumbel(fit(data), settings, QUICK)
     monkeypatch.setattr(batches, "_BLOCK", 1)
-    for ours, theirs in zip(whole, solve_gumbel(*data, settings, QUICK), strict=True):
+    for ours, theirs in zip(whole, solve_gumbel(fit(data), settings, QUICK), strict=True):
         np.testing.assert_allclose(ours.weights, theirs.weights, rtol=0, atol=1e-12)
 
 
 def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
     data = three_of_ten()
     options = GumbelSettings(epochs=30, learning_rate=0.1)
-    found = solve_gumbel(*data, Settings(), options, seeds=range(20))
+    found = solve_gumbel(fit(data), Settings(), options, random_state=range(20))
     weights = np.array([solution.weights for solution in found])
     assert np.mean([3 <= solution.size <= 4 for solution in found]) >= 0.9
     assert np.mean((weights > 0.02).sum(axis=1) == 3) >= 0.9
@@ -189,7 +189,7 @@ def test_suppress_ends_in_one_member():
     data = random_pool()
     settings = Settings(lambda_div=20.0, diversity="suppress")
     options = GumbelSettings(epochs=150, batch_size=10**6, learning_rate=0.1)
-    for solution in solve_gumbel(*data, settings, options, seeds=range(5)):
+    for solution in solve_gumbel(fit(data), settings, options, random_state=range(5)):
         assert solution.weights.max() > 0.99
 
 
@@ -199,7 +199,9 @@ def test_preserve_does_not_lose_diversity():
     problem = Problem.from_arrays(*data)
     uniform = float(joint_loss(np.full(5, 0.2), problem, settings).div)
     options = replace(FIXED_SIZE, min_members=1)
-    div = np.array([s.terms["div"] for s in solve_gumbel(*data, settings, options, seeds=range(5))])
+    div = np.array(
+        [s.terms["div"] for s in solve_gumbel(fit(data), settings, options, random_state=range(5))]
+    )
     assert (div > uniform - 1e-3).all()
     assert div.max() > uniform
 
@@ -210,7 +212,7 @@ def test_random_is_all_on_average_and_shrinks_towards_uniform_when_hot():
     hot = replace(cold, temperature=1.0, temperature_decay=0.0)
 
     def weights(ce: str, options: GumbelSettings) -> np.ndarray:
-        found = solve_gumbel(*data, replace(EVERYTHING, ce=ce), options, seeds=range(10))
+        found = solve_gumbel(fit(data), replace(EVERYTHING, ce=ce), options, random_state=range(10))
         return np.mean([solution.weights for solution in found], axis=0)
 
     of_all = weights("all", cold)
@@ -223,7 +225,7 @@ def test_random_is_all_on_average_and_shrinks_towards_uniform_when_hot():
 def test_weights_are_on_the_simplex_and_reach_no_further_than_the_size():
     data = random_pool(members=8)
     options = replace(QUICK, min_members=2, max_members=4)
-    for solution in solve_gumbel(*data, EVERYTHING, options, seeds=range(6)):
+    for solution in solve_gumbel(fit(data), EVERYTHING, options, random_state=range(6)):
         assert 2 <= solution.size <= 4
         assert solution.weights.sum() == pytest.approx(1.0)
         kept = solution.order[: solution.size]
@@ -237,8 +239,8 @@ def test_only_given_order_follows_the_order_of_the_members():
     worst_first = rank_members(Summaries.from_arrays(*data))[::-1]
     data = data._replace(P=data.P[:, worst_first])
     options = replace(QUICK, max_members=1)
-    assert solve_gumbel(*data, EVERYTHING, options, order="given")[0].weights[0] == 1.0
-    assert solve_gumbel(*data, EVERYTHING, options)[0].weights[-1] == 1.0
+    assert solve_gumbel(fit(data), EVERYTHING, options, order="given")[0].weights[0] == 1.0
+    assert solve_gumbel(fit(data), EVERYTHING, options)[0].weights[-1] == 1.0
 
 
 def test_terms_and_trajectory_are_those_of_the_joint_loss():
@@ -307,7 +309,7 @@ def test_a_member_without_probability_where_the_label_has_mass_loses_its_weight(
 
 def test_absurd_steps_still_end_on_the_simplex():
     options = GumbelSettings(epochs=20, learning_rate=500.0)
-    for solution in solve_gumbel(*random_pool(), EVERYTHING, options, seeds=range(10)):
+    for solution in solve_gumbel(fit(random_pool()), EVERYTHING, options, random_state=range(10)):
         assert solution.weights.sum() == pytest.approx(1.0)
         assert np.isfinite(solution.trajectory.total).all()
 
@@ -338,8 +340,8 @@ def test_impossible_options_are_refused(values, message):
 def test_calls_that_do_not_fit_together_are_refused():
     data = random_pool()
     with pytest.raises(InputError, match="2 settings, 1 options and 3 seeds"):
-        solve_gumbel(*data, [EVERYTHING] * 2, seeds=[1, 2, 3])
-    with pytest.raises(InputError, match="at most the number of members, 5, but got 6"):
-        solve_gumbel(*data, EVERYTHING, GumbelSettings(min_members=6))
+        solve_gumbel(fit(data), [EVERYTHING] * 2, random_state=[1, 2, 3])
+    with pytest.raises(InputError, match="min_members=6 is more than the 5 members"):
+        solve_gumbel(fit(data), EVERYTHING, GumbelSettings(min_members=6))
     with pytest.raises(InputError, match="seed must be a whole number"):
-        solve_gumbel(*data, EVERYTHING, seeds=-1)
+        solve_gumbel(fit(data), EVERYTHING, random_state=-1)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gumbel_cases import random_pool, step_by_step
+from gumbel_cases import fit, random_pool, step_by_step
 
-from edokit.objective import Settings, Summaries, rank_members
-from edokit.solvers import GumbelSettings, GumbelSolver, batches, solve_gumbel
+from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
+from edokit.solvers import GumbelSettings, batches, solve_gumbel
 from edokit.solvers import descent as cross_entropies
 
 SETTINGS = Settings(0.5, 1.0, 0.3, 0.1)
@@ -23,37 +23,40 @@ def weights(solutions: list) -> np.ndarray:
 
 def test_batches_that_are_kept_give_what_fresh_ones_give():
     data = random_pool()
-    solver = GumbelSolver(*data)
+    same = fit(data)
     # The second call needs more of the batches than the first, the third less.
     for some in (KINDS[1:2], KINDS, KINDS[:1], [KINDS[2]] * 3):
         for seeds in (0, 4):
-            kept = solver.solve(some, QUICK, seeds=seeds, keep=True)
-            fresh = solve_gumbel(*data, some, QUICK, seeds=seeds)
+            kept = solve_gumbel(same, some, QUICK, random_state=seeds, keep=True)
+            fresh = solve_gumbel(fit(data), some, QUICK, random_state=seeds)
             np.testing.assert_allclose(weights(kept), weights(fresh), rtol=0, atol=1e-12)
 
 
 def test_too_many_batches_are_not_kept(monkeypatch):
     data = random_pool()
     monkeypatch.setattr(batches, "_KEPT", 10)
-    solver = GumbelSolver(*data)
+    same = fit(data)
     for _ in range(2):
-        kept = solver.solve(KINDS, QUICK, keep=True)
-        np.testing.assert_array_equal(weights(kept), weights(solve_gumbel(*data, KINDS, QUICK)))
-    ((_, made),) = solver._batches.values()
+        kept = solve_gumbel(same, KINDS, QUICK, keep=True)
+        fresh = solve_gumbel(fit(data), KINDS, QUICK)
+        np.testing.assert_array_equal(weights(kept), weights(fresh))
+    ((_, made),) = same.prepared["gumbel", "ce"]._batches.values()
     assert made._kept is None
 
 
 def test_distances_that_are_too_many_to_keep_are_the_same(monkeypatch):
     data = random_pool()
-    usual = solve_gumbel(*data, KINDS, QUICK)
+    usual = solve_gumbel(fit(data), KINDS, QUICK)
     monkeypatch.setattr(batches, "_PAIRS", 0)
-    again = solve_gumbel(*data, KINDS, QUICK)
+    again = solve_gumbel(fit(data), KINDS, QUICK)
     np.testing.assert_allclose(weights(again), weights(usual), rtol=0, atol=1e-12)
 
 
 def test_without_a_trajectory_nothing_else_changes():
-    solver = GumbelSolver(*random_pool())
-    with_one, without = (solver.solve(KINDS, QUICK, trajectory=wanted) for wanted in (True, False))
+    data = fit(random_pool())
+    with_one, without = (
+        solve_gumbel(data, KINDS, QUICK, trajectory=wanted) for wanted in (True, False)
+    )
     for a, b in zip(with_one, without, strict=True):
         assert a.trajectory is not None
         assert b.trajectory is None
@@ -70,16 +73,16 @@ def test_one_member_per_item_is_drawn_right_at_any_temperature(temperature):
     options = replace(QUICK, temperature=temperature, min_temperature=temperature, min_members=5)
     options = replace(options, max_members=5)
     settings = replace(SETTINGS, ce="random")
-    found = solve_gumbel(*data, settings, options, seeds=1)[0]
+    found = solve_gumbel(fit(data), settings, options, random_state=1)[0]
     expected = step_by_step(data, settings, options, seed=1)
     np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-10)
 
 
 def test_powers_and_scores_agree(monkeypatch):
     data, settings = random_pool(), replace(SETTINGS, ce="random")
-    by_powers = solve_gumbel(*data, settings, QUICK, seeds=range(3))
+    by_powers = solve_gumbel(fit(data), settings, QUICK, random_state=range(3))
     monkeypatch.setattr(cross_entropies, "_COLD", 99.0)
-    by_scores = solve_gumbel(*data, settings, QUICK, seeds=range(3))
+    by_scores = solve_gumbel(fit(data), settings, QUICK, random_state=range(3))
     np.testing.assert_allclose(weights(by_powers), weights(by_scores), rtol=0, atol=1e-12)
 
 
@@ -90,8 +93,31 @@ def test_far_from_zero_logits_are_handled_as_everywhere(rate, monkeypatch):
 
     data = random_pool()
     options = replace(QUICK, learning_rate=rate)
-    usual = solve_gumbel(*data, KINDS, options)
+    usual = solve_gumbel(fit(data), KINDS, options)
     monkeypatch.setattr(descent, "_TAME", 0.0)
-    careful = solve_gumbel(*data, KINDS, options)
+    careful = solve_gumbel(fit(data), KINDS, options)
     assert np.isfinite(weights(usual)).all()
     np.testing.assert_allclose(weights(usual), weights(careful), rtol=0, atol=1e-9)
+
+
+def test_the_items_are_summed_up_once(monkeypatch):
+    made = []
+    from_arrays = Summaries.from_arrays.__func__
+
+    def counted(cls, *arrays, **options):
+        made.append(1)
+        return from_arrays(cls, *arrays, **options)
+
+    monkeypatch.setattr(Summaries, "from_arrays", classmethod(counted))
+    data = fit(random_pool())
+    solve_gumbel(data, KINDS, QUICK)
+    solve_gumbel(data, KINDS, QUICK, order="given")
+    assert len(made) == 1
+
+
+def test_the_gradient_of_the_cross_entropy_comes_with_each_solution():
+    data = random_pool()
+    for settings, found in zip(KINDS, solve_gumbel(fit(data), KINDS, QUICK), strict=True):
+        settings = replace(settings, ce="all") if settings.ce == "random" else settings
+        loss = joint_loss(found.weights, Problem.from_arrays(*data), settings)
+        np.testing.assert_allclose(found.ce_gradient, loss.ce_gradient, rtol=1e-9)

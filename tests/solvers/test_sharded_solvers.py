@@ -11,17 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.fitdata.sharded import LabelledShards
-from edokit.objective import Problem, Settings, Summaries, average_groups, joint_loss, rank_members
-from edokit.solvers import (
-    GumbelSettings,
-    Solution,
-    solve_exact,
-    solve_exact_shards,
-    solve_gumbel,
-    solve_gumbel_shards,
-)
-from edokit.solvers.sharded import OverShards
+from edokit.fitdata import FitData
+from edokit.fitdata.sharded import ShardedData
+from edokit.objective import Problem, Settings, joint_loss
+from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
+from edokit.solvers.exact import without_items
+from edokit.solvers.objective import DataCE, JointObjective
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
@@ -46,19 +41,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Cut:
 
 @pytest.fixture(scope="module")
 def shards(made: Cut) -> Any:
-    with LabelledShards.open(made.predictions, made.annotations, jobs=1) as data:
+    with FitData.open(made.predictions, made.annotations, jobs=1) as data:
+        assert not data.is_sampled
         yield data
 
 
-def in_memory(made: Cut, objective: Settings, groups: Any = None, most: Any = None) -> Solution:
-    P = made.pool.probabilities.astype(np.float64)
-    P = P if groups is None else average_groups(P, groups)
-    arrays = (P, made.people.soft_labels, made.people.hard_labels())
-    problem = Problem.from_arrays(
-        *arrays, class_weights=objective.class_weights, pool=objective.pool
-    )
-    ranks = rank_members(Summaries.from_arrays(*arrays))
-    return solve_exact(problem, objective, order=ranks, max_members=most)
+@pytest.fixture(scope="module")
+def streamed(made: Cut, shards: ShardedData) -> Any:
+    """Shards whose sample is smaller than they are, so that solvers have to go through them."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        FitData.open(made.predictions, made.annotations, jobs=1) as data,
+    ):
+        patch.setattr("edokit.fitdata.sharded.SAMPLE", 150)
+        assert data.is_sampled
+        assert data.grouped().is_sampled
+        yield data
+
+
+def joint(data: ShardedData, settings: Settings, members: Any) -> JointObjective:
+    problem = without_items(data, settings).select(members)
+    return JointObjective(problem, settings, DataCE(data, settings, np.asarray(members)))
+
+
+def in_memory(made: Cut) -> FitData:
+    return FitData.from_predictions(made.pool, made.people)
 
 
 def assert_same(one: Solution, other: Solution) -> None:
@@ -77,23 +84,26 @@ def assert_same(one: Solution, other: Solution) -> None:
 @settings(max_examples=40)
 @given(objective=chosen, most=st.sampled_from([None, 3]), grouped=st.booleans())
 def test_exact_finds_over_shards_what_it_finds_in_memory(
-    made: Cut, shards: LabelledShards, objective: Settings, most: int | None, grouped: bool
+    made: Cut, streamed: ShardedData, objective: Settings, most: int | None, grouped: bool
 ) -> None:
-    groups = made.pool.groups if grouped else None
-    found = solve_exact_shards(shards, objective, groups=groups, max_members=most)
-    wanted = in_memory(made, objective, groups, most)
+    pair = streamed, in_memory(made)
+    found, wanted = (
+        solve_exact(data.grouped() if grouped else data, objective, max_members=most)
+        for data in pair
+    )
     assert_same(found, wanted)
     if found.certificate is not None and found.certificate.convex and objective.lambda_ce:
         np.testing.assert_allclose(found.weights, wanted.weights, atol=1e-4)
+        np.testing.assert_allclose(found.ce_gradient, wanted.ce_gradient, atol=1e-4)
     assert found.weights.sum() == pytest.approx(1)
     assert sorted(found.order) == list(range(len(found.weights)))
 
 
-def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: LabelledShards) -> None:
+def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: ShardedData) -> None:
     shards.summaries()
     before = shards.passes
-    solve_exact_shards(shards, Settings(ce="all"))
-    solve_exact_shards(shards, Settings(ce="random", lambda_div=1.0, diversity="suppress"))
+    solve_exact(shards, Settings(ce="all"))
+    solve_exact(shards, Settings(ce="random", lambda_div=1.0, diversity="suppress"))
     assert shards.passes == before
 
 
@@ -101,20 +111,20 @@ def test_a_sample_is_a_start_and_no_more(
     made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 60)
-    with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
+    with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
         for objective in (Settings(), Settings(lambda_div=0.3, diversity="suppress")):
             assert len(data.sample.y) == 60
-            assert_same(solve_exact_shards(data, objective), in_memory(made, objective))
+            assert_same(solve_exact(data, objective), solve_exact(in_memory(made), objective))
         before = data.passes
-        solve_exact_shards(data, Settings())
+        solve_exact(data, Settings())
         assert data.passes - before <= 8
 
 
-def test_what_is_known_of_a_place_is_not_asked_again(shards: LabelledShards) -> None:
-    objective = OverShards(shards, Settings(), np.array([2, 0, 1]))
+def test_what_is_known_of_a_place_is_not_asked_again(shards: ShardedData) -> None:
+    objective = joint(shards, Settings(), [2, 0, 1])
     v = np.array([0.2, 0.3, 0.5])
     before = shards.passes
-    objective.look_at([v, np.full(3, 1 / 3)])
+    objective.ce.look_at([v, np.full(3, 1 / 3)])
     objective.value(v), objective.slope(v), objective.curvature(v, np.array([0, 2]))
     objective.terms(np.full(3, 1 / 3))
     assert shards.passes == before + 1
@@ -123,8 +133,8 @@ def test_what_is_known_of_a_place_is_not_asked_again(shards: LabelledShards) -> 
     assert shards.passes == before + 1
 
 
-def test_the_slope_is_the_change_of_the_value(shards: LabelledShards) -> None:
-    objective = OverShards(shards, Settings(lambda_div=0.2, diversity="suppress"), np.arange(6))
+def test_the_slope_is_the_change_of_the_value(shards: ShardedData) -> None:
+    objective = joint(shards, Settings(lambda_div=0.2, diversity="suppress"), np.arange(6))
     v = np.full(6, 1 / 6)
     step = np.array([1.0, -1.0, 0.5, 0.0, -0.5, 0.0])
     ahead, behind = (objective.value(v + sign * 1e-5 * step) for sign in (1, -1))
@@ -134,13 +144,11 @@ def test_the_slope_is_the_change_of_the_value(shards: LabelledShards) -> None:
     assert bend == pytest.approx(step @ (convex + concave) @ step, abs=1e-3)
 
 
-def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: LabelledShards) -> None:
-    P = made.pool.probabilities.astype(np.float64)
-    arrays = (P, made.people.soft_labels, made.people.hard_labels())
+def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: ShardedData) -> None:
     objectives = [Settings(ce=ce) for ce in ("mean", "all", "random")]
     options = [GumbelSettings(epochs=3, learning_rate=0.05, max_members=4)] * 3
-    wanted = solve_gumbel(*arrays, objectives, options, seeds=2)
-    found = solve_gumbel_shards(shards, objectives, options, seeds=2)
+    wanted = solve_gumbel(in_memory(made), objectives, options, random_state=2)
+    found = solve_gumbel(shards, objectives, options, random_state=2)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
         np.testing.assert_array_equal(one.order, other.order)
@@ -163,9 +171,9 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
     options = [GumbelSettings(epochs=2)] * 4
     P = made.pool.probabilities.astype(np.float64)
     arrays = (P, made.people.soft_labels, made.people.hard_labels())
-    with LabelledShards.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
+    with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
         before = data.passes
-        found = solve_gumbel_shards(data, objectives, options)
+        found = solve_gumbel(data, objectives, options)
         # One pass for the linear pools, one for the log pool.
         assert data.passes - before == 2
     for objective, solution in zip(objectives, found, strict=True):
@@ -178,6 +186,6 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
             assert solution.terms[name] == pytest.approx(float(getattr(loss, name)))
 
 
-def test_the_literal_penalty_needs_gumbel(shards: LabelledShards) -> None:
+def test_the_literal_penalty_needs_gumbel(shards: ShardedData) -> None:
     with pytest.raises(InputError, match="regularize='w'"):
-        solve_exact_shards(shards, Settings(regularize="w"))
+        solve_exact(shards, Settings(regularize="w"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.tuning.data import ArrayData
+from edokit.fitdata import FitData
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
@@ -28,11 +28,11 @@ def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -
     return P, q, q.argmax(axis=1)
 
 
-def data(**shape: int) -> ArrayData:
+def data(**shape: int) -> FitData:
     """The same as the search sees it."""
     P, q, y = arrays(**shape)
     members = [f"m{k}" for k in range(P.shape[1])]
-    return ArrayData(P, q, y, members, [str(c) for c in range(P.shape[2])])
+    return FitData.from_arrays(P, q, y, members=members)
 
 
 def trial(

@@ -7,11 +7,13 @@ import pytest
 from search_cases import arrays, data
 
 from edokit._errors import InputError
+from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective import Pool, pool
 from edokit.solvers import solve_gumbel
 from edokit.tuning import SearchSpace
-from edokit.tuning.data import ArrayData
+from edokit.tuning.run import solve
+from edokit.tuning.study import Plan
 
 SPACE = SearchSpace(epochs=2)
 
@@ -55,7 +57,7 @@ def test_scores_add_over_parts() -> None:
     whole = data(items=50)
     weights = np.random.default_rng(1).dirichlet(np.ones(5), size=4)
     kinds = [Pool.LINEAR] * 4
-    parts = [judge.scores(weights, kinds) for _, judge in whole.folds(3, seed=0)]
+    parts = [judge.scores(weights, kinds) for _, judge in whole.folds(3, 0)]
     together = (parts[0] + parts[1] + parts[2]).estimates()
     for a, b in zip(together, whole.scores(weights, kinds).estimates(), strict=True):
         assert a == pytest.approx(b)
@@ -63,46 +65,48 @@ def test_scores_add_over_parts() -> None:
 
 def test_folds_judge_every_item_once_and_never_learn_from_it() -> None:
     whole = data(items=53)
-    folds = whole.folds(5, seed=1)
-    judged = np.concatenate([judge.P for _, judge in folds])
-    assert sorted(judged[:, 0, 0]) == sorted(whole.P[:, 0, 0])
+    folds = whole.folds(5, 1)
+    judged = np.concatenate([judge.sample.P for _, judge in folds])
+    assert sorted(judged[:, 0, 0]) == sorted(whole.sample.P[:, 0, 0])
     for learn, judge in folds:
         assert learn.items + judge.items == 53
-        assert not set(learn.P[:, 0, 0]) & set(judge.P[:, 0, 0])
+        assert not set(learn.sample.P[:, 0, 0]) & set(judge.sample.P[:, 0, 0])
         assert judge.items in (10, 11)
 
 
 def test_folds_spread_rare_classes_evenly() -> None:
     P, q, y = arrays(items=50)
     y = np.where(np.arange(50) < 5, 1, 0)
-    made = ArrayData(P, q, y, list("abcde"), ["0", "1"])
-    assert [int(judge.y.sum()) for _, judge in made.folds(5, seed=3)] == [1] * 5
+    made = FitData.from_arrays(P, q, y)
+    assert [int(judge.sample.y.sum()) for _, judge in made.folds(5, 3)] == [1] * 5
 
 
 def test_folds_depend_on_the_seed_and_on_nothing_else() -> None:
-    first, again, other = (data().folds(5, seed=s)[0][1].P for s in (0, 0, 1))
+    first, again, other = (data().folds(5, s)[0][1].sample.P for s in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 def test_more_folds_than_items_are_refused() -> None:
-    with pytest.raises(InputError, match="folds must be at most the number of items, 4"):
-        data(items=4).folds(5, seed=0)
+    with pytest.raises(InputError, match="5 folds are more than the 4 items"):
+        data(items=4).folds(5, 0)
 
 
 def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
     P, q, y = arrays()
     several = configurations(6)
-    found = data().solve(several, solver="gumbel", seed=3, order="ce")
+    found = solve(data(), several, Plan(seed=3))
     for one, solution in zip(several, found, strict=True):
-        alone = solve_gumbel(P, q, y, one.settings, one.options, seeds=3)[0]
+        alone = solve_gumbel(
+            FitData.from_arrays(P, q, y), one.settings, one.options, random_state=3
+        )[0]
         assert not isinstance(solution, str)
         assert np.allclose(solution.weights, alone.weights, atol=1e-12)
         assert solution.size == alone.size
 
 
 def test_a_numerical_failure_is_told_and_spares_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.tuning.data as module
+    import edokit.tuning.run as module
 
     real, calls = module.solve_exact, []
 
@@ -113,7 +117,7 @@ def test_a_numerical_failure_is_told_and_spares_the_others(monkeypatch: pytest.M
         return real(*given, **named)
 
     monkeypatch.setattr(module, "solve_exact", sometimes)
-    found = data().solve(configurations(3), solver="exact", seed=0, order="ce")
+    found = solve(data(), configurations(3), Plan(solver="exact"))
     assert found[1] == "LinAlgError: SVD did not converge"
     assert not isinstance(found[0], str)
     assert not isinstance(found[2], str)

@@ -133,7 +133,7 @@ def test_the_choice_can_be_judged_on_other_data(found: SearchResult) -> None:
         ({"choose": "luck"}, "'luck'"),
         ({"choose": "closest"}, "needs a preference"),
         ({"solver": "newton"}, "'newton'"),
-        ({"folds": 200}, "folds must be at most the number of items, 80"),
+        ({"folds": 200}, "200 folds are more than the 80 items"),
     ],
 )
 def test_nothing_starts_with_bad_input(change: Any, part: str, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
 
 
 def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.tuning.data as module
+    import edokit.tuning.run as module
 
     monkeypatch.setattr(module, "_sound", lambda solution: "the weights are not finite")
     with pytest.raises(

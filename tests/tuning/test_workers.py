@@ -14,8 +14,10 @@ from optuna.trial import TrialState, create_trial
 from postgres import Server
 
 from edokit._errors import EDOWarning, InputError
+from edokit.fitdata import FitData
+from edokit.tuning import run as run_module
 from edokit.tuning import search
-from edokit.tuning.run import fit_data, run, run_study
+from edokit.tuning.run import run, run_study
 from edokit.tuning.storage import Opened, open_storage
 from edokit.tuning.study import Plan, open_study
 from edokit.tuning.workers import own_mark
@@ -39,7 +41,7 @@ def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
 
     named, people = align_inputs(as_predictions(PREDICTIONS), ANSWERS)
     plan = Plan(**{"population": 6, "folds": 0, "judge": "optimistic", "seed": 3, **changes})
-    return fit_data(named, people, groups=False, ties="first", seed=3), plan
+    return FitData.from_predictions(named, people, random_state=3), plan
 
 
 def what_was_found(result: Any) -> list[Any]:
@@ -160,31 +162,27 @@ def test_a_worker_at_work_gives_signs_of_life(database_server: Server) -> None:
 
 
 def test_a_trial_that_was_taken_over_is_not_told_twice(
-    database_server: Server, undisturbed: list[Any]
+    database_server: Server, undisturbed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A laptop that slept comes back to find its trials done by others."""
     url = database_server.new_database()
     data, plan = data_and_plan()
 
-    class Sleepy:
-        """Data on which the first fit takes so long that the worker is given up."""
+    real, slept = run_module.solve, []
 
-        slept = False
+    def sleepy(*given: Any) -> Any:
+        """The first fit takes so long that the worker is given up."""
+        if not slept:
+            slept.append(True)
+            with open_storage(url) as other, psycopg.connect(url) as connection:
+                connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
+                connection.commit()
+                run_study(other, plan, data, HOW["trials"], worker=True)
+        return real(*given)
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(data, name)
-
-        def solve(self, *args: Any, **named: Any) -> Any:
-            if not self.slept:
-                self.slept = True
-                with open_storage(url) as other, psycopg.connect(url) as connection:
-                    connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
-                    connection.commit()
-                    run_study(other, plan, data, HOW["trials"], worker=True)
-            return data.solve(*args, **named)
-
+    monkeypatch.setattr(run_module, "solve", sleepy)
     with open_storage(url) as opened:
-        run_study(opened, plan, Sleepy(), HOW["trials"], worker=True)  # type: ignore[arg-type]
+        run_study(opened, plan, data, HOW["trials"], worker=True)
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert TrialState.RUNNING not in states(opened)
     assert result_in(url) == undisturbed

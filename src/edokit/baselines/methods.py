@@ -14,9 +14,10 @@ from edokit._errors import InputError, examples
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Ties
 from edokit.ensemble.inputs import align_inputs, as_predictions, select_members
+from edokit.fitdata import FitData
 from edokit.metrics import ce_items
 from edokit.metrics._kernels import CLIP
-from edokit.objective import Pool, Problem, Settings, pool
+from edokit.objective import Pool, Settings, pool
 from edokit.predictions import Predictions
 from edokit.solvers import solve_exact
 
@@ -298,8 +299,8 @@ class LinearPool(WeightedPool):
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
         kind = Pool(self.pool)
         settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0, pool=kind)
-        problem = Problem.for_settings(P, q, y, settings)
-        return solve_exact(problem, settings).weights
+        data = FitData.from_arrays(P, q, y)
+        return solve_exact(data, settings, order="given", all_terms=False).weights
 
 
 @register_method("log-pool", "the logarithmic pool with the lowest CE on dev", order=80)

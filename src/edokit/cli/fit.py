@@ -112,13 +112,14 @@ def fit(
     else:
         ensemble.check()
         where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
-        with shards.labelled(parts, annotations, ties=ties, seed=seed, **where, **said) as data:
+        where.update(ties=ties, random_state=seed)
+        with shards.labelled(parts, annotations, **where, **said) as data:
             check_replaceable(
                 out, ensemble, members=data.members, items=data.items, overwrite=overwrite
             )
             shares = data.summaries().soft_counts
             warn_if_unanimous(data.classes, shares, annotations, split)
-            ensemble.fit_shards(data)
+            ensemble.fit(data)
     check_replaceable(out, ensemble, overwrite=overwrite)
     ensemble.save(out)
     if json:

@@ -16,7 +16,7 @@ from edokit.cli import console, options
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from edokit.fitdata.sharded import LabelledShards
+    from edokit.fitdata import FitData
     from edokit.predictions import Shards
 
 Stream = Annotated[
@@ -93,15 +93,15 @@ def labelled(
     split: str | None = None,
     classes: str | None = None,
     **said: Any,
-) -> Iterator[LabelledShards]:
+) -> Iterator[FitData]:
     """Shards with the annotations that the shared options describe, and a bar for each pass."""
-    from edokit.fitdata.sharded import LabelledShards
+    from edokit.fitdata import FitData
 
     columns = options.pairs(column, "--column", "ROLE=NAME")
     given = {"columns": columns or None, **said}
     with (
         console.progress() as bars,
-        LabelledShards.open(
+        FitData.open(
             shards,
             annotations,
             classes=options.names(classes),

@@ -7,13 +7,11 @@ from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.presets import PRESETS
 from edokit.ensemble.review import Review, review, write_review
-from edokit.fitdata.sharded import LabelledShards
 
 __all__ = [
     "PRESETS",
     "EDOClassifier",
     "EDOEnsemble",
-    "LabelledShards",
     "Pooled",
     "Reason",
     "Review",

@@ -13,15 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from edokit._types import Floats
-from edokit.ensemble.recalibrate import fit_temperature, sharpen
+from edokit._types import Floats, Ints, Strings
+from edokit.fitdata import FitData
 from edokit.metrics import ce_items
-from edokit.objective import Pool, Problem, Settings, average_groups, pool
+from edokit.objective import Pool, Settings, average_groups, fit_temperature, pool, sharpen
 from edokit.solvers import solve_exact
-
-Ints = npt.NDArray[Any]
 
 FOLDS = 5
 ITEMS = 5000
@@ -51,19 +48,21 @@ class Candidate:
     chosen: bool = False
 
 
-def decide(
-    chosen: dict[str, Any],
-    given: Mapping[str, Any],
-    P: Floats,
-    q: Floats,
-    y: Ints,
-    groups: Sequence[str] | None,
-    *,
-    seed: int = 0,
-) -> None:
-    """Put what suits the data into ``chosen``, and under ``considered`` what it was chosen from."""
-    fixed = Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
-    found = choose(P, q, y, groups, fixed, given, seed=seed)
+def decide(data: FitData, chosen: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Put what suits the data into ``chosen``, and under ``considered`` what it was chosen from.
+
+    ``given`` are the user's parameters; those that are not None are kept.
+    """
+    settings = Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
+    known = data.groups is not None or chosen["groups"]
+    found = choose(
+        *data.sample,
+        data.member_groups() if known else None,
+        settings,
+        given,
+        item_ids=data.item_ids,
+        random_state=chosen["random_state"],
+    )
     best = next(each for each in found if each.chosen)
     for name in ("pool", "groups", "lambda_reg", "recalibrate"):
         chosen[name] = getattr(best, name)
@@ -104,22 +103,22 @@ def choose(
     settings: Settings,
     given: Mapping[str, Any],
     *,
-    seed: int = 0,
+    item_ids: Strings | None = None,
+    random_state: int = 0,
 ) -> list[Candidate]:
-    """All candidates, judged, the chosen one marked; ``settings`` are the default's.
+    """All candidates, evaluated, the chosen one marked; ``settings`` are the default's.
 
-    P [N, K, C], soft labels q [N, C], hard labels y [N], one group name per member. A temperature
-    after pooling is tried on the pool that was chosen.
+    P [N, K, C], soft labels q [N, C], hard labels y [N], one group name per member. Unless
+    ``given`` says, a temperature after pooling is tried on the pool that was chosen.
     """
     listed = candidates(groups, settings, given)
-    rng = np.random.default_rng([seed, 5])
-    rows = rng.permutation(len(q))[:ITEMS]
-    parts = np.array_split(rows, FOLDS)
     keep = given.get("recalibrate")
-    if len(q) < FEW or not _usable(parts, y, settings):
+    if keep is not None:
+        listed = [replace(each, recalibrate=_wanted(keep)) for each in listed]
+    folds = _folds(y, item_ids, random_state)
+    if len(q) < FEW or not _usable([judge for _, judge in folds], y, settings):
         first, *rest = listed
-        return [replace(first, recalibrate=_wanted(keep), chosen=True), *rest]
-    folds = [(np.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(FOLDS)]
+        return [replace(first, chosen=True), *rest]
     cross = _CrossFit(P, q, y, groups, settings, folds)
     losses = [cross.losses(each) for each in listed]
     best = _settled(losses)
@@ -128,9 +127,18 @@ def choose(
         listed.append(replace(listed[best], recalibrate="temperature"))
         losses.append(cross.losses(listed[-1]))
         best = (best, -1)[_settled([losses[best], losses[-1]])]
-    else:
-        listed[best] = replace(listed[best], recalibrate=_wanted(keep))
-    return _told(listed, losses, listed[best])
+    return _evaluated(listed, losses, listed[best])
+
+
+def _folds(y: Ints, item_ids: Strings | None, random_state: int) -> list[tuple[Ints, Ints]]:
+    """Positions to learn from and to evaluate on; at most `ITEMS` items in all."""
+    positions = np.arange(len(y))
+    if item_ids is not None and len(y) <= ITEMS:
+        # By name, so that the order of the items does not matter.
+        positions = np.argsort(item_ids.astype(str), kind="stable")
+    shuffled = np.random.default_rng([random_state, 5]).permutation(len(y))[:ITEMS]
+    parts = np.array_split(positions[shuffled], FOLDS)
+    return [(np.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(FOLDS)]
 
 
 class _CrossFit:
@@ -145,41 +153,40 @@ class _CrossFit:
         settings: Settings,
         folds: list[tuple[Ints, Ints]],
     ) -> None:
-        self.q, self.y, self.settings, self.folds = q, y, settings, folds
-        self.units = {False: P}
+        self._q, self._settings = q, settings
+        units = {False: P}
         if groups is not None:
-            self.units[True] = average_groups(P, groups)
-        self._problems: dict[tuple[str, bool, int], Problem] = {}
+            units[True] = average_groups(P, groups)
+        self._folds = {
+            level: [
+                (FitData.from_arrays(part[learn], q[learn], y[learn]), part[judge], q[judge])
+                for learn, judge in folds
+            ]
+            for level, part in units.items()
+        }
         self._weights: dict[tuple[Candidate, int], Floats] = {}
 
     def losses(self, candidate: Candidate) -> Floats:
         """Cross-entropy of each item whose fold was held out, fold by fold."""
-        units = self.units[candidate.groups]
         found = []
-        for k, (learn, judge) in enumerate(self.folds):
+        for k, (learn, P, q) in enumerate(self._folds[candidate.groups]):
             v = self._solved(replace(candidate, recalibrate=None), k)
-            pooled = pool(units[judge], v, candidate.pool)
+            pooled = np.asarray(pool(P, v, candidate.pool))
             if candidate.recalibrate is not None:
-                seen = pool(units[learn], v, candidate.pool)
-                pooled = sharpen(pooled, fit_temperature(seen, self.q[learn]))
-            found.append(ce_items(pooled, self.q[judge]))
+                own = np.asarray(pool(learn.sample.P, v, candidate.pool))
+                pooled = sharpen(pooled, fit_temperature(own, learn.sample.q))
+            found.append(ce_items(pooled, q))
         return np.concatenate(found)
 
     def _solved(self, candidate: Candidate, k: int) -> Floats:
         if (candidate, k) not in self._weights:
-            chosen = {"pool": candidate.pool, "lambda_reg": candidate.lambda_reg}
-            settings = Settings(**{**asdict(self.settings), **chosen})
-            problem = self._problem(candidate, k, settings)
-            self._weights[candidate, k] = solve_exact(problem, settings).weights
+            settings = replace(
+                self._settings, pool=Pool(candidate.pool), lambda_reg=candidate.lambda_reg
+            )
+            learn = self._folds[candidate.groups][k][0]
+            solution = solve_exact(learn, settings, order="given", all_terms=False)
+            self._weights[candidate, k] = solution.weights
         return self._weights[candidate, k]
-
-    def _problem(self, candidate: Candidate, k: int, settings: Settings) -> Problem:
-        key = (candidate.pool, candidate.groups, k)
-        if key not in self._problems:
-            learn = self.folds[k][0]
-            arrays = self.units[candidate.groups][learn], self.q[learn], self.y[learn]
-            self._problems[key] = Problem.for_settings(*arrays, settings)
-        return self._problems[key]
 
 
 def _settled(losses: list[Floats]) -> int:
@@ -189,7 +196,7 @@ def _settled(losses: list[Floats]) -> int:
     return lowest if above > ERRORS * error + 1e-12 else 0
 
 
-def _told(listed: list[Candidate], losses: list[Floats], best: Candidate) -> list[Candidate]:
+def _evaluated(listed: list[Candidate], losses: list[Floats], best: Candidate) -> list[Candidate]:
     """The candidates with what they reached on held-out items."""
     lowest = min(losses, key=lambda loss: float(loss.mean()))
     found = []

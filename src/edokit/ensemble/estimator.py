@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.annotations import Ties
+from edokit.ensemble._fit import fit_ensemble, fit_given_weights
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Fitted, Pooled, spread_items
-from edokit.ensemble.in_memory import fit_arrays, with_weights
 from edokit.ensemble.inputs import (
     align_inputs,
     as_predictions,
@@ -39,9 +39,9 @@ from edokit.ensemble.presets import (
     choices,
     objective_of,
 )
-from edokit.ensemble.recalibrate import sharpen
-from edokit.fitdata.sharded import LabelledShards
+from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
+from edokit.objective import sharpen
 from edokit.predictions import Predictions, Shards
 
 
@@ -223,13 +223,14 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        predictions : Predictions, Shards, LabelledShards or array of shape (N, K, C)
+        predictions : Predictions, Shards, FitData or array of shape (N, K, C)
             Probability of each class by each member for each item. Shards are read in passes and
-            are never all in memory.
+            are never all in memory: the exact solver finds the same, the gumbel solver learns from
+            a random sample.
         annotations : Annotations or array
             Annotations are matched by item id. An array has one row per item: labels (N,), labels
             per annotator (N, A) with gaps (None or NaN), or soft labels (N, C). Left out for
-            LabelledShards, which hold them.
+            FitData, which hold them.
 
         Returns
         -------
@@ -241,39 +242,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If items, classes or parameters do not go together.
         """
-        if isinstance(predictions, LabelledShards):
-            return self.fit_shards(predictions)
+        chosen = choices(self.preset, self.get_params())
+        objective_of(chosen)  # refuses values before anything is read
         if isinstance(predictions, Shards):
-            self.check()
-            with LabelledShards.open(
-                predictions, annotations, ties=self.ties, seed=self.random_state
-            ) as data:
-                return self.fit_shards(data)
-        chosen = choices(self.preset, self.get_params())
-        named, people = align_inputs(as_predictions(predictions), annotations)
-        fitted = fit_arrays(chosen, self.get_params(), named, people)
+            with FitData.open(
+                predictions, annotations, ties=self.ties, random_state=self.random_state
+            ) as shards:
+                return self._keep(fit_ensemble(shards, chosen, self.get_params()))
+        data = self._data(predictions, annotations)
+        fitted = fit_ensemble(data, chosen, self.get_params())
+        if annotations is None:
+            return self._keep(fitted)
         return self._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
-
-    def fit_shards(self, data: LabelledShards) -> EDOEnsemble:
-        """Learn from data that do not fit into memory, in some passes over their shards.
-
-        The exact solver finds what ``fit`` finds. The gumbel solver learns from a random sample
-        (``data.sample``); members are ranked and metrics computed on all items.
-
-        Parameters
-        ----------
-        data : LabelledShards
-            Shards of predictions with their labels.
-
-        Returns
-        -------
-        EDOEnsemble
-            The fitted estimator itself.
-        """
-        from edokit.ensemble.sharded import fit_shards
-
-        chosen = choices(self.preset, self.get_params())
-        return self._keep(fit_shards(chosen, self.get_params(), data))
 
     @classmethod
     def from_weights(
@@ -305,8 +285,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         ensemble = cls(**{**parameters, "order": "given"})
         given = ensemble.get_params()
-        named, people = align_inputs(as_predictions(predictions), annotations)
-        fitted = with_weights(weights, size, choices(ensemble.preset, given), given, named, people)
+        data = ensemble._data(predictions, annotations)
+        fitted = fit_given_weights(data, weights, size, choices(ensemble.preset, given), given)
         return ensemble._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
 
     @classmethod
@@ -315,6 +295,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         known = cls._get_param_names()
         given = {name: value for name, value in fitted.parameters.items() if name in known}
         return cls(**given)._keep(fitted)
+
+    def _data(self, predictions: Any, annotations: Any) -> FitData:
+        """Predictions and annotations in memory, matched by item; or data that are ready."""
+        if isinstance(predictions, FitData):
+            return predictions
+        named, labels = align_inputs(as_predictions(predictions), annotations)
+        return FitData.from_predictions(
+            named, labels, ties=self.ties, random_state=self.random_state
+        )
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""

@@ -181,17 +181,6 @@ def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
     return test.select(dev.members)
 
 
-def named_groups(members: tuple[str, ...], groups: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The group of each member; one without a group is a group of its own."""
-    if groups is None:
-        raise InputError(
-            "groups=True needs the group of each member, but these predictions have none",
-            "name them (Predictions.grouped, `edo predictions join --group`), or leave groups out",
-            parameters=("groups",),
-        )
-    return tuple(group or f"member {name}" for name, group in zip(members, groups, strict=True))
-
-
 def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
     values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
     if missing_values is not None and values.ndim == 2:

@@ -29,15 +29,15 @@ _BATCH = 2**18
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the note on contradictions: who reads all shards tells of them once, with a sum."""
+def _without_conflicts() -> Iterator[None]:
+    """Mute warnings about published labels: whoever reads all shards warns once, with a sum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PublishedLabelWarning)
         yield
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How annotations are read."""
 
     splits: tuple[str, ...] = ()
@@ -47,22 +47,22 @@ class Reading:
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         """The annotations in one file."""
-        with errors_in(path), _quietly():
+        with errors_in(path), _without_conflicts():
             return self._chosen(read_annotations(path, classes=classes, **self.options))
 
     def build(self, table: pa.Table, classes: Sequence[str]) -> Annotations:
         """The annotations in one table."""
         table = with_annotator(table, self.options.get("columns") or {})
-        with _quietly():
+        with _without_conflicts():
             return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
 
-    def _chosen(self, people: Annotations) -> Annotations:
+    def _chosen(self, annotations: Annotations) -> Annotations:
         if not self.splits:
-            return people
-        if people.splits is None:
-            return people.split(*self.splits)
+            return annotations
+        if annotations.splits is None:
+            return annotations.split(*self.splits)
         # A shard need not hold items of every split.
-        return people.take(np.flatnonzero(np.isin(people.splits, self.splits)))
+        return annotations.take(np.flatnonzero(np.isin(annotations.splits, self.splits)))
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class AnnotationFiles:
 
     files: tuple[Path, ...]
     """In the order of the shards."""
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions = field(default_factory=ReadOptions)
 
     @classmethod
     def match(
-        cls, folder: Path, shards: Sequence[Path], reading: Reading | None = None
+        cls, folder: Path, shards: Sequence[Path], reading: ReadOptions | None = None
     ) -> AnnotationFiles | None:
         """Those in a folder, found by name (without ending); None where no name is alike."""
         found: dict[str, Path] = {}
@@ -83,8 +83,8 @@ class AnnotationFiles:
             other = found.setdefault(file.stem, file)
             if other != file:
                 raise InputError(
-                    f"each shard must have one file of annotations, but {other.name} and"
-                    f" {file.name} in {folder} have one name",
+                    f"{folder} has two files of annotations for one shard: {other.name} and"
+                    f" {file.name}",
                     "keep one of them",
                 )
         wanted = [file.stem for file in shards]
@@ -95,20 +95,19 @@ class AnnotationFiles:
         if missing or extra:
             without = "annotations" if missing else "predictions"
             raise InputError(
-                "predictions and annotations must have shards of the same names, but"
-                f" {examples(missing or extra)} {'has' if len(missing or extra) == 1 else 'have'}"
-                f" no {without}",
+                f"{examples(missing or extra)} {'has' if len(missing or extra) == 1 else 'have'}"
+                f" no {without}: shards of predictions and annotations go together by name",
                 f"restore the {without}, or remove the shard on the other side",
             )
-        return cls(tuple(found[name] for name in wanted), reading or Reading())
+        return cls(tuple(found[name] for name in wanted), reading or ReadOptions())
 
 
 class SortedAnnotations:
     """One long Parquet table whose items stand in the order of the shards, read as it is needed."""
 
-    def __init__(self, path: Path, reading: Reading | None = None) -> None:
+    def __init__(self, path: Path, reading: ReadOptions | None = None) -> None:
         self.path = path
-        self._reading = reading or Reading()
+        self._reading = reading or ReadOptions()
         columns = self._reading.options.get("columns") or {}
         self._item = columns.get("item", "item")
         self._batches = self._read()
@@ -137,8 +136,8 @@ class SortedAnnotations:
         if not parts:
             ahead = [] if self._waiting is None else self._items(self._waiting)
             raise InputError(
-                f"the annotations in {self.path} must follow the order of the shards, but at"
-                f" {shard.name} " + (f"come {examples(ahead)}" if ahead else "they end"),
+                f"{self.path} does not follow the order of the shards: at {shard.name} "
+                + (f"come {examples(ahead)}" if ahead else "its annotations end"),
                 "sort them like the shards, split them into files named like the shards, or check"
                 " that no shard is missing",
             )
@@ -150,8 +149,7 @@ class SortedAnnotations:
         rest = self._waiting if self._waiting is not None else next(self._batches, None)
         if rest is not None:
             raise InputError(
-                f"every item in {self.path} must have predictions, but the rest, from"
-                f" {examples(self._items(rest)[:1])} on, has none",
+                f"{self.path}: items from {examples(self._items(rest)[:1])} on have no predictions",
                 "check that no shard is missing, and that both stand in one order",
             )
 
@@ -172,9 +170,10 @@ class SortedAnnotations:
                 for name in (self._item, *([split] if self._reading.splits else [])):
                     if name not in names:
                         raise InputError(
-                            f"{self.path} must have the column {name!r}, but its columns are"
+                            f"{self.path} has no column {name!r}; its columns are"
                             f" {examples(names, 20)}",
-                            "map it with --column ROLE=NAME",
+                            "say which column it is with columns={ROLE: NAME}",
+                            parameters=("columns",),
                         )
                 for batch in file.iter_batches(_BATCH, columns=names):
                     table = pa.Table.from_batches([batch])
@@ -195,7 +194,7 @@ _TEXT_FACTOR = 5
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class AnnotationSource:
     """The annotations of all shards, in one of three forms."""
 
     classes: tuple[str, ...]
@@ -208,64 +207,65 @@ class People:
     """… a file for each shard."""
 
 
-def find_people(
+def find_annotations(
     source: Annotations | AnnotationFiles | SortedAnnotations | str | Path,
     shards: Shards,
     classes: Sequence[str] | None,
-    reading: Reading,
+    reading: ReadOptions,
     memory: int,
-) -> People:
+) -> AnnotationSource:
     """Annotations in the form that suits their size: in memory if they take little of it."""
     order = tuple(classes) if classes is not None else class_order(shards.classes)
     if isinstance(source, AnnotationFiles):
-        return _ordered(People(order, files=source.files), shards)
+        return _checked(AnnotationSource(order, files=source.files), shards)
     if isinstance(source, SortedAnnotations):
-        return _ordered(People(order, stream=source), shards)
+        return _checked(AnnotationSource(order, stream=source), shards)
     if isinstance(source, Annotations):
         return _whole(source, shards)
     if not isinstance(source, str | Path):
         raise InputError(
-            "the answers to shards must name their items, but got"
-            f" {type(source).__name__} instead of annotations, a file or a folder",
+            "items in shards are matched with their annotations by id, and a"
+            f" {type(source).__name__} names no items",
             "give Annotations, or the path to a table",
         )
     path = Path(source)
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         named = AnnotationFiles.match(path, shards.files, reading)
         if named is not None:
-            return _ordered(People(order, files=named.files), shards)
+            return _checked(AnnotationSource(order, files=named.files), shards)
     large = _needs(path) > memory / 2
     if large and path.suffix.lower() != ".parquet":
         raise InputError(
-            "annotations that take much memory must be in files named like the shards of"
-            f" predictions ({examples(file.stem for file in shards.files)}) or in one Parquet table"
-            f" in their order, but {path} is neither",
-            "rename or convert the files, or allow more with --memory",
+            f"{path} takes more than half of the memory, and is neither in files named like the"
+            f" shards of predictions ({examples(file.stem for file in shards.files)}) nor one"
+            " Parquet table in their order",
+            "rename or convert the files, or allow more memory",
+            parameters=("memory",),
         )
     if large:
-        return _ordered(People(order, stream=SortedAnnotations(path, reading)), shards)
+        return _checked(AnnotationSource(order, stream=SortedAnnotations(path, reading)), shards)
     several = len(reading.splits) > 1
     split = reading.splits[0] if len(reading.splits) == 1 else None
-    people = read_annotations(path, classes=classes, split=split, **reading.options)
-    return _whole(people.split(*reading.splits) if several else people, shards)
+    annotations = read_annotations(path, classes=classes, split=split, **reading.options)
+    return _whole(annotations.split(*reading.splits) if several else annotations, shards)
 
 
-def _whole(people: Annotations, shards: Shards) -> People:
-    if len(shards.classes) > len(people.classes):
-        people = people.with_classes(shards.classes)
-    return _ordered(People(people.classes, whole=people), shards)
+def _whole(annotations: Annotations, shards: Shards) -> AnnotationSource:
+    if len(shards.classes) > len(annotations.classes):
+        annotations = annotations.with_classes(shards.classes)
+    return _checked(AnnotationSource(annotations.classes, whole=annotations), shards)
 
 
-def _ordered(people: People, shards: Shards) -> People:
+def _checked(source: AnnotationSource, shards: Shards) -> AnnotationSource:
     """Itself, if the predictions are about its classes."""
-    if sorted(people.classes) != sorted(shards.classes):
+    if sorted(source.classes) != sorted(shards.classes):
         raise InputError(
             f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
-            f" {examples(people.classes, 20)}",
+            f" {examples(source.classes, 20)}",
             "rename the classes, or declare all of them as classes",
             parameters=("classes",),
         )
-    return people
+    return source
 
 
 def _needs(path: Path) -> int:

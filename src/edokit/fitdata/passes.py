@@ -1,43 +1,80 @@
-"""What is computed of one shard in one pass: lists of things that add up."""
+"""What is computed of some items at a time: things that add up over blocks, shards and machines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from edokit._types import Floats
-from edokit.fitdata.cache import Arrays, Part, Told
+from edokit._types import Bools, Floats, Ints
 from edokit.metrics import MetricSums
-from edokit.objective.cross_entropy import Curvature, ce_mean_sums, log_pool_sums
-from edokit.objective.pools import average_groups, log_probabilities, pool
-from edokit.objective.settings import Pool
-from edokit.objective.summaries import Summaries
+from edokit.objective import (
+    Curvature,
+    Pool,
+    Summaries,
+    curvature_sums,
+    log_probabilities,
+    pool,
+    sharpen,
+)
+from edokit.objective.arrays import member_rows, slices
+from edokit.objective.pools import power_sums
 
-Groups: TypeAlias = Sequence[str] | None
-"""The group of each member [K], where groups are averaged first."""
+# Numbers of P that are looked at in one go.
+_BLOCK = 2**21
+# Numbers of pooled probabilities at a time, over all weightings.
+_SCORES_BLOCK = 2**22
+_CLIP = 1e-12  # as the metrics do
+
+
+class Arrays(NamedTuple):
+    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n] of some items."""
+
+    P: NDArray[Any]
+    q: Floats
+    y: NDArray[Any]
+
+    def take(self, items: NDArray[Any]) -> Arrays:
+        """These items (positions, or a mask)."""
+        return Arrays(self.P[items], self.q[items], self.y[items])
+
+    def blocks(self) -> Iterator[Arrays]:
+        """A few items after the other, in float64."""
+        size = max(1, _BLOCK // max(1, self.P.shape[1] * self.P.shape[2]))
+        for s in slices(len(self.y), size):
+            yield Arrays(np.asarray(self.P[s], dtype=np.float64), self.q[s], self.y[s])
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Some of the items: those that were dealt into one of ``count`` parts, or all others."""
+    """One of ``count`` parts of the items, or all items but those (``held_out`` False)."""
 
     count: int
     number: int
-    inside: bool
-    seed: int
+    held_out: bool
+    random_state: int
 
-    def mask(self, shard: int, items: int) -> NDArray[np.bool_]:
-        """Which items of a shard these are [n]."""
-        dealt = np.random.default_rng([self.seed, self.count, shard]).integers(
-            self.count, size=items, dtype=np.uint8 if self.count < 256 else np.int64
-        )
-        mask: NDArray[np.bool_] = (dealt == self.number) == self.inside
+    def mask(self, shard: int, y: NDArray[Any]) -> Bools:
+        """Which items [n] of a shard with hard labels y [n] these are."""
+        dealt = deal(y, self.count, self.random_state, shard)
+        mask: Bools = (dealt == self.number) == self.held_out
         return mask
+
+
+def deal(y: NDArray[Any], count: int, random_state: int, shard: int = 0) -> Ints:
+    """[n] the fold of each item of a shard: at random, and each hard label evenly over the folds.
+
+    Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
+    not divide evenly does not always end up in the same one.
+    """
+    shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
+    by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
+    fold = np.empty(len(y), dtype=np.int64)
+    fold[by_label] = (np.arange(len(y)) + shard) % count
+    return fold
 
 
 class Sums:
@@ -66,81 +103,123 @@ def _added(one: list[Any], other: list[Any]) -> list[Any]:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 
-def first_look(part: Part, threads: int | None) -> tuple[Told | None, list[Any]]:
-    """Lay a shard down, and sum it up."""
-    return part.lay_down(), shard_total((part, None), summaries_of, (None, threads))
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Sums over items for T weightings; ``a + b`` are those of both shards together."""
+
+    items: int
+    f1: Floats
+    """[T] items whose likeliest class is the hard label."""
+    ce: Floats
+    """[T] Σ cross-entropy."""
+    ce_squares: Floats
+    """[T] Σ squared cross-entropy, for its standard error."""
+    md: Floats
+    """[T] Σ Manhattan distance."""
+
+    def __add__(self, other: Scores) -> Scores:
+        return Scores(
+            self.items + other.items,
+            self.f1 + other.f1,
+            self.ce + other.ce,
+            self.ce_squares + other.ce_squares,
+            self.md + other.md,
+        )
+
+    def estimates(self) -> list[dict[str, float]]:
+        """F1, CE, MD and the standard error of CE, for each weighting."""
+        ce = self.ce / self.items
+        variance = np.maximum(self.ce_squares / self.items - ce**2, 0.0)
+        error = np.sqrt(variance / max(self.items - 1, 1))
+        columns = (self.f1 / self.items, ce, self.md / self.items, error)
+        return [
+            {"f1": float(f1), "ce": float(loss), "md": float(md), "ce_se": float(se)}
+            for f1, loss, md, se in zip(*columns, strict=True)
+        ]
 
 
-def _of_fold(part: Part, fold: Fold | None) -> Arrays:
-    arrays = part.arrays()
-    if fold is None:
-        return arrays
-    return arrays.take(np.flatnonzero(fold.mask(part.number, len(arrays.y))))
+def score_rows(
+    rows: Callable[[Pool], Floats],
+    q: Floats,
+    y: NDArray[Any],
+    weights: Floats,
+    pools: Sequence[Pool],
+) -> Scores:
+    """Scores of pools with weights [T, K]; ``rows`` gives what each kind of pool adds up."""
+    total = np.zeros((4, len(weights)))
+    classes = q.shape[1]
+    for kind in dict.fromkeys(pools):
+        which = np.flatnonzero([other is kind for other in pools])
+        what = rows(kind)
+        for s in slices(len(y), max(1, _SCORES_BLOCK // (len(weights) * classes))):
+            part = what[:, s.start * classes : s.stop * classes]
+            p = (weights[which] @ part).reshape(len(which), -1, classes)
+            if kind is Pool.LOG:
+                p -= p.max(axis=-1, keepdims=True)
+                np.exp(p, out=p)
+                p /= p.sum(axis=-1, keepdims=True)
+            total[:, which] += _score_sums(p, q[s], y[s])
+    return Scores(len(y), *total)
 
 
-def shard_total(
-    task: tuple[Part, Fold | None], work: Callable[..., list[Any]], given: tuple[Any, ...]
-) -> list[Any]:
-    """``work(P, q, y, *given)`` of a shard's items, block by block."""
-    done = Sums()
-    # Shards are what is done side by side; threads that wait for each other only cost.
-    with threadpool_limits(1, user_api="blas"):
-        for block in _of_fold(*task).blocks():
-            done.add(work(*block, *given))
-    return done.total()
+def _score_sums(p: Floats, q: Floats, y: NDArray[Any]) -> Floats:
+    """[4, T] hits, cross-entropies, their squares and distances of p [T, n, C], summed up."""
+    hits = (p.argmax(axis=-1) == y).sum(axis=-1)
+    distances = np.abs(p - q).sum(axis=(-1, -2))
+    logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
+    losses = -np.einsum("tnc,nc->tn", logs, q)
+    return np.stack([hits, losses.sum(axis=-1), np.square(losses).sum(axis=-1), distances])
 
 
-def draw(task: tuple[Part, NDArray[Any], Fold | None]) -> Arrays:
-    """The items at these places of a shard, as far as they belong to the fold."""
-    part, places, fold = task
-    arrays = part.arrays()
-    if fold is not None:
-        places = places[fold.mask(part.number, len(arrays.y))[places]]
-    return arrays.take(places)
+# What `FitData.total` adds up: functions of P [n, K, C] in float64, q [n, C], y [n] and more.
 
 
-def units_of(P: Floats, groups: Groups) -> Floats:
-    """[n, K, C] members, or the means of groups [n, G, C]."""
-    if groups is None:
-        return P
-    means: Floats = average_groups(P, groups)
-    return means
+def add_summaries(P: Floats, q: Floats, y: NDArray[Any], threads: int | None) -> list[Summaries]:
+    """Summaries of these items."""
+    return [Summaries.from_arrays(P, q, y, threads=threads)]
 
 
-def ce_sums(P: Floats, q: Floats, alpha: Floats | None, v: Floats, kind: Pool | str) -> Curvature:
-    """The pool's cross-entropy at v, in either kind of pool."""
-    if Pool(kind) is Pool.LOG:
-        return log_pool_sums(log_probabilities(P), q, alpha, v)
-    return ce_mean_sums(P, q, alpha, v)
-
-
-def summaries_of(
-    P: Floats, q: Floats, y: NDArray[Any], groups: Groups, threads: int | None
-) -> list[Summaries]:
-    """Of members or groups."""
-    return [Summaries.from_arrays(units_of(P, groups), q, y, threads=threads)]
-
-
-def curvatures_of(
+def add_curvatures(
     P: Floats,
     q: Floats,
     y: NDArray[Any],
     weights: Floats,
-    units: NDArray[Any] | None,
+    members: NDArray[Any] | None,
     alpha: Floats | None,
     kind: Pool,
-    groups: Groups,
 ) -> list[Curvature]:
-    """At each of the weights [T, k] of these units (all, if None)."""
-    P = units_of(P, groups)
-    if units is not None:
-        P = P[:, units]
-    return [ce_sums(P, q, alpha, v, kind) for v in weights]
+    """Cross-entropy of the pools with weights [T, k] of these members (all, if None)."""
+    if members is not None:
+        P = P[:, members]
+    return [curvature_sums(P, q, v, alpha, kind) for v in weights]
 
 
-def metrics_of(
-    P: Floats, q: Floats, y: NDArray[Any], weights: Floats, kind: str, groups: Groups
+def add_metrics(
+    P: Floats, q: Floats, y: NDArray[Any], weights: Floats, kind: str, temperature: float
 ) -> list[MetricSums]:
-    """Of the pools with each of the weights [T, K]."""
-    P = units_of(P, groups)
-    return [MetricSums.of(pool(P, v, kind), q, y) for v in weights]
+    """Metrics of the pools with weights [T, K]."""
+    pooled = (sharpen(np.asarray(pool(P, v, kind)), temperature) for v in weights)
+    return [MetricSums.of(p, q, y) for p in pooled]
+
+
+def add_scores(
+    P: Floats, q: Floats, y: NDArray[Any], weights: Floats, pools: tuple[Pool, ...]
+) -> list[Scores]:
+    """Scores of the pools with weights [T, K]."""
+    rows = member_rows(P)
+    return [
+        score_rows(
+            lambda kind: log_probabilities(rows) if kind is Pool.LOG else rows,
+            q,
+            y,
+            weights,
+            pools,
+        )
+    ]
+
+
+def add_powers(
+    P: Floats, q: Floats, y: NDArray[Any], weights: Floats, kind: str, power: float
+) -> list[Floats]:
+    """Cross-entropy of the pool after sharpening to a power, its slope and its bend."""
+    return [power_sums(np.asarray(pool(P, weights, kind)), q, power)]

@@ -1,8 +1,8 @@
-"""Predictions and people's answers that do not fit into memory: everything is a sum over shards."""
+"""Data that do not fit into memory: everything a fit needs is a sum over shards."""
 
 from __future__ import annotations
 
-import warnings
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,34 +10,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from edokit._errors import EDOWarning, warn
+from edokit._errors import warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
-from edokit._types import Floats
 from edokit.annotations import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.fitdata.annotations import (
     AnnotationFiles,
-    People,
-    Reading,
+    AnnotationSource,
+    ReadOptions,
     SortedAnnotations,
-    find_people,
+    find_annotations,
 )
-from edokit.fitdata.cache import Arrays, Part, Told, labels_of, make_folder
-from edokit.fitdata.passes import (
-    Fold,
-    Groups,
-    Sums,
-    curvatures_of,
-    draw,
-    first_look,
-    metrics_of,
-    shard_total,
-    summaries_of,
-)
-from edokit.objective.cross_entropy import Curvature
-from edokit.objective.settings import Pool
-from edokit.objective.summaries import Summaries
+from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
+from edokit.fitdata.data import AnnotationCounts, FitData
+from edokit.fitdata.passes import Arrays, Fold, Sums, add_summaries
+from edokit.objective import Settings, Summaries, average_groups, group_names
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
 
@@ -45,40 +34,29 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is done, how many shards are done, and of how many."""
 
 MEMORY = 2 * 2**30
-"""Bytes that shards in flight may take, unless said otherwise."""
+"""Bytes that shards in work may take, by default."""
 SAMPLE = 65_536
 """Items of the sample that serves as a start."""
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
 
 
-class LabelledShards:
-    """N items in shards with what people said about them. Open it in a ``with``.
-
-    Opening reads every shard once: it is checked, matched with the annotations by item id, and
-    laid down as plain arrays in a working copy, which later passes read and closing removes.
-    """
+class ShardedData(FitData):
+    """Items in shards with their labels; views of it (folds, groups) share one cache."""
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        cached: Sequence[CachedShard],
         shards: Shards,
         workers: Workers,
         progress: Progress | None = None,
-        fold: Fold | None = None,
     ) -> None:
-        self._parts, self._shards, self._workers = list(parts), shards, workers
-        self._progress, self._fold = progress, fold
-        self.classes: tuple[str, ...] = self._parts[0].classes
-        """Class names [C], in the order of all arrays."""
-        self.members = shards.members
-        """Member names [K]."""
-        self.groups = shards.groups
-        """The recipe each member comes from [K]."""
-        self.passes = 0
-        """How often all shards were read since."""
-        self.told: Told | None = None
-        """Annotations, annotators and ties, where there were any to count."""
-        self._sums: dict[tuple[str, ...] | None, Summaries] = {}
+        super().__init__(shards.members, cached[0].classes, shards.groups)
+        self._cached, self._shards, self._workers = list(cached), shards, workers
+        self._progress = progress
+        self._fold: Fold | None = None
+        self._averaged: tuple[str, ...] | None = None
+        self._summaries: Summaries | None = None
+        self._passes = [0]
 
     @classmethod
     def open(
@@ -93,49 +71,40 @@ class LabelledShards:
         memory: int = MEMORY,
         scratch: str | Path | None = None,
         ties: Ties = "first",
-        seed: int = 0,
+        random_state: int = 0,
         progress: Progress | None = None,
         **options: Any,
-    ) -> LabelledShards:
-        """Shards of predictions and the annotations of their items.
-
-        ``annotations``: anything that fits into memory; a folder with a file for each shard, named
-        like it; or one Parquet table whose items stand in the order of the shards. ``options`` are
-        those of ``read_annotations``. At most ``jobs`` shards are worked on at a time (by default
-        as many as there are cores, and as ``memory`` bytes can hold).
-        """
+    ) -> ShardedData:
+        """Shards of predictions and the annotations of their items; see `FitData.open`."""
         shards = predictions if isinstance(predictions, Shards) else Shards.open(predictions)
-        reading = Reading(tuple(splits), options)
-        people = find_people(annotations, shards, classes, reading, memory)
+        reading = ReadOptions(tuple(splits), options)
+        source = find_annotations(annotations, shards, classes, reading, memory)
         per_item = 8 * len(shards.members) * len(shards.classes)
         sizes = [per_item * count for count in shards.counts]
         workers = Workers(how_many_jobs(jobs, memory, sizes), engine)
-        folder, keep = make_folder(scratch, shards)
+        folder, with_predictions = make_folder(scratch, shards)
         try:
-            if not keep:
-                warnings.warn(
-                    f"{folder.parent} has no room for a working copy of the predictions, so every"
-                    " pass reads the shards themselves (slower); choose another place with scratch"
-                    " (--scratch)",
-                    EDOWarning,
-                    stacklevel=2,
+            if not with_predictions:
+                warn(
+                    f"{folder.parent} has no room to cache the predictions, so every pass reads the"
+                    " shards themselves (slower); choose another folder with scratch"
                 )
-            parts = [
-                Part(
+            cached = [
+                CachedShard(
                     number,
                     shards.part(number),
-                    people.classes,
+                    source.classes,
                     folder,
-                    keep,
-                    people.files[number] if people.files else None,
+                    with_predictions,
+                    source.files[number] if source.files else None,
                     reading,
                     ties,
-                    seed,
+                    random_state,
                 )
                 for number in range(len(shards.files))
             ]
-            data = cls(parts, shards, workers, progress)
-            data._lay_down(people)
+            data = cls(cached, shards, workers, progress)
+            data._write(source)
         except BaseException:
             workers.close()
             drop_folder(folder)
@@ -143,22 +112,22 @@ class LabelledShards:
         return data
 
     def close(self) -> None:
-        """Remove the working copy."""
+        """Remove the cache."""
         self._workers.close()
-        drop_folder(self._parts[0].folder)
+        drop_folder(self._cached[0].folder)
 
-    def __enter__(self) -> LabelledShards:
+    def __enter__(self) -> ShardedData:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return f"LabelledShards({self._shards!r})"
+        return f"FitData({self._shards!r})"
 
     @cached_property
     def items(self) -> int:
-        """N."""
+        """N, the number of items."""
         return self.summaries().items if self._fold is not None else len(self._shards)
 
     @property
@@ -166,115 +135,144 @@ class LabelledShards:
         """Shards that are worked on at a time on this machine."""
         return self._workers.jobs
 
-    def folds(self, count: int, seed: int = 0) -> list[tuple[LabelledShards, LabelledShards]]:
-        """Parts to learn from and to judge by; every item is judged once. They share the copy."""
-        return [
-            (self._only(Fold(count, k, False, seed)), self._only(Fold(count, k, True, seed)))
-            for k in range(count)
-        ]
+    @property
+    def passes(self) -> int:
+        """How often all shards were read since they were cached, by all views."""
+        return self._passes[0]
 
-    def total(
-        self, work: Callable[..., list[Any]], *given: Any, what: str = "summing"
-    ) -> list[Any]:
-        """``work(P, q, y, *given)`` of all items: lists of things that add up, block by block.
-
-        P [n, K, C] is in float64. ``work`` must be a function of a module, for it travels.
-        """
-        self.passes += 1
+    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
+        """``work(P, q, y, *given)`` of all items, shard by shard."""
+        self._passes[0] += 1
         done = Sums()
-        tasks = [(part, self._fold) for part in self._parts]
+        tasks = [(part, self._fold, self._averaged) for part in self._cached]
         for number, sums in enumerate(
             self._workers.run(partial(shard_total, work=work, given=given), tasks), start=1
         ):
-            done.add(sums)
+            if sums:  # a shard may hold no item of a fold
+                done.add(sums)
             if self._progress is not None:
                 self._progress(what, number, len(tasks))
         return done.total()
 
-    def summaries(self, groups: Groups = None) -> Summaries:
-        """Of all members, or of the groups' means; computed once."""
-        key = None if groups is None else tuple(groups)
-        if key not in self._sums:
-            self._sums[key] = self.total(summaries_of, key, self._threads, what="summing up")[0]
-        return self._sums[key]
-
-    def curvatures(
-        self,
-        weights: Floats,
-        *,
-        units: NDArray[Any] | None = None,
-        alpha: Floats | None = None,
-        kind: Pool = Pool.LINEAR,
-        groups: Groups = None,
-    ) -> list[Curvature]:
-        """Cross-entropy of the pools with these weights [T, k], its gradient and its Hessian.
-
-        ``units`` [k] are the members (or groups) that the weights are of; all, if None.
-        """
-        names = None if groups is None else tuple(groups)
-        return self.total(curvatures_of, weights, units, alpha, kind, names, what="fitting")
-
-    def evaluate(
-        self, weights: Floats, kind: Pool | str = Pool.LINEAR, groups: Groups = None
-    ) -> list[dict[str, float | None]]:
-        """The metrics of pools with these weights [T, K] (or of groups: [T, G]), in one pass."""
-        names = None if groups is None else tuple(groups)
-        sums = self.total(metrics_of, np.atleast_2d(weights), str(kind), names, what="judging")
-        return [each.values() for each in sums]
+    def summaries(self, settings: Settings | None = None) -> Summaries:
+        """Sums over all items, computed once."""
+        if self._summaries is None:
+            self._summaries = self.total(add_summaries, self._threads, what="summing up")[0]
+        return self._summaries
 
     @cached_property
     def sample(self) -> Arrays:
         """Items drawn at random (all, if there are few), in their order; P in float64."""
-        numbers = len(self.members) * len(self.classes)
+        numbers = len(self._shards.members) * len(self.classes)
         most = min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers))
         total = len(self._shards)
         count = min(most, total)
         chosen = np.sort(np.random.default_rng([total, count]).choice(total, count, replace=False))
         ends = np.cumsum(self._shards.counts)
         tasks = []
-        for part, end, size in zip(self._parts, ends, self._shards.counts, strict=True):
+        for part, end, size in zip(self._cached, ends, self._shards.counts, strict=True):
             first = end - size
             here = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, end)] - first
             if len(here):
                 tasks.append((part, here, self._fold))
-        drawn = list(self._workers.run(draw, tasks))
+        drawn = list(self._workers.run(_draw, tasks))
         P, q, y = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        return Arrays(P.astype(np.float64, copy=False), q, y)
+        return Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
+
+    def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
+        """For each of ``count`` folds the data without it and the fold alone."""
+        self._check_folds(count)
+        return [
+            (
+                self._view(Fold(count, k, False, random_state), self._averaged),
+                self._view(Fold(count, k, True, random_state), self._averaged),
+            )
+            for k in range(count)
+        ]
+
+    def grouped(self) -> ShardedData:
+        """The same data with the mean of each group in place of its members."""
+        return self._view(self._fold, self.member_groups())
+
+    def describe(self) -> dict[str, Any]:
+        """Items, members, classes and a digest: what tells these data from others."""
+        sums = self.summaries()
+        digest = hashlib.sha256()
+        for part in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
+            # The last digits of a sum depend on the machine.
+            digest.update(" ".join(f"{value:.9e}" for value in np.ravel(part)).encode())
+        return self._described(digest.hexdigest())
 
     @property
     def _threads(self) -> int | None:
         """For each shard: all cores, or one where others work beside."""
         return None if self._workers.alone else 1
 
-    def _only(self, fold: Fold) -> LabelledShards:
-        view = LabelledShards(self._parts, self._shards, self._workers, self._progress, fold)
-        view.told = self.told
+    def _view(self, fold: Fold | None, averaged: tuple[str, ...] | None) -> ShardedData:
+        view = ShardedData(self._cached, self._shards, self._workers, self._progress)
+        view.counts, view._passes = self.counts, self._passes
+        view._fold, view._averaged = fold, averaged
+        if averaged is not None:
+            view.members, view.groups = tuple(group_names(averaged)), None
         return view
 
-    def _lay_down(self, people: People) -> None:
-        """The first pass: check, match, copy."""
-        told = [] if people.files else labels_of(people, self._parts, self._shards)
+    def _write(self, source: AnnotationSource) -> None:
+        """The first pass: check, match, write."""
+        counts = [] if source.files else write_labels(source, self._cached, self._shards)
         sums = Sums()
-        work = partial(first_look, threads=self._threads)
-        for number, (each, some) in enumerate(self._workers.run(work, self._parts), start=1):
-            told += [] if each is None else [each]
+        work = partial(write_shard, threads=self._threads)
+        for number, (each, some) in enumerate(self._workers.run(work, self._cached), start=1):
+            counts += [] if each is None else [each]
             sums.add(some)
             if self._progress is not None:
-                self._progress("reading", number, len(self._parts))
-        self._sums[None] = sums.total()[0]
-        names = [part.name for part in self._parts]
-        check_once([part.ids for part in self._parts], names, self._shards.read_items)
-        known = np.unique(np.concatenate([each.annotators for each in told]))
-        counts = ([t.annotations, t.tied, t.contradicted] for t in told)
-        annotations, tied, against = map(sum, zip(*counts, strict=True))
-        self.told = Told(annotations, known, tied, against)
+                self._progress("reading", number, len(self._cached))
+        self._summaries = sums.total()[0]
+        names = [part.name for part in self._cached]
+        check_once([part.ids for part in self._cached], names, self._shards.read_items)
+        annotators = np.unique(np.concatenate([each.annotators for each in counts]))
+        self.counts = AnnotationCounts(sum(each.annotations for each in counts), len(annotators))
+        against, tied = (sum(getattr(c, name) for c in counts) for name in ("contradicted", "tied"))
         if against:
-            # Annotations that were read as one told of these by themselves.
             warn(contradiction_message(against, len(self._shards)), PublishedLabelWarning)
-        if self.told.tied and self._parts[0].ties == "first":
-            warnings.warn(
-                f"{self.told.tied} of {len(self._shards)} items are tied; each takes the first of"
-                " its tied classes (ties='first')",
-                EDOWarning,
-                stacklevel=3,
+        if tied and self._cached[0].ties == "first":
+            warn(
+                f"{tied} of {len(self._shards)} items are tied; each takes the first of its tied"
+                " classes (ties='first')"
             )
+
+
+def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
+    """Write a shard into the cache, and sum it up."""
+    return part.write(), shard_total((part, None, None), add_summaries, (threads,))
+
+
+def shard_total(
+    task: tuple[CachedShard, Fold | None, tuple[str, ...] | None],
+    work: Callable[..., list[Any]],
+    given: tuple[Any, ...],
+) -> list[Any]:
+    """``work(P, q, y, *given)`` of a shard's items, block by block."""
+    part, fold, averaged = task
+    arrays = part.arrays()
+    if fold is not None:
+        arrays = arrays.take(np.flatnonzero(fold.mask(part.number, arrays.y)))
+    done = Sums()
+    # Shards are what is done side by side; threads that wait for each other only cost.
+    with threadpool_limits(1, user_api="blas"):
+        for P, q, y in arrays.blocks():
+            done.add(work(_averaged(P, averaged), q, y, *given))
+    return done.total()
+
+
+def _draw(task: tuple[CachedShard, NDArray[Any], Fold | None]) -> Arrays:
+    """The items at these positions of a shard, as far as they belong to the fold."""
+    part, positions, fold = task
+    arrays = part.arrays()
+    if fold is not None:
+        positions = positions[fold.mask(part.number, arrays.y)[positions]]
+    return arrays.take(positions)
+
+
+def _averaged(P: NDArray[Any], groups: tuple[str, ...] | None) -> NDArray[Any]:
+    """[n, K, C] members, or the means of groups [n, G, C]."""
+    return P if groups is None else np.asarray(average_groups(P, groups))

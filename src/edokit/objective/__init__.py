@@ -1,21 +1,15 @@
 """The joint loss, what it needs to know of the data, and the weights it is a function of."""
 
 from edokit.objective.arrays import EPSILON
-from edokit.objective.cross_entropy import (
-    Curvature,
-    ce_all,
-    ce_mean,
-    ce_mean_sums,
-    ce_random,
-    joint_hessian,
-    log_pool_sums,
-)
+from edokit.objective.cross_entropy import Curvature, curvature_sums
 from edokit.objective.loss import Configurations, Loss, joint_loss
 from edokit.objective.pools import (
     average_groups,
+    fit_temperature,
     group_names,
     log_probabilities,
     pool,
+    sharpen,
     spread_weights,
 )
 from edokit.objective.problem import Problem
@@ -50,20 +44,17 @@ __all__ = [
     "Settings",
     "Summaries",
     "average_groups",
-    "ce_all",
-    "ce_mean",
-    "ce_mean_sums",
-    "ce_random",
+    "curvature_sums",
     "effective_weights",
     "effective_weights_vjp",
+    "fit_temperature",
     "group_names",
-    "joint_hessian",
     "joint_loss",
-    "log_pool_sums",
     "log_probabilities",
     "pool",
     "preset",
     "rank_members",
+    "sharpen",
     "softmax",
     "softmax_vjp",
     "spread_weights",

@@ -8,12 +8,16 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import array_api_compat
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor; the shape is in the docstring of whoever takes it."""
 
 EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
+# Items that are transposed in one go: what is read and written stays in the cache.
+_TRANSPOSED = 256
+_FEW_CLASSES = 8
 
 
 def namespace(*arrays: Array) -> Any:
@@ -43,9 +47,26 @@ def without_gradient(values: Array) -> Array:
     return values.detach() if hasattr(values, "detach") else values
 
 
-def members_first(probabilities: Array) -> Array:
-    """[N, K, C] -> [K, N, C], so that a pool of every item is one matrix product."""
-    return namespace(probabilities).permute_dims(probabilities, (1, 0, 2))
+def member_rows(P: Array, out: Array | None = None) -> Array:
+    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product.
+
+    ``out`` (numpy only) is written into instead of new memory.
+    """
+    items, members, classes = P.shape
+    xp = namespace(P)
+    if not isinstance(P, np.ndarray):
+        return xp.reshape(double(xp.permute_dims(P, (1, 0, 2))), (members, -1))
+    rows = np.empty((members, items * classes)) if out is None else out
+    if classes > _FEW_CLASSES:
+        rows.reshape(members, items, classes)[...] = P.transpose(1, 0, 2)
+        return rows
+    # Class by class, a block of items is a matrix to be transposed, which numpy does several times
+    # faster than it permutes three axes.
+    flat = P.reshape(items, members * classes)
+    for s in slices(items, _TRANSPOSED):
+        for c in range(classes):
+            rows[:, s.start * classes + c : s.stop * classes : classes] = flat[s, c::classes].T
+    return rows
 
 
 def slices(length: int, step: int) -> Iterator[slice]:

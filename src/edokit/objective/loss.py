@@ -9,10 +9,18 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.objective.arrays import Array, like, namespace
-from edokit.objective.cross_entropy import ce_all, ce_mean, ce_random
+from edokit.objective.arrays import (
+    EPSILON,
+    Array,
+    device_of,
+    like,
+    namespace,
+    without_gradient,
+)
+from edokit.objective.cross_entropy import linear_ce, linear_pool, log_ce, log_pool
 from edokit.objective.problem import Problem
 from edokit.objective.settings import CE, Pool, Regularize, Settings
+from edokit.objective.weights import softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,8 @@ class Loss:
     """Squared norm of the weights."""
     gradient: Array
     """[..., K] of the total in v."""
+    ce_gradient: Array
+    """[..., K] of the cross-entropy alone, before weighting."""
     gradient_w: Array
     """[..., K] of the total in the raw weights w; zero unless the norm is taken of them."""
 
@@ -116,7 +126,7 @@ def joint_loss(
     total = lambda_f1 * f1 + lambda_ce * ce + lambda_reg * reg
     if problem.distances is not None:
         total = total + lambda_div * div
-    parts = (total, f1, ce, div, reg, gradient, gradient_w)
+    parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w)
     return Loss(*(part if many else part[0, ...] for part in parts))
 
 
@@ -156,6 +166,55 @@ def _variant(
     if variant is CE.ALL:
         return ce_all(v, problem)
     return ce_random(v, problem, noise, temperature)
+
+
+def ce_mean(v: Array, problem: Problem) -> tuple[Array, Array]:
+    """Cross-entropy of the pool, −mean_i Σ_c α_c q_ic ln(φ_ic + ε), and its gradient in v."""
+    rows, targets = problem.rows, problem.targets
+    if problem.pool is Pool.LOG:
+        value, gradient = log_ce(rows, targets, log_pool(v, rows, targets.shape[1]))
+    else:
+        flat = namespace(rows).reshape(targets, (-1,))
+        value, gradient = linear_ce(rows, flat, linear_pool(v, rows))
+    return value / problem.items, gradient / problem.items
+
+
+def ce_all(v: Array, problem: Problem) -> tuple[Array, Array]:
+    """Weighted mean of the members' own cross-entropies, a·v, and its gradient in v."""
+    xp = namespace(v, problem.member_ce)
+    return xp.matmul(v, problem.member_ce), xp.broadcast_to(problem.member_ce, v.shape)
+
+
+def ce_random(
+    v: Array, problem: Problem, noise: Array | None, temperature: Array | float = 1.0
+) -> tuple[Array, Array]:
+    """Cross-entropy of one member per item, drawn with probabilities v [T, K], and its gradient.
+
+    The draw is argmax_k ln(v_k + ε) + noise_ik, with ``noise`` [N, K] or [T, N, K] from the
+    Gumbel distribution. The gradient is the straight-through one: that of the softmax at
+    ``temperature`` (one, or [T]) in place of the argmax.
+    """
+    xp = namespace(v, problem.rows)
+    if noise is None or tuple(noise.shape[-2:]) != (problem.items, problem.members):
+        given = "none was given" if noise is None else f"this has shape {tuple(noise.shape)}"
+        raise InputError(
+            "ce='random' draws a member per item and needs Gumbel noise of shape"
+            f" ({problem.items}, {problem.members}); {given}",
+            "pass noise=rng.gumbel(size=(items, members))",
+        )
+    logits = xp.log(v + EPSILON)[:, None, :] + noise
+    if not isinstance(temperature, int | float):
+        temperature = temperature[:, None, None]
+    soft = softmax(logits / temperature)
+    best = xp.argmax(logits, axis=-1)
+    positions = xp.arange(problem.members, dtype=best.dtype, device=device_of(best))
+    hard = xp.astype(best[..., None] == positions, v.dtype)
+    losses = problem.item_losses
+    drawn = hard + (soft - without_gradient(soft))
+    value = xp.sum(drawn * losses, axis=(1, 2)) / problem.items
+    mean_loss = xp.sum(soft * losses, axis=2, keepdims=True)
+    slope = xp.sum(soft * (losses - mean_loss) / temperature, axis=1)
+    return value, slope / ((v + EPSILON) * problem.items)
 
 
 def _check(v: Array, w: Array | None, problem: Problem, chosen: Configurations) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from edokit.objective.arrays import Array, device_of, double, members_first, namespace, slices
+from edokit.objective.arrays import Array, device_of, double, like, member_rows, namespace
 from edokit.objective.pools import log_probabilities
-from edokit.objective.settings import CE, Pool, Settings
-from edokit.objective.summaries import Summaries, check_arrays, not_codes, not_finite
-
-# Items that are put in the members' order in one go: what is read and written stays in the cache.
-_TURNED = 256
-_FEW_CLASSES = 8
+from edokit.objective.settings import Pool
+from edokit.objective.summaries import Summaries, check_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,42 +48,47 @@ class Problem:
         ``summaries`` of more items than these (all shards, say) give the terms that need no
         items, and the class weights.
         """
-        kind = Pool(pool)
         check_arrays(P, q, y)
         sums = Summaries.from_arrays(P, q, y) if summaries is None else summaries
-        values = log_probabilities(double(P)) if kind is Pool.LOG else double(P)
-        targets = double(q)
-        return cls(
-            sums.hit_rates,
-            sums.mean_distances,
-            sums.member_ce(class_weights),
-            _by_member(values),
-            targets * sums.class_weights() if class_weights else targets,
-            class_weights,
-            kind,
+        rows = member_rows(P)
+        return cls.from_summaries(
+            sums,
+            class_weights=class_weights,
+            pool=pool,
+            rows=log_probabilities(rows) if Pool(pool) is Pool.LOG else rows,
+            soft_labels=double(q),
         )
 
     @classmethod
-    def for_settings(cls, P: Array, q: Array, y: Array, settings: Settings) -> Problem:
-        """The problem of arrays as above, with what these settings weigh and no more.
+    def from_summaries(
+        cls,
+        summaries: Summaries,
+        *,
+        class_weights: bool = False,
+        pool: Pool | str = Pool.LINEAR,
+        rows: Array | None = None,
+        soft_labels: Array | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Problem:
+        """The problem whose terms are those of the summaries.
 
-        Without a diversity term nobody asks for distances between all pairs of members, and
-        without ``ce="all"`` or ``"random"`` nobody asks how good each is alone.
+        Without ``rows`` [K, N·C] and ``soft_labels`` [N, C] it has no items, which is enough for
+        every term but the pool's cross-entropy. ``classes`` are named in errors.
         """
-        alone = settings.ce is not CE.MEAN and settings.lambda_ce > 0
-        if settings.lambda_div or settings.class_weights or alone or not isinstance(P, np.ndarray):
-            return cls.from_arrays(
-                P, q, y, class_weights=settings.class_weights, pool=settings.pool
-            )
-        check_arrays(P, q, y)
-        inside = (y >= 0) & (y < P.shape[2])
-        if not inside.all():
-            raise not_codes(int((~inside).sum()), len(y), P.shape[2])
-        if len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0 and q.max() < np.inf):
-            raise not_finite()
-        hits = P[np.arange(len(y)), :, y].mean(axis=0, dtype=np.float64)
-        values = log_probabilities(double(P)) if settings.pool is Pool.LOG else double(P)
-        return cls(hits, None, None, _by_member(values), double(q), False, settings.pool)
+        alpha = summaries.class_weights(classes) if class_weights else None
+        targets = like(np.zeros((0, summaries.classes)), summaries.hits)
+        if soft_labels is not None:
+            targets = soft_labels if alpha is None else soft_labels * alpha
+        alone = summaries.log_losses is not None
+        return cls(
+            summaries.hit_rates,
+            None if summaries.distances is None else summaries.mean_distances,
+            summaries.member_ce(class_weights) if alone else None,
+            like(np.zeros((summaries.members, 0)), summaries.hits) if rows is None else rows,
+            targets,
+            class_weights,
+            Pool(pool),
+        )
 
     @property
     def members(self) -> int:
@@ -136,27 +138,3 @@ class Problem:
             member_ce=None if self.member_ce is None else xp.take(self.member_ce, index, axis=0),
             rows=xp.take(self.rows, index, axis=0),
         )
-
-
-def _by_member(values: Array) -> Array:
-    """[N, K, C] -> [K, N·C]."""
-    items, members, classes = values.shape
-    if not isinstance(values, np.ndarray):
-        return namespace(values).reshape(members_first(values), (members, -1))
-    rows = np.empty((members, items * classes))
-    turn(values, rows)
-    return rows
-
-
-def turn(values: Array, rows: Array) -> None:
-    """Copy a numpy array [N, K, C] into rows [K, N·C], a block at a time."""
-    items, members, classes = values.shape
-    if classes > _FEW_CLASSES:
-        rows.reshape(members, items, classes)[...] = members_first(values)
-        return
-    # Class by class, a block of items is a matrix to be turned, which numpy does several times
-    # faster than it permutes three axes.
-    flat = values.reshape(items, members * classes)
-    for s in slices(items, _TURNED):
-        for c in range(classes):
-            rows[:, s.start * classes + c : s.stop * classes : classes] = flat[s, c::classes].T

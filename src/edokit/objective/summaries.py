@@ -28,25 +28,43 @@ class Summaries:
     hits: Array
     """[K] Σ_i P[i, k, y_i], the probability given to the hard labels."""
     distances: Array
-    """[K, K] Σ_i ‖P[i, k] − P[i, l]‖₁."""
+    """[K, K] Σ_i ‖P[i, k] − P[i, l]‖₁; None if they were left out."""
     log_losses: Array
-    """[K, C] −Σ_i q_ic ln(P[i, k, c] + ε)."""
+    """[K, C] −Σ_i q_ic ln(P[i, k, c] + ε); None if they were left out."""
 
     @classmethod
-    def from_arrays(cls, P: Array, q: Array, y: Array, *, threads: int | None = None) -> Summaries:
+    def from_arrays(
+        cls,
+        P: Array,
+        q: Array,
+        y: Array,
+        *,
+        distances: bool = True,
+        log_losses: bool = True,
+        threads: int | None = None,
+    ) -> Summaries:
         """Summaries of predictions P [N, K, C], soft labels q [N, C], hard label codes y [N].
 
         One pass. Rows of P must sum to one. numpy arrays use ``threads`` threads (all cores
-        unless told); the sums are the same for any number. float32 stays float32 inside a block
+        by default); the sums are the same for any number. float32 stays float32 inside a block
         of items, blocks are added up in float64. Torch tensors work too, and keep gradients.
+        ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
         """
         check_arrays(P, q, y)
-        if is_numpy_array(P):
-            P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
-            counts, hits, distances, soft_counts, log_losses = block_sums(P, q, y, threads)
+        if not is_numpy_array(P):
+            counts, soft_counts, hits, apart, losses = tensor_sums(P, q, y)
         else:
-            counts, soft_counts, hits, distances, log_losses = tensor_sums(P, q, y)
-        sums = cls(P.shape[0], counts, soft_counts, hits, distances, log_losses)
+            P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
+            if distances:
+                counts, hits, apart, soft_counts, losses = block_sums(P, q, y, threads)
+            else:
+                counts, hits = _label_sums(P, y)
+                soft_counts, losses, apart = q.sum(axis=0, dtype=np.float64), None, None
+                if log_losses:
+                    losses = block_sums(P, q, None, threads)[4]
+                elif len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0):
+                    raise not_finite()
+        sums = cls(P.shape[0], counts, soft_counts, hits, apart, losses)
         sums._check()
         return sums
 
@@ -87,8 +105,10 @@ class Summaries:
             self.class_counts,
             self.soft_counts,
             xp.take(self.hits, index, axis=0),
-            xp.take(xp.take(self.distances, index, axis=0), index, axis=1),
-            xp.take(self.log_losses, index, axis=0),
+            None
+            if self.distances is None
+            else xp.take(xp.take(self.distances, index, axis=0), index, axis=1),
+            None if self.log_losses is None else xp.take(self.log_losses, index, axis=0),
         )
 
     @property
@@ -124,8 +144,8 @@ class Summaries:
             raise InputError(
                 "class weights need every class as a hard label, but no item of the fit data "
                 f"has class {named} though annotators chose it",
-                "turn class weights off (--no-class-weights; in a search --space"
-                " class_weights=false), or fit on more items",
+                "turn class weights off with class_weights=False, or fit on more items",
+                parameters=("class_weights",),
             )
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
         weights = self._count() / (self.classes * counts)  # α
@@ -141,10 +161,19 @@ class Summaries:
         counted = int(xp.sum(self.class_counts))
         if counted != self.items:
             raise not_codes(self.items - counted, self.items, self.classes)
-        if not all(
-            bool(xp.all(xp.isfinite(part))) for part in (self.hits, self.distances, self.log_losses)
-        ):
+        parts = (self.hits, self.soft_counts, self.distances, self.log_losses)
+        if not all(part is None or bool(xp.all(xp.isfinite(part))) for part in parts):
             raise not_finite()
+
+
+def _label_sums(P: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Class counts [C] and hits [K]."""
+    classes = P.shape[2]
+    inside = (y >= 0) & (y < classes)
+    if not inside.all():
+        raise not_codes(int((~inside).sum()), len(y), classes)
+    counts = np.bincount(y, minlength=classes).astype(np.float64)
+    return counts, P[np.arange(len(y)), :, y].sum(axis=0, dtype=np.float64)
 
 
 def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.objective import CE, Diversity, Problem, Regularize, Settings
+from edokit.fitdata import FitData
+from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.arrays import one_thread
-from edokit.solvers.in_memory import InMemory
+from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
 from edokit.solvers.simplex_qp import minimize_on_simplex
 from edokit.solvers.solution import Certificate, Solution
-
-Ints = npt.NDArray[np.intp]
 
 TOLERANCE = 1e-9
 """The gap at which a descent stops."""
@@ -28,71 +25,136 @@ _FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still c
 _SAMPLE = 1024  # items to find a good start on
 _LARGER = 32  # times as many for the next start
 _BEST_VERTICES = 5  # of more members, the lowest vertices to descend from
-BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
+_BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
 # A promised decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
 
 
-class Objective(Protocol):
-    """What a descent needs to know of the joint loss; data larger than memory can offer it too."""
-
-    @property
-    def members(self) -> int:
-        """K."""
-
-    def value(self, v: Floats) -> float:
-        """The joint loss at v [K]."""
-
-    def slope(self, v: Floats) -> Floats:
-        """Its gradient [K]."""
-
-    def curvature(
-        self, v: Floats, inside: Ints, rough: bool = False
-    ) -> tuple[Floats, Floats | None]:
-        """The Hessian among the members ``inside`` [k], which hold all weight, in two parts: the
-        convex one, and the diversity term where that is concave (else None): [k, k] each.
-        ``rough``: a good guess is enough."""
-
-
 def solve_exact(
-    problem: Problem,
+    data: FitData,
     settings: Settings,
     *,
-    order: Sequence[int] | npt.NDArray[Any] | None = None,
+    order: str = "ce",
     max_members: int | None = None,
+    all_terms: bool = True,
 ) -> Solution:
-    """The best weights over the first ``max_members`` members in ``order`` (best first).
+    """The best weights on the simplex, with a certificate of how good they are.
 
     Preserve is convex: the certificate's gap bounds what is left to gain. Suppress is not: the
     result is the best of all vertices and of descents from every vertex (of more than twenty
     members: from the five lowest), from the uniform weights and from the optimum without the
     diversity term. ``ce="random"`` is solved in expectation, which is ``ce="all"``.
+
+    Parameters
+    ----------
+    data : FitData
+        Predictions and labels, in memory or in shards.
+    settings : Settings
+        The objective.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy, or as they are.
+    max_members : int, optional
+        Only the best so many members compete; all by default.
+    all_terms : bool, default=True
+        Whether the solution names every term. False spares the distances between members where
+        the objective does not weigh them.
+
+    Returns
+    -------
+    Solution
+        Weights, size, terms and certificate.
+
+    Raises
+    ------
+    InputError
+        If ``settings`` penalise the raw weights (``regularize="w"``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit.fitdata import FitData
+    >>> from edokit.objective import Settings
+    >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
+    >>> solution = solve_exact(FitData.from_arrays(P, np.eye(2), np.array([0, 1])), Settings())
+    >>> solution.weights.round(2)
+    array([1., 0.])
     """
     if settings.regularize is Regularize.RAW:
         raise InputError(
-            "the exact solver penalises the effective weights, but got regularize='w'",
+            "the exact solver penalises the effective weights, not the raw ones (regularize='w')",
             "choose regularize='v', or solver='gumbel' for the paper's literal penalty",
+            parameters=("regularize", "solver"),
         )
-    if settings.ce is CE.RANDOM:
-        settings = replace(settings, ce=CE.ALL)
-    ranked = np.arange(problem.members) if order is None else np.asarray(order, dtype=np.int64)
+    settings = expected(settings)
+    if settings.ce is CE.MEAN:
+        problem = data.problem(settings, all_terms=all_terms)
+    else:
+        problem = without_items(data, settings, all_terms=all_terms)
+    members = np.arange(problem.members)
+    ranked = members if order == "given" else rank_members(data.summaries(), order)
     kept = ranked[:max_members]
-    everyone = np.array_equal(kept, np.arange(problem.members))
-    part = problem if everyone else problem.select(kept)
+    part = problem if np.array_equal(kept, members) else problem.select(kept)
     # Many small products: threads would only wait for each other.
     with one_thread():
-        objective, starts = InMemory(part, settings), _from_samples(part, settings)
-        v, certificate = optimum(objective, part, settings, starts)
-        terms = objective.terms(v)
-    weights = np.zeros(problem.members)
-    weights[kept] = v
+        objective = JointObjective(part, settings)
+        if settings.ce is CE.MEAN and data.is_sampled:
+            # The optimum of the sample is where it starts; a few passes over all items are enough.
+            starts = ends_of(objective, [])[:_BEST_ENDS]
+            ce = DataCE(data, settings, kept)
+            objective = JointObjective(part, settings, ce)
+            if settings.lambda_ce > 0:
+                ce.look_at(starts)
+        else:
+            starts = _from_samples(part, settings)
+        v, certificate = optimum(objective, starts)
+        terms, slope = objective.terms(v), objective.ce.gradient(v)
+    weights, ce_gradient = np.zeros((2, problem.members))
+    weights[kept], ce_gradient[kept] = v, slope
     return Solution(
         weights=weights,
         size=int((v >= SMALLEST).sum()),
         terms=terms,
         order=np.concatenate([kept[np.argsort(-v, kind="stable")], ranked[len(kept) :]]),
+        ce_gradient=ce_gradient,
         certificate=certificate,
     )
+
+
+def solution_at(
+    data: FitData, settings: Sequence[Settings], several: Sequence[Floats]
+) -> list[tuple[dict[str, float], Floats]]:
+    """Terms of the loss over all items, and the gradient of its cross-entropy, at weights [T, K].
+
+    The settings, one for each of the weights, share pool, class weights and kind of cross-entropy,
+    and so a pass over the data.
+    """
+    settings = [replace(expected(each), regularize=Regularize.EFFECTIVE) for each in settings]
+    ce: CrossEntropy | None = None
+    if settings[0].ce is CE.MEAN and data.is_sampled:
+        ce = DataCE(data, settings[0], np.arange(len(data.members)))
+        ce.look_at(several)
+    pooled = settings[0].ce is CE.MEAN and ce is None
+    problem = data.problem(settings[0]) if pooled else without_items(data, settings[0])
+    objectives = [JointObjective(problem, each, ce) for each in settings]
+    return [
+        (objective.terms(v), objective.ce.gradient(v))
+        for objective, v in zip(objectives, several, strict=True)
+    ]
+
+
+def without_items(data: FitData, settings: Settings, *, all_terms: bool = True) -> Problem:
+    """What the summaries know of the joint loss: every term but the pool's cross-entropy."""
+    return Problem.from_summaries(
+        data.summaries(None if all_terms else settings),
+        class_weights=settings.class_weights,
+        pool=settings.pool,
+        classes=data.classes,
+    )
+
+
+def expected(settings: Settings) -> Settings:
+    """The same objective without a draw: ``random`` is ``all`` in expectation."""
+    return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
 
 
 def _from_samples(problem: Problem, settings: Settings) -> list[Floats]:
@@ -101,20 +163,18 @@ def _from_samples(problem: Problem, settings: Settings) -> list[Floats]:
     few = _SAMPLE
     while problem.items >= 2 * few:
         sample = problem.take(np.arange(0, problem.items, problem.items // few))
-        starts = ends_of(InMemory(sample, settings), sample, settings, starts)[:BEST_ENDS]
+        starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
         few *= _LARGER
     return starts
 
 
-def optimum(
-    objective: Objective, problem: Problem, settings: Settings, starts: list[Floats]
-) -> tuple[Floats, Certificate]:
+def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Certificate]:
     """The best weights [K] found, and what is known of them."""
-    shape = _shape(problem, settings)
+    shape = _shape(objective)
     if shape == "concave":
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
-    v = _cleaned(objective, ends_of(objective, problem, settings, starts)[0])
+    v = _cleaned(objective, ends_of(objective, starts)[0])
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
         return v, Certificate(_gap(objective, v), True, True, reason)
@@ -122,17 +182,15 @@ def optimum(
     return v, Certificate(_gap(objective, v), False, False, reason)
 
 
-def ends_of(
-    objective: Objective, problem: Problem, settings: Settings, starts: list[Floats]
-) -> list[Floats]:
+def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     """Where descents from the starts end, best first; without starts, from well-chosen ones."""
     uniform = np.full(objective.members, 1.0 / objective.members)
-    if _shape(problem, settings) == "convex":
+    if _shape(objective) == "convex":
         return [_descend(objective, starts[0] if starts else uniform)]
     vertices = _vertices(objective)
     if not starts:
         several = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
-        without = InMemory(problem, replace(settings, lambda_div=0.0))
+        without = objective.without_diversity()
         starts = [uniform, _descend(without, uniform), *vertices[:several]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
     # The same end reached from two starts is one end.
@@ -140,26 +198,24 @@ def ends_of(
     return [heights[height] for height in sorted(heights)]
 
 
-def _vertices(objective: Objective) -> list[Floats]:
+def _vertices(objective: JointObjective) -> list[Floats]:
     """One member alone, each member in turn, best first."""
     corners = np.eye(objective.members)
     heights = np.array([objective.value(corner) for corner in corners])
     return [corners[k] for k in np.argsort(heights, kind="stable")]
 
 
-def _shape(problem: Problem, settings: Settings) -> str:
+def _shape(objective: JointObjective) -> str:
     """``convex``, ``concave`` (on the simplex), or ``neither`` for certain."""
-    if problem.members == 1 or settings.lambda_div == 0:
-        return "convex"
-    if settings.diversity is Diversity.PRESERVE:
+    members, settings = objective.members, objective.settings
+    if members == 1 or settings.lambda_div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
     if settings.ce is CE.MEAN and settings.lambda_ce > 0:
         return "neither"
     # Without the pool's cross-entropy the objective is a quadratic; look at it on the simplex.
-    quadratic = settings.lambda_div * problem.distances + settings.lambda_reg * np.eye(
-        problem.members
-    )
-    centre = np.eye(problem.members) - 1.0 / problem.members
+    distances = settings.lambda_div * objective.problem.distances
+    quadratic = distances + settings.lambda_reg * np.eye(members)
+    centre = np.eye(members) - 1.0 / members
     bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
     limit = 1e-12 * max(1.0, float(np.abs(bends).max()))
     # One eigenvalue, 0, belongs to the direction that leaves the simplex.
@@ -168,7 +224,7 @@ def _shape(problem: Problem, settings: Settings) -> str:
     return "convex" if bends.min() >= -limit else "neither"
 
 
-def _descend(objective: Objective, start: Floats) -> Floats:
+def _descend(objective: JointObjective, start: Floats) -> Floats:
     """Newton's steps on the simplex: each minimises the quadratic model there, exactly."""
     v, value = start, objective.value(start)
     best, smallest, last, rough = v, np.inf, np.inf, True
@@ -219,7 +275,7 @@ def _along(hessian: Floats) -> Floats:
 
 
 def _line_search(
-    objective: Objective,
+    objective: JointObjective,
     v: Floats,
     value: float,
     step: Floats,
@@ -248,7 +304,9 @@ def _line_search(
     return moved, lower
 
 
-def _moved(objective: Objective, v: Floats, length: float, step: Floats) -> tuple[Floats, float]:
+def _moved(
+    objective: JointObjective, v: Floats, length: float, step: Floats
+) -> tuple[Floats, float]:
     moved = np.maximum(v + length * step, 0.0)
     moved /= moved.sum()
     return moved, objective.value(moved)
@@ -260,13 +318,13 @@ def _to_the_edge(v: Floats, step: Floats) -> float:
     return float((v[shrinking] / -step[shrinking]).min()) if shrinking.any() else 1.0
 
 
-def _gap(objective: Objective, v: Floats) -> float:
+def _gap(objective: JointObjective, v: Floats) -> float:
     """∇f(v)·v − min_k ∇f(v)_k, at least 0."""
     slope = objective.slope(v)
     return max(0.0, float(slope @ v - slope.min()))
 
 
-def _cleaned(objective: Objective, v: Floats) -> Floats:
+def _cleaned(objective: JointObjective, v: Floats) -> Floats:
     """The same optimum with tiny weights at zero, where that costs nothing."""
     small = v < SMALLEST
     if not small.any():
@@ -276,7 +334,7 @@ def _cleaned(objective: Objective, v: Floats) -> Floats:
     return clean if _gap(objective, clean) <= max(TOLERANCE, _gap(objective, v)) else v
 
 
-def _within_support(objective: Objective, v: Floats) -> Floats:
+def _within_support(objective: JointObjective, v: Floats) -> Floats:
     """Newton's steps among the members that have weight, towards the last digits."""
     inside = np.flatnonzero(v > 0)
     count = len(inside)

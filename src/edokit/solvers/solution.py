@@ -33,6 +33,8 @@ class Solution:
     """``f1``, ``ce``, ``div``, ``reg`` before weighting, and the ``total``, at these weights."""
     order: Ints
     """[K] positions of the members, best first; the members that are kept come first."""
+    ce_gradient: Floats
+    """[K] of the cross-entropy term in the weights; 0 for members that did not compete."""
     trajectory: Trajectory | None = None
     """How the fit went, epoch by epoch; None where there are no epochs."""
     certificate: Certificate | None = None

@@ -18,10 +18,9 @@ from edokit.ensemble.inputs import (
     same_members,
     warn_if_unanimous,
 )
-from edokit.fitdata.sharded import LabelledShards
+from edokit.fitdata import FitData
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, with_option
-from edokit.tuning.data import FitData
 from edokit.tuning.front import check_rule
 from edokit.tuning.result import (
     JOURNAL,
@@ -31,8 +30,7 @@ from edokit.tuning.result import (
     earlier_test_inputs,
     result_of,
 )
-from edokit.tuning.run import Progress, fit_data, foldable, run_study
-from edokit.tuning.sharded import ShardData
+from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import Opened, open_storage
 from edokit.tuning.study import Plan, check_trials, folds_and_judge
@@ -193,25 +191,25 @@ def search(
     with ExitStack() as stack:
         if streaming is not None or isinstance(predictions, Shards):
             how = files.streamed(predictions, annotations, split)
-            shards = LabelledShards.open(
-                predictions, **how, ties=ties, seed=random_state, **(streaming or {})
+            shards = FitData.open(
+                predictions, **how, ties=ties, random_state=random_state, **(streaming or {})
             )
             predictions = stack.enter_context(shards)
-        data: FitData
         fit: tuple[Any, ...]
-        if isinstance(predictions, LabelledShards):
-            data, fit = ShardData.of(predictions, groups=groups), (predictions,)
-            classes, counts = predictions.classes, predictions.summaries().soft_counts
+        if isinstance(predictions, FitData):
+            data, fit = predictions, (predictions,)
+            classes, counts = data.classes, data.summaries().soft_counts
         else:
             fit = align_inputs(
                 as_predictions(files.predictions("predictions", predictions)),
                 files.annotations("annotations", annotations, split),
             )
-            data = fit_data(*fit, groups=groups, ties=ties, seed=random_state)
+            data = FitData.from_predictions(*fit, ties=ties, random_state=random_state)
             classes, counts = fit[1].classes, fit[1].counts.sum(axis=0)
         if isinstance(annotations, str | Path):
             names = split if split is None or isinstance(split, str) else ",".join(split)
             warn_if_unanimous(classes, counts, annotations, names)
+        data = data.grouped() if groups else data
         if folds is None and judge is None and not foldable(data, plan):
             plan = replace(plan, folds=0, judge="optimistic")
         test = None
@@ -231,7 +229,7 @@ def search(
         result = result_of(
             begun, plan, data.members, fit, choose=choose, preference=preference, ties=ties
         )
-        if isinstance(predictions, LabelledShards):
+        if isinstance(predictions, FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
     result.storage, result.done_before = opened.shown, before

@@ -9,12 +9,8 @@ import numpy as np
 
 from edokit._errors import InputError, warn
 from edokit._types import Floats
-from edokit.annotations import Annotations, Ties
-from edokit.ensemble.inputs import named_groups
-from edokit.objective import average_groups, group_names
-from edokit.predictions import Predictions
-from edokit.solvers import Solution
-from edokit.tuning.data import ArrayData, FitData
+from edokit.fitdata import FitData
+from edokit.solvers import Solution, solve_exact, solve_gumbel
 from edokit.tuning.front import ParetoFront
 from edokit.tuning.space import Configuration
 from edokit.tuning.storage import Opened
@@ -34,24 +30,12 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def fit_data(
-    predictions: Predictions, people: Annotations, *, groups: bool, ties: Ties, seed: int
-) -> ArrayData:
-    """What a search learns from, of predictions and annotations of the same items in memory."""
-    P, members = np.asarray(predictions.probabilities, dtype=np.float64), predictions.members
-    if groups:
-        names = named_groups(predictions.members, predictions.groups)
-        P, members = average_groups(P, names), tuple(group_names(names))
-    y = people.hard_labels(ties=ties, random_state=seed)
-    return ArrayData(P, people.soft_labels, y, members, predictions.classes)
-
-
 def foldable(data: FitData, plan: Plan) -> bool:
-    """Whether the usual folds leave something to learn from; a note if not."""
-    if not isinstance(data, ArrayData):
-        return True
-    counts = np.bincount(data.y, minlength=len(data.classes))[data.q.sum(axis=0) > 0]
-    rare = plan.space.class_weights is not False and (counts == 1).any()
+    """Whether the usual folds leave something to learn from; warns if not."""
+    sums = data.summaries()
+    rare = plan.space.class_weights is not False and bool(
+        (sums.class_counts[sums.soft_counts > 0] == 1).any()
+    )
     if data.items >= 2 * plan.folds and not rare:
         return True
     reason = "a class has a single item" if rare else f"there are {data.items} items"
@@ -153,6 +137,11 @@ class Evaluator:
     def __init__(self, data: FitData, plan: Plan) -> None:
         self.data, self.plan = data, plan
         self._folds = data.folds(plan.folds, plan.seed) if plan.folds else []
+        if plan.solver == "gumbel" and data.is_sampled:
+            warn(
+                f"gumbel trials learn from a random sample of {len(data.sample.y)} of {data.items}"
+                " items and are evaluated on all (solver='exact' learns from all)"
+            )
 
     def __call__(self, chosen: Sequence[Configuration]) -> list[Result | str]:
         """A result per configuration, or in words why there is none."""
@@ -180,8 +169,7 @@ class Evaluator:
         ]
 
     def _solve(self, data: FitData, chosen: Sequence[Configuration]) -> list[Solution | str]:
-        plan = self.plan
-        return data.solve(chosen, solver=plan.solver, seed=plan.seed, order=plan.order)
+        return solve(data, chosen, self.plan)
 
     def _without_a_fold(
         self, learn: FitData, chosen: Sequence[Configuration]
@@ -194,6 +182,42 @@ class Evaluator:
                 "judge without folds (--folds 0), or turn class weights off"
                 " (--space class_weights=false)",
             ) from error
+
+
+def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution | str]:
+    """A solution per configuration, or in words why there is none."""
+    if any(one.settings.class_weights for one in chosen):
+        data.summaries().class_weights(data.classes)  # a class without items is refused by its name
+    found: list[Solution | str]
+    with np.errstate(all="ignore"):
+        if plan.solver == "gumbel":
+            found = [
+                *solve_gumbel(
+                    data,
+                    [one.settings for one in chosen],
+                    [one.options for one in chosen],
+                    random_state=plan.seed,
+                    order=plan.order,
+                    keep=True,
+                    trajectory=False,
+                )
+            ]
+        else:
+            found = [_exact(data, one, plan.order) for one in chosen]
+    return [_sound(solution) for solution in found]
+
+
+def _exact(data: FitData, one: Configuration, order: str) -> Solution | str:
+    try:
+        return solve_exact(data, one.settings, order=order, max_members=one.options.max_members)
+    except (np.linalg.LinAlgError, FloatingPointError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _sound(solution: Solution | str) -> Solution | str:
+    if isinstance(solution, str) or np.isfinite(solution.weights).all():
+        return solution
+    return "the weights are not finite"
 
 
 def _weights(fitted: Sequence[Solution | str], members: int) -> Floats:

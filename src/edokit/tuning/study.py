@@ -25,7 +25,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, one_of
-from edokit.tuning.data import FitData
+from edokit.fitdata import FitData
 from edokit.tuning.space import SOLVERS, SearchSpace
 from edokit.tuning.trials import METRICS, SearchTrial
 
@@ -69,7 +69,7 @@ class Claims:
 
 def open_study(storage: BaseStorage | None, plan: Plan, data: FitData) -> Study:
     """The plan's study, new or continued; one of another shape under its name is refused."""
-    name, shape = plan.name, plan.shape(data.described())
+    name, shape = plan.name, plan.shape(data.describe())
     storage = optuna.storages.InMemoryStorage() if storage is None else storage
     with quiet():
         try:

@@ -1,0 +1,446 @@
+"""One protocol for what a fit needs of predictions and labels, in memory or in shards."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edokit._errors import InputError
+from edokit._types import Floats, Strings
+from edokit.fitdata.passes import (
+    Arrays,
+    Scores,
+    add_curvatures,
+    add_metrics,
+    add_scores,
+    deal,
+    score_rows,
+)
+from edokit.metrics import compute_metrics
+from edokit.objective import (
+    CE,
+    Curvature,
+    Pool,
+    Problem,
+    Settings,
+    Summaries,
+    average_groups,
+    group_names,
+    log_probabilities,
+    pool,
+    sharpen,
+)
+from edokit.objective.arrays import member_rows
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations, Ties
+    from edokit.fitdata.sharded import ShardedData
+    from edokit.predictions import Predictions
+
+
+class AnnotationCounts(NamedTuple):
+    """How much the labels of the fit data rest on."""
+
+    annotations: int
+    annotators: int
+
+
+class FitData(ABC):
+    """Predictions of K members about N items of C classes, with their soft and hard labels.
+
+    Solvers, presets, search and report read data through this class alone, so that arrays in
+    memory and shards on disk share one path. Make one with `from_arrays`, `from_predictions` or
+    `open`.
+
+    Attributes
+    ----------
+    members : tuple of str
+        Names of the members, in the order of all weights.
+    classes : tuple of str
+        Names of the classes, in the order of all probabilities.
+    groups : tuple of str or None
+        The group (recipe) each member belongs to, where known.
+    item_ids : array of str or None
+        Names of the items, where they are in memory.
+    counts : AnnotationCounts or None
+        Annotations and annotators behind the labels, where known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]])
+    >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
+    >>> data.items, data.members
+    (2, ('0', '1'))
+    >>> data.evaluate(np.array([[0.5, 0.5]]))[0]["f1"]
+    1.0
+    """
+
+    def __init__(
+        self,
+        members: Sequence[str],
+        classes: Sequence[str],
+        groups: Sequence[str] | None = None,
+        counts: AnnotationCounts | None = None,
+    ) -> None:
+        self.members, self.classes = tuple(members), tuple(classes)
+        self.groups = None if groups is None else tuple(groups)
+        self.counts = counts
+        self.item_ids: Strings | None = None
+        self.prepared: dict[Hashable, Any] = {}
+        """What solvers have made ready of these data, for their next call."""
+
+    @staticmethod
+    def from_arrays(
+        P: NDArray[Any],
+        q: NDArray[Any],
+        y: NDArray[Any],
+        *,
+        members: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> ArrayData:
+        """Data in memory.
+
+        Parameters
+        ----------
+        P : array of shape (n_items, n_members, n_classes)
+            Predicted probabilities.
+        q : array of shape (n_items, n_classes)
+            Soft labels.
+        y : array of shape (n_items,)
+            Hard labels, as positions of the classes.
+        members, classes : sequence of str, optional
+            Names; 0, 1, … by default.
+        groups : sequence of str, optional
+            The group of each member.
+
+        Returns
+        -------
+        FitData
+        """
+        return ArrayData(
+            Arrays(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), np.asarray(y)),
+            [str(k) for k in range(np.shape(P)[1])] if members is None else members,
+            [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes,
+            groups,
+        )
+
+    @staticmethod
+    def from_predictions(
+        predictions: Predictions,
+        annotations: Annotations,
+        *,
+        ties: Ties = "first",
+        random_state: int = 0,
+    ) -> ArrayData:
+        """Data in memory, of predictions and annotations of the same items.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            What each member predicts for each item.
+        annotations : Annotations
+            Labels of the same items in the same order, about the same classes.
+        ties : {"first", "error", "random"}, default="first"
+            How items get a hard label whose annotators are evenly split.
+        random_state : int, default=0
+            For ``ties="random"``.
+
+        Returns
+        -------
+        FitData
+        """
+        y = annotations.hard_labels(ties=ties, random_state=random_state)
+        return ArrayData(
+            Arrays(
+                np.asarray(predictions.probabilities, dtype=np.float64), annotations.soft_labels, y
+            ),
+            predictions.members,
+            predictions.classes,
+            predictions.groups,
+            AnnotationCounts(len(annotations), len(annotations.annotators)),
+            predictions.items,
+        )
+
+    @staticmethod
+    def open(predictions: Any, annotations: Any, **options: Any) -> ShardedData:
+        """Shards of predictions with the annotations of their items; use it in a ``with``.
+
+        Opening reads every shard once: it is checked, matched with the annotations by item id, and
+        written as plain arrays into a cache, which later passes read and closing removes.
+
+        Parameters
+        ----------
+        predictions : Shards, str or Path
+            The shards, or their folder.
+        annotations : Annotations, str or Path
+            Anything that fits into memory; a folder with a file for each shard, named like it; or
+            one Parquet table whose items stand in the order of the shards.
+        classes : sequence of str, optional
+            The classes, in order.
+        splits : sequence of str, default=()
+            Only annotations of these splits.
+        jobs : int, optional
+            Shards to work on at a time; by default one per core, as far as ``memory`` goes.
+        engine : str, default="local"
+            ``local``, or ``dask://host:port``.
+        memory : int, default=2 GiB
+            Bytes that shards in work may take.
+        scratch : str or Path, optional
+            The folder for the cache.
+        ties : {"first", "error", "random"}, default="first"
+            How items get a hard label whose annotators are evenly split.
+        random_state : int, default=0
+            For ``ties="random"``.
+        progress : callable, optional
+            Called with what is done, the shards done and the number of shards.
+        **options
+            Further arguments of `read_annotations`.
+
+        Returns
+        -------
+        FitData
+        """
+        from edokit.fitdata.sharded import ShardedData
+
+        return ShardedData.open(predictions, annotations, **options)
+
+    @property
+    @abstractmethod
+    def items(self) -> int:
+        """N, the number of items."""
+
+    @property
+    @abstractmethod
+    def sample(self) -> Arrays:
+        """Items in memory: all of them, or those of a random sample if they do not fit."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the sample is smaller than the data."""
+        return len(self.sample.y) < self.items
+
+    @abstractmethod
+    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
+        """``work(P, q, y, *given)`` of all items: a list of things that add up, block by block.
+
+        P [n, K, C] is in float64. ``work`` must be a function of a module, for it travels to other
+        processes. ``what`` is shown as progress.
+        """
+
+    @abstractmethod
+    def summaries(self, settings: Settings | None = None) -> Summaries:
+        """Sums over all items, computed once.
+
+        With ``settings``, those that these do not weigh may be left out.
+        """
+
+    @abstractmethod
+    def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
+        """For each of ``count`` folds the data without it and the fold alone.
+
+        Every item is held out once; each hard label is spread evenly over the folds.
+        """
+
+    @abstractmethod
+    def grouped(self) -> FitData:
+        """The same data with the mean of each group in place of its members."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Items, members, classes and a digest: what tells these data from others."""
+
+    def problem(self, settings: Settings, *, all_terms: bool = True) -> Problem:
+        """The joint loss of these settings: terms of all items, a pool of those of the sample.
+
+        Without ``all_terms``, terms that the settings do not weigh may be left out.
+        """
+        sums = self.summaries(None if all_terms else settings)
+        return Problem.from_summaries(
+            sums,
+            class_weights=settings.class_weights,
+            pool=settings.pool,
+            rows=self._rows(settings.pool),
+            soft_labels=self.sample.q,
+            classes=self.classes,
+        )
+
+    def curvatures(
+        self,
+        weights: Floats,
+        *,
+        members: NDArray[Any] | None = None,
+        alpha: Floats | None = None,
+        pool: Pool = Pool.LINEAR,
+    ) -> list[Curvature]:
+        """Cross-entropy of the pools with these weights [T, k], with gradients and Hessians.
+
+        ``members`` [k] are those that the weights are of (all, if None), ``alpha`` [C] the class
+        weights.
+        """
+        found: list[Curvature] = self.total(
+            add_curvatures, weights, members, alpha, pool, what="fitting"
+        )
+        return found
+
+    def evaluate(
+        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
+    ) -> list[dict[str, float | None]]:
+        """The metrics of the pools with these weights [T, K], in one pass."""
+        sums = self.total(
+            add_metrics, np.atleast_2d(weights), str(pool), temperature, what="evaluating"
+        )
+        return [each.values() for each in sums]
+
+    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
+        """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
+        (found,) = self.total(add_scores, weights, tuple(pools), what="evaluating")
+        return found  # type: ignore[no-any-return]
+
+    def member_ce(self) -> Floats:
+        """[K] cross-entropy of each member alone."""
+        return np.asarray(self.summaries().member_ce())
+
+    def member_groups(self) -> tuple[str, ...]:
+        """The group of each member; one without a group is a group of its own."""
+        if self.groups is None:
+            raise InputError(
+                "groups=True needs the group of each member, but these predictions have none",
+                "name them (Predictions.grouped, `edo predictions join --group`), or leave groups"
+                " out",
+                parameters=("groups",),
+            )
+        pairs = zip(self.members, self.groups, strict=True)
+        return tuple(group or f"member {name}" for name, group in pairs)
+
+    def _rows(self, kind: Pool) -> Floats:
+        """[K, n·C] what a pool adds up, of the sample."""
+        key = ("rows", kind)
+        if key not in self.prepared:
+            rows = member_rows(self.sample.P) if kind is Pool.LINEAR else self._rows(Pool.LINEAR)
+            self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
+        found: Floats = self.prepared[key]
+        return found
+
+    def _described(self, digest: str) -> dict[str, Any]:
+        return {
+            "items": self.items,
+            "members": list(self.members),
+            "classes": list(self.classes),
+            "digest": digest,
+        }
+
+    def _check_folds(self, count: int) -> None:
+        if count > self.items:
+            raise InputError(
+                f"{count} folds are more than the {self.items} items",
+                "choose fewer folds",
+                parameters=("folds",),
+            )
+
+
+class ArrayData(FitData):
+    """Data in memory: one shard, always at hand."""
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        members: Sequence[str],
+        classes: Sequence[str],
+        groups: Sequence[str] | None = None,
+        counts: AnnotationCounts | None = None,
+        item_ids: Strings | None = None,
+    ) -> None:
+        super().__init__(members, classes, groups, counts)
+        self._arrays = arrays
+        self.item_ids = item_ids
+        self._summaries: dict[tuple[bool, bool], Summaries] = {}
+
+    def __repr__(self) -> str:
+        return f"FitData({self.items} items, {len(self.members)} members)"
+
+    @property
+    def items(self) -> int:
+        """N, the number of items."""
+        return len(self._arrays.y)
+
+    @property
+    def sample(self) -> Arrays:
+        """All items."""
+        return self._arrays
+
+    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
+        """``work(P, q, y, *given)`` of all items."""
+        return work(*self._arrays, *given)
+
+    def summaries(self, settings: Settings | None = None) -> Summaries:
+        """Sums over all items, computed once; with ``settings``, only what these weigh."""
+        if settings is None or settings.lambda_div:
+            return self._sums(True, True)
+        return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
+
+    def member_ce(self) -> Floats:
+        """[K] cross-entropy of each member alone; it needs no distances."""
+        return np.asarray(self._sums(False, True).member_ce())
+
+    def evaluate(
+        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
+    ) -> list[dict[str, float | None]]:
+        """The metrics of the pools with these weights [T, K]; here with entropy correlation."""
+        _, q, y = self._arrays
+        return [
+            compute_metrics(sharpen(self._pooled(v, str(pool)), temperature), q, y)
+            for v in np.atleast_2d(weights)
+        ]
+
+    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
+        """F1, CE and MD of the pools with these weights [T, K], as sums."""
+        return score_rows(self._rows, self._arrays.q, self._arrays.y, weights, pools)
+
+    def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
+        """For each of ``count`` folds the data without it and the fold alone."""
+        self._check_folds(count)
+        fold = deal(self._arrays.y, count, random_state)
+        return [
+            (self.take(np.flatnonzero(fold != k)), self.take(np.flatnonzero(fold == k)))
+            for k in range(count)
+        ]
+
+    def take(self, items: NDArray[Any]) -> ArrayData:
+        """The same data with these items alone (positions), in this order."""
+        ids = None if self.item_ids is None else self.item_ids[items]
+        return ArrayData(
+            self._arrays.take(items), self.members, self.classes, self.groups, self.counts, ids
+        )
+
+    def grouped(self) -> ArrayData:
+        """The same data with the mean of each group in place of its members."""
+        names = self.member_groups()
+        P, q, y = self._arrays
+        means = Arrays(average_groups(P, names), q, y)
+        return ArrayData(means, group_names(names), self.classes, None, self.counts, self.item_ids)
+
+    def describe(self) -> dict[str, Any]:
+        """Items, members, classes and a digest: what tells these data from others."""
+        digest = hashlib.sha256()
+        for array in (self._arrays.P, self._arrays.q, self._arrays.y.astype(np.int64)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return self._described(digest.hexdigest())
+
+    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
+        for known, sums in self._summaries.items():
+            if known >= (distances, log_losses):
+                return sums
+        sums = Summaries.from_arrays(*self._arrays, distances=distances, log_losses=log_losses)
+        self._summaries[distances, log_losses] = sums
+        return sums
+
+    def _pooled(self, v: Floats, kind: str) -> Floats:
+        pooled: Floats = pool(self._arrays.P, v, kind)
+        return pooled

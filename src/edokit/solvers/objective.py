@@ -1,0 +1,286 @@
+"""The joint loss as the exact solver asks for it: value, slope and curvature at one v."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from edokit._types import Floats, Ints
+from edokit.fitdata import FitData
+from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
+from edokit.objective.arrays import slices
+from edokit.objective.cross_entropy import (
+    linear_ce,
+    linear_hessian,
+    linear_pool,
+    log_ce,
+    log_hessian,
+    log_pool,
+)
+
+# Numbers looked at in one go: read from memory once, used twice while they are in the cache.
+_BLOCK = 2**17
+# Items that tell the curvature well enough for a descent: so many, so many per member, or such a
+# share of all, whichever is most.
+_ROUGH_ITEMS = 4096
+_ROUGH_ITEMS_PER_MEMBER = 64
+_ROUGH_SHARE = 1 / 16
+_REMEMBERED = 4  # weights whose cross-entropy is known without another look at the items
+
+
+class CrossEntropy(Protocol):
+    """A cross-entropy as a function of the weights v [K], mean over items."""
+
+    def value(self, v: Floats) -> float:
+        """At v."""
+
+    def gradient(self, v: Floats) -> Floats:
+        """[K] at v."""
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        """[k, k] among the members ``inside``, which hold all weight; ``rough``: a good guess."""
+
+
+class JointObjective:
+    """The joint loss; its cross-entropy comes from ``ce``, all else from the problem's sums."""
+
+    def __init__(
+        self, problem: Problem, settings: Settings, ce: CrossEntropy | None = None
+    ) -> None:
+        self.problem, self.settings = problem, settings
+        self.members = problem.members
+        self.ce: CrossEntropy
+        if ce is not None:
+            self.ce = ce
+        elif settings.ce is CE.MEAN:
+            self.ce = PoolCE(problem)
+        else:
+            self.ce = MemberCE(problem.member_ce)
+        self._signed = settings.diversity.sign * settings.lambda_div
+
+    def value(self, v: Floats) -> float:
+        """The joint loss at v [K]."""
+        problem, chosen = self.problem, self.settings
+        value = chosen.lambda_f1 * (1.0 - v @ problem.hit_rates) + chosen.lambda_reg * (v @ v)
+        if chosen.lambda_ce:
+            value += chosen.lambda_ce * self.ce.value(v)
+        if self._signed:
+            value += self._signed * (v @ problem.distances @ v)
+        return float(value)
+
+    def slope(self, v: Floats) -> Floats:
+        """Its gradient [K]."""
+        problem, chosen = self.problem, self.settings
+        slope: Floats = 2.0 * chosen.lambda_reg * v - chosen.lambda_f1 * problem.hit_rates
+        if chosen.lambda_ce:
+            slope += chosen.lambda_ce * self.ce.gradient(v)
+        if self._signed:
+            slope += 2.0 * self._signed * (problem.distances @ v)
+        return slope
+
+    def curvature(
+        self, v: Floats, inside: Ints, rough: bool = False
+    ) -> tuple[Floats, Floats | None]:
+        """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
+        the diversity term where that is concave (else None): [k, k] each.
+        """
+        convex = np.zeros((len(inside), len(inside)))
+        if self.settings.lambda_ce:
+            convex += self.settings.lambda_ce * self.ce.hessian(v, inside, rough)
+        convex[np.diag_indices(len(inside))] += 2.0 * self.settings.lambda_reg
+        if self._signed == 0:
+            return convex, None
+        diversity = 2.0 * self._signed * self.problem.distances[np.ix_(inside, inside)]
+        if self.settings.diversity is Diversity.SUPPRESS:
+            return convex, diversity
+        return convex + diversity, None
+
+    def terms(self, v: Floats) -> dict[str, float]:
+        """The terms at v [K] before weighting, and the total; no ``div`` without distances."""
+        found = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self.ce.value(v)}
+        if self.problem.distances is not None:
+            found["div"] = float(v @ self.problem.distances @ v)
+        return {**found, "reg": float(v @ v), "total": self.value(v)}
+
+    def without_diversity(self) -> JointObjective:
+        """The same without the diversity term."""
+        return JointObjective(self.problem, replace(self.settings, lambda_div=0.0), self.ce)
+
+
+class MemberCE:
+    """The weighted mean of the members' own cross-entropies: linear in v."""
+
+    def __init__(self, member_ce: Floats) -> None:
+        self._member_ce = member_ce
+
+    def value(self, v: Floats) -> float:
+        """At v."""
+        return float(v @ self._member_ce)
+
+    def gradient(self, v: Floats) -> Floats:
+        """[K]"""
+        return self._member_ce
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        """[k, k] zeros."""
+        return np.zeros((len(inside), len(inside)))
+
+
+class _Columns(NamedTuple):
+    """What is pooled [K, n] and the targets: flat [n] for a linear pool, [n / C, C] for a log."""
+
+    rows: Floats
+    targets: Floats
+
+
+class PoolCE:
+    """The cross-entropy of the pool of a problem in memory."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._items, self._classes = problem.items, int(problem.targets.shape[1])
+        self._is_log = problem.pool is Pool.LOG
+        self._all = _Columns(problem.rows, problem.targets)
+        if not self._is_log:
+            targets = problem.targets.reshape(-1)
+            chosen = targets > 0
+            # What nobody chose adds nothing; leaving it out costs about one look at the rest.
+            if chosen.mean() < 0.5:
+                self._all = _Columns(problem.rows[:, chosen], targets[chosen])
+            else:
+                self._all = _Columns(problem.rows, targets)
+        enough = max(_ROUGH_ITEMS, _ROUGH_ITEMS_PER_MEMBER * problem.members)
+        self._stride = max(1, int(problem.items // max(enough, _ROUGH_SHARE * problem.items)))
+        self._some: _Columns | None = None
+        self._known: dict[bytes, tuple[float, Floats]] = {}
+
+    def value(self, v: Floats) -> float:
+        """At v."""
+        return self._at(v)[0]
+
+    def gradient(self, v: Floats) -> Floats:
+        """[K] at v."""
+        return self._at(v)[1]
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        """[k, k] among the members ``inside``; ``rough``: of some of the items."""
+        whole = not rough or self._stride == 1
+        columns = self._all if whole else self._part()
+        rows, targets = columns
+        if len(inside) < len(v):
+            v, rows = v[inside], rows[inside]
+        total = np.zeros((len(v), len(v)))
+        for part, some in self._blocks(_Columns(rows, targets)):
+            if self._is_log:
+                total += log_hessian(part, some, log_pool(v, part, self._classes))
+            else:
+                total += linear_hessian(part, some, linear_pool(v, part))
+        # The few stand for all, by the weight of their labels.
+        share = 1.0 if whole else self._all.targets.sum() / targets.sum()
+        return total * (share / self._items)
+
+    def _at(self, v: Floats) -> tuple[float, Floats]:
+        """Value and gradient; what was asked a moment ago is not computed again."""
+        key = v.tobytes()
+        if key not in self._known:
+            if len(self._known) == _REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[key] = self._evaluate(v)
+        return self._known[key]
+
+    def _evaluate(self, v: Floats) -> tuple[float, Floats]:
+        value, gradient = 0.0, np.zeros(len(v))
+        for rows, targets in self._blocks(self._all):
+            if self._is_log:
+                loss, slope = log_ce(rows, targets, log_pool(v, rows, self._classes))
+            else:
+                loss, slope = linear_ce(rows, targets, linear_pool(v, rows))
+            value += float(loss)
+            gradient += slope
+        return value / self._items, gradient / self._items
+
+    def _part(self) -> _Columns:
+        """Some of the items."""
+        if self._some is None:
+            rows, targets = self._all
+            every = self._stride
+            if self._is_log:
+                by_item = rows.reshape(len(rows), -1, self._classes)[:, ::every]
+                self._some = _Columns(by_item.reshape(len(rows), -1), targets[::every])
+            else:
+                # Columns next to each other are the classes of one item: a stride that shares a
+                # divisor with their number would never come to some of them.
+                while math.gcd(every, self._classes) > 1:
+                    every += 1
+                self._some = _Columns(np.ascontiguousarray(rows[:, ::every]), targets[::every])
+        return self._some
+
+    def _blocks(self, columns: _Columns) -> Iterator[_Columns]:
+        rows, targets = columns
+        width = self._classes if self._is_log else 1
+        for s in slices(len(targets), max(1, _BLOCK // (len(rows) * width))):
+            yield _Columns(rows[:, s.start * width : s.stop * width], targets[s])
+
+
+class DataCE:
+    """The cross-entropy of the pool of all items, in passes over the data.
+
+    One pass gives value, gradient and Hessian; what is known of some weights is not asked again.
+    """
+
+    def __init__(self, data: FitData, settings: Settings, members: Ints) -> None:
+        """Of these members (positions), in this order."""
+        self._data, self._pool, self._members = data, settings.pool, members
+        sums = data.summaries()
+        weighted = settings.class_weights
+        self._alpha = sums.class_weights(data.classes) if weighted else None
+        self._member_ce = sums.select(members).member_ce(weighted)
+        self._everyone = len(members) == sums.members
+        self._known: dict[bytes, Curvature] = {}
+
+    def value(self, v: Floats) -> float:
+        """At v."""
+        corner = np.flatnonzero(v == 1.0)
+        if len(corner) and self._pool is Pool.LINEAR:
+            # A single member's pool is the member itself.
+            return float(self._member_ce[corner[0]])
+        at = self._at(v)
+        return float(at.value) / at.items
+
+    def gradient(self, v: Floats) -> Floats:
+        """[K] at v."""
+        at = self._at(v)
+        gradient: Floats = at.gradient / at.items
+        return gradient
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        """[k, k] among the members ``inside``; never rough, as the pass gave all of it."""
+        at = self._at(v)
+        among: Floats = at.hessian[np.ix_(inside, inside)] / at.items
+        return among
+
+    def look_at(self, several: Sequence[Floats]) -> None:
+        """Know these weights [T, K] after one pass."""
+        new = [v for v in several if v.tobytes() not in self._known]
+        if not new:
+            return
+        weights = np.array(new)
+        if self._everyone:
+            # Weights are put in the members' order, which costs less than the other way round.
+            weights = np.zeros_like(weights)
+            weights[:, self._members] = new
+        found = self._data.curvatures(
+            weights,
+            members=None if self._everyone else self._members,
+            alpha=self._alpha,
+            pool=self._pool,
+        )
+        for v, at in zip(new, found, strict=True):
+            self._known[v.tobytes()] = at.select(self._members) if self._everyone else at
+
+    def _at(self, v: Floats) -> Curvature:
+        self.look_at([v])
+        return self._known[v.tobytes()]
