@@ -17,12 +17,20 @@ from edokit.baselines.scores import METRICS
 from edokit.metrics import PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
+from edokit.report.evaluation import Evaluation
 from edokit.report.summary import describe_improvement, describe_weights, lead, summarize
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return collect(make_run(tmp_path_factory.mktemp("words"), items=300))
+
+
+def with_differences(evaluation: Evaluation, **tests: PairedTest) -> Evaluation:
+    """The evaluation with other differences from the uniform mean."""
+    edo, *others = evaluation.scores
+    changed = replace(edo, against={**edo.against, **tests})
+    return replace(evaluation, scores=[changed, *others])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,7 @@ def test_a_gain_is_called_by_its_interval(
 ) -> None:
     assert found.evaluation is not None
     test = PairedTest((low + high) / 2, low, high, 0.5, 300)
-    evaluation = replace(found.evaluation, differences={**found.evaluation.differences, "ce": test})
+    evaluation = with_differences(found.evaluation, ce=test)
     assert words in describe_improvement(evaluation)[0]
 
 
@@ -80,8 +88,8 @@ def test_the_lead_names_all_four_metrics_by_their_intervals(
     found: ReportData, f1: PairedTest, ce: PairedTest, md: PairedTest, bs: PairedTest, words: str
 ) -> None:
     assert found.evaluation is not None
-    differences = {"f1": f1, "ce": ce, "md": md, "bs": bs}
-    assert words in lead(found.ensemble, replace(found.evaluation, differences=differences))
+    evaluation = with_differences(found.evaluation, f1=f1, ce=ce, md=md, bs=bs)
+    assert words in lead(found.ensemble, evaluation)
 
 
 def test_the_lead_says_when_the_items_are_those_of_the_fit(tmp_path: Path) -> None:
@@ -104,7 +112,7 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     evaluation = collect(run).evaluation
     assert evaluation is not None
     for metric in METRICS:
-        assert evaluation.metrics["intervals"][metric] == pytest.approx(ours.intervals[metric])
+        assert evaluation.scores[0].intervals[metric] == pytest.approx(ours.intervals[metric])
         page, table = evaluation.differences[metric], ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
@@ -117,13 +125,12 @@ def test_every_metric_has_its_difference(found: ReportData) -> None:
     assert all(f"({name})" in told for name in ("MD", "BS"))
 
 
-def test_the_gain_is_edo_less_uniform(found: ReportData) -> None:
+def test_the_difference_is_edo_minus_uniform(found: ReportData) -> None:
     evaluation = found.evaluation
     assert evaluation is not None
-    rows = {row["name"]: row for row in evaluation.methods}
-    assert evaluation.differences["ce"].difference == pytest.approx(
-        rows["edo"]["ce"] - rows["uniform"]["ce"]
-    )
+    edo, uniform = evaluation.scores[:2]
+    assert (edo.name, uniform.name) == ("edo", "uniform")
+    assert evaluation.differences["ce"].difference == pytest.approx(edo.ce - uniform.ce)
 
 
 def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> None:

@@ -89,7 +89,7 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
             charts["members"] = members(
                 data.evaluation.distances, data.evaluation.predictions.members
             )
-    rows = method_rows(data)
+    rows = method_rows(data.comparison, data.evaluation)
     if rows:
         charts["methods"] = methods(rows)
     return charts | diagnosis(data.diagnosis or {})
@@ -240,9 +240,9 @@ def calibration(evaluation: Evaluation) -> dict[str, Chart]:
         return {}
     pair = (evaluation.entropy, evaluation.annotations.entropy, evaluation.max_entropy)
     return {
-        "reliability": reliability(evaluation.reliability, evaluation.metrics.get("ece")),
+        "reliability": reliability(evaluation.reliability, evaluation.ece),
         "entropies": entropies(*pair),
-        "entropy-entropy": entropy_against_entropy(*pair, evaluation.entropy_correlation),
+        "entropy-entropy": entropy_against_entropy(*pair, evaluation.rho.estimate),
     }
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from edokit._errors import EDOError, EDOWarning, InputError
-from edokit._io import read_json
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.methods import Comparison, read_comparison
 from edokit.report.trials import Search, read_search
 from edokit.runs import RunRecord, digest, path_exists
 
@@ -42,8 +42,7 @@ class ReportData:
     ensemble: EDOEnsemble | None = None
     evaluation: Evaluation | None = None
     search: Search | None = None
-    comparison: dict[str, Any] | None = None
-    """Content of ``compare/methods.json``."""
+    comparison: Comparison | None = None
     diagnosis: dict[str, Any] | None = None
     """`edokit.diagnose` of the annotations, as a dictionary."""
     review: list[dict[str, Any]] = field(default_factory=list)
@@ -96,9 +95,16 @@ def collect(
 
     Examples
     --------
-    >>> collect("nowhere")
-    Traceback (most recent call last):
-    edokit._errors.InputError: nowhere is not there...
+    >>> from edokit import Annotations, EDOEnsemble, Predictions
+    >>> annotations = Annotations.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
+    >>> p = [[[0.6, 0.4], [0.2, 0.8], [0.9, 0.1], [0.1, 0.9]]]
+    >>> predictions = Predictions.from_arrays(p, items=annotations.items, layout="KNC")
+    >>> EDOEnsemble().fit(predictions, annotations).save("ensemble")
+    >>> data = collect("ensemble", predictions=predictions, annotations=annotations)
+    >>> round(data.evaluation.metrics["f1"], 2)
+    1.0
+    >>> data.missing
+    []
     """
     folder = Path(run)
     ensemble_folder = _ensemble_folder(folder)
@@ -114,7 +120,7 @@ def collect(
     # A demo keeps its comparison with its other results.
     for path in (folder / "compare" / "methods.json", folder / "results.json"):
         if path.exists() and data.comparison is None:
-            data.comparison = data.attempt("The comparison", partial(_comparison, path))
+            data.comparison = data.attempt("The comparison", partial(read_comparison, path))
     if data.record is not None:
         data.inputs = {role: _state(data.record, role, folder) for role in data.record.inputs}
     if data.ensemble is not None:
@@ -141,28 +147,6 @@ def _ensemble_folder(folder: Path) -> Path:
             _NO_FOLDER,
         )
     return folder / "ensemble"
-
-
-def _comparison(path: Path) -> dict[str, Any]:
-    """The methods of a comparison; anyone may have written the file."""
-    content = read_json(path)
-    rows = content.get("methods") if isinstance(content, dict) else None
-    level = content.get("level") if isinstance(content, dict) else None
-    wrong = ""
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and "name" in row for row in rows
-    ):
-        wrong = "has no list of named methods"
-    elif level is not None and not (isinstance(level, float) and 0 < level < 1):
-        wrong = f"has the level {level!r}, which is not between 0 and 1"
-    else:
-        for row in rows:
-            for part in ("intervals", "against_reference"):
-                if not isinstance(row.get(part) or {}, dict):
-                    wrong = f"has {part} without names"
-    if wrong:
-        raise InputError(f"{path} {wrong}", "run the comparison again")
-    return dict(content)
 
 
 def _diagnosis(annotations: Annotations) -> dict[str, Any]:
@@ -196,7 +180,12 @@ def _evaluation(
     fit_items: bool,
 ) -> Evaluation | None:
     """The given items, else the test items of the run, else those it was fitted on."""
-    evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, **_resampling(data))
+    seed = data.record.seed if data.record is not None else 0
+    evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, random_state=seed)
+    if data.comparison is not None and data.comparison.samples is not None:
+        # The intervals of the comparison that the page shows.
+        own = data.comparison
+        evaluate = partial(evaluate, samples=own.samples, level=own.level)
     if predictions is not None:
         if annotations is None:
             data.missing.append("The items have no annotations; pass annotations, too.")
@@ -226,16 +215,6 @@ def _evaluation(
             return shown
     data.missing.append(f"The page has no items; {pass_items}.")
     return None
-
-
-def _resampling(data: ReportData) -> dict[str, Any]:
-    """Seed, samples and level of the intervals: those of the comparison, if there is one."""
-    comparison = data.comparison or {}
-    samples, level = comparison.get("samples"), comparison.get("level")
-    how: dict[str, Any] = {"seed": data.record.seed if data.record is not None else 0}
-    if isinstance(samples, int) and samples > 0 and isinstance(level, float) and 0 < level < 1:
-        how |= {"samples": samples, "level": level}
-    return how
 
 
 def _read_pair(

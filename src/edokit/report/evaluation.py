@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -16,10 +15,11 @@ from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
+    Interval,
     PairedTest,
     Reliability,
     bootstrap,
-    compute_metrics,
+    ece,
     md_items,
     reliability_curve,
 )
@@ -30,11 +30,10 @@ ABOUT = {
     "uniform": "uniform mean of all members",
     "best-single": "member with the lowest CE on the fit data",
 }
-MORE = ("entropy_correlation", "ece")
-"""Metrics of the ensemble alone."""
 SAMPLES, FEWER = 1000, 200
 """Bootstrap samples, and those for more than ``MANY`` items."""
 MANY = 20_000
+UNDEFINED = Interval(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,24 +51,26 @@ class Evaluation:
     """In the same order of items."""
     hard_labels: Codes | None = None
     """[N]"""
-    methods: list[dict[str, Any]] = field(default_factory=list)
-    """Metrics and intervals of EDO, the uniform mean and the best single member."""
-    differences: dict[str, PairedTest] = field(default_factory=dict)
-    """EDO minus the uniform mean, for each of F1, CE, MD and BS."""
+    scores: list[Score] = field(default_factory=list)
+    """Metrics of the ensemble, the uniform mean and the best single member."""
+    ece: float | None = None
+    rho: Interval = UNDEFINED
+    """Spearman's ρ between the entropies of ensemble and annotations."""
     reliability: Reliability | None = None
     """Predicted probabilities against shares of annotations."""
     level: float = 0.95
     """Confidence level of the intervals."""
 
     @property
-    def metrics(self) -> dict[str, Any]:
-        """The ensemble's own row of ``methods``."""
-        return self.methods[0] if self.methods else {}
+    def metrics(self) -> dict[str, float | None]:
+        """F1, CE, MD, BS, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
+        values = {m: getattr(self.scores[0], m) for m in METRICS} if self.scores else {}
+        return values | {"ece": self.ece, "entropy_correlation": self.rho.estimate}
 
     @property
-    def entropy_correlation(self) -> float | None:
-        """Spearman's ρ between the entropies of ensemble and annotations."""
-        return self.metrics.get("entropy_correlation")
+    def differences(self) -> dict[str, PairedTest]:
+        """The ensemble minus the uniform mean, for each of F1, CE, MD and BS."""
+        return dict(self.scores[0].against) if self.scores else {}
 
     @property
     def entropy(self) -> Floats:
@@ -108,7 +109,7 @@ def evaluate_items(
     *,
     name: str,
     held_out: bool | None,
-    seed: int = 0,
+    random_state: int = 0,
     samples: int | None = None,
     level: float = 0.95,
 ) -> Evaluation:
@@ -140,21 +141,19 @@ def evaluate_items(
         "uniform",
         samples=samples,
         level=level,
-        random_state=seed,
+        random_state=random_state,
     )
-    methods = [_row(score) for score in scores]
-    methods[0] |= compute_metrics(p, q, y, metrics=MORE)
-    more = bootstrap(p, q, y, metrics=MORE, samples=samples, level=level, random_state=seed)
-    methods[0]["intervals"] |= {metric: [one.low, one.high] for metric, one in more.items()}
+    rho = bootstrap(
+        *(p, q, y),
+        metrics=("entropy_correlation",),
+        samples=samples,
+        level=level,
+        random_state=random_state,
+    )
     return Evaluation(
-        name,
-        held_out,
-        pooled,
-        predictions,
-        annotations,
-        y,
-        methods,
-        differences=dict(scores[0].against),
+        *(name, held_out, pooled, predictions, annotations, y, scores),
+        ece=ece(p, q),
+        rho=rho["entropy_correlation"],
         reliability=reliability_curve(p, q),
         level=level,
     )
@@ -179,8 +178,3 @@ def _hard_labels(annotations: Annotations, ensemble: EDOEnsemble) -> Codes:
             ties="first" if policy == "error" else policy,
             random_state=int(ensemble.settings_.get("random_state") or 0),
         )
-
-
-def _row(score: Score) -> dict[str, Any]:
-    content = score.to_dict()
-    return {key: content[key] for key in ("name", "about", *METRICS, "intervals")}

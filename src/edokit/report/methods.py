@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from edokit.report.data import ReportData
+from edokit._errors import InputError
+from edokit._io import read_json
+from edokit.baselines.scores import METRICS, Score
+from edokit.metrics import PairedTest
+from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, interval, number, signed
 
-COLUMNS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
-UP = ("f1",)
 ABOUT = {
     "constant": "same probabilities for every item",
     "best-single": "member with the lowest CE on the fit data",
@@ -19,6 +22,18 @@ ABOUT = {
     "edo": "EDO, kind of pool selected on dev",
     "edo-paper": "EDO with the search of the paper",
 }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The content of ``compare/methods.json``."""
+
+    scores: list[Score]
+    skipped: list[str]
+    """Methods that could not be fitted, each with its reason."""
+    samples: int | None
+    level: float
+    """Of the intervals."""
 
 
 @dataclass(frozen=True)
@@ -34,81 +49,82 @@ class Row:
     """Interval of the CE."""
     cells: list[tuple[str, str, bool]]
     """For each metric: the value, its interval, and whether it is the best."""
-    against: tuple[str, str]
+    difference: tuple[str, str]
     """ΔCE vs uniform and its interval; empty if it is not known."""
 
 
-def method_rows(data: ReportData) -> list[Row]:
-    """The methods, lowest cross-entropy first."""
-    usable = [row for row in _given(data) if _number(row.get("ce")) is not None]
-    best = {}
-    for column in COLUMNS:
-        values = [v for row in usable if (v := _number(row.get(column))) is not None]
-        if values:
-            best[column] = max(values) if column in UP else min(values)
-    return [_row(row, best) for row in sorted(usable, key=lambda row: float(row["ce"]))]
+def read_comparison(path: Path) -> Comparison:
+    """Read ``compare/methods.json``; anyone may have written the file."""
+    content = read_json(path)
+    try:
+        samples, level = content.get("samples"), float(content.get("level") or 0.95)
+        if not 0 < level < 1 or (samples is not None and not samples > 0):
+            raise ValueError(f"level {level}, samples {samples}")
+        skipped = [
+            f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
+            for row in content.get("skipped") or []
+        ]
+        scores = [_score(row) for row in content["methods"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} is not the result of a comparison ({error!r})", "run the comparison again"
+        ) from error
+    return Comparison(scores, skipped, samples, level)
 
 
-def skipped_methods(data: ReportData) -> list[str]:
-    """Methods that the comparison could not fit, each with its reason."""
-    skipped = (data.comparison or {}).get("skipped")
-    rows = [row for row in skipped if isinstance(row, dict)] if isinstance(skipped, list) else []
-    return [f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}" for row in rows]
-
-
-def _given(data: ReportData) -> list[dict[str, Any]]:
-    evaluation = data.evaluation
-    ours = dict(evaluation.metrics) if evaluation is not None else {}
-    difference = evaluation.differences.get("ce") if evaluation is not None else None
-    if ours and difference is not None:
-        ours["against_reference"] = {"ce": asdict(difference)}
-    if data.comparison is None:
-        return [ours, *evaluation.methods[1:]] if evaluation is not None and ours else []
-    rows = [dict(row) for row in data.comparison["methods"]]
-    for row in rows:
-        # A demo's comparison does not keep the difference.
-        same = row["name"] == "edo" and ours and number(row.get("ce"), 6) == number(ours["ce"], 6)
-        if same and "against_reference" not in row and "against_reference" in ours:
-            row["against_reference"] = ours["against_reference"]
-    return rows
-
-
-def _row(row: Mapping[str, Any], best: Mapping[str, float]) -> Row:
-    cells = []
-    for column in COLUMNS:
-        value = _number(row.get(column))
-        leads = value is not None and number(value) == number(best.get(column))
-        ends = _ends(row, column)
-        cells.append((number(value), interval(ends), leads))
+def _score(row: Mapping[str, Any]) -> Score:
     name = str(row["name"])
-    return Row(
-        name=clean(name, 60),
-        about=clean(row.get("about") or ABOUT.get(name, ""), 120),
-        ours=name == "edo" or name.startswith(("edo-", "edo:")),
-        ce=float(row["ce"]),
-        ends=_ends(row, "ce"),
-        cells=cells,
-        against=_against(row),
+    intervals = {
+        metric: (float(low), float(high))
+        for metric, (low, high) in (row.get("intervals") or {}).items()
+    }
+    tests = {
+        metric: PairedTest(
+            float(one["difference"]), float(one["low"]), float(one["high"]), math.nan, 0
+        )
+        for metric, one in (row.get("against_reference") or {}).items()
+    }
+    f1, ce, md, bs = (
+        math.nan if row.get(metric) is None else float(row[metric]) for metric in METRICS
     )
+    about = str(row.get("about") or ABOUT.get(name, ""))
+    return Score(name, about, f1, ce, md, bs, intervals, tests)
 
 
-def _ends(row: Mapping[str, Any], column: str) -> tuple[float, float] | None:
-    ends = (row.get("intervals") or {}).get(column)
-    if not isinstance(ends, list | tuple) or len(ends) != 2:
-        return None
-    low, high = _number(ends[0]), _number(ends[1])
-    return None if low is None or high is None else (low, high)
+def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Row]:
+    """The methods, lowest cross-entropy first."""
+    scores = [] if evaluation is None else evaluation.scores
+    if comparison is not None:
+        ours = scores[0] if scores else None
+        # A demo's comparison does not keep the differences of its ensemble.
+        scores = [
+            replace(one, against=ours.against)
+            if ours and one.name == "edo" and not one.against and number(one.ce) == number(ours.ce)
+            else one
+            for one in comparison.scores
+        ]
+    scores = sorted((one for one in scores if math.isfinite(one.ce)), key=lambda one: one.ce)
+    best = {}
+    for metric in METRICS:
+        values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
+        best[metric] = number((max if metric == "f1" else min)(values, default=None))
+    return [_row(score, best) for score in scores]
 
 
-def _against(row: Mapping[str, Any]) -> tuple[str, str]:
-    difference = (row.get("against_reference") or {}).get("ce") or {}
-    parts = [_number(difference.get(key)) for key in ("difference", "low", "high")]
-    if any(part is None for part in parts):
-        return "", ""
-    return signed(parts[0]), f"{signed(parts[1])} to {signed(parts[2])}"
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    return None
+def _row(score: Score, best: Mapping[str, str]) -> Row:
+    cells = []
+    for metric in METRICS:
+        value = number(getattr(score, metric))
+        cells.append((value, interval(score.intervals.get(metric)), value == best[metric] != "–"))
+    ce = score.against.get("ce")
+    return Row(
+        name=clean(score.name, 60),
+        about=clean(score.about, 120),
+        ours=score.name == "edo" or score.name.startswith(("edo-", "edo:")),
+        ce=score.ce,
+        ends=score.intervals.get("ce"),
+        cells=cells,
+        difference=(signed(ce.difference), f"{signed(ce.low)} to {signed(ce.high)}")
+        if ce
+        else ("", ""),
+    )

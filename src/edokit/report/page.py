@@ -17,7 +17,7 @@ from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import clean, embed
 from edokit.report.items import item_table, shortened
-from edokit.report.methods import COLUMNS, method_rows, skipped_methods
+from edokit.report.methods import method_rows
 from edokit.report.plotly import to_plotly
 from edokit.report.summary import summarize
 
@@ -33,7 +33,7 @@ STATES = {
 
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
-    rows, charts = method_rows(data), all_charts(data)
+    rows, charts = method_rows(data.comparison, data.evaluation), all_charts(data)
     items = None if data.evaluation is None else item_table(data.evaluation, texts=texts)
     embedded = {
         "figures": {name: to_plotly(chart) for name, chart in charts.items()},
@@ -64,9 +64,8 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         record=data.record,
         summary=summarize(data),
         rows=rows,
-        columns=COLUMNS,
-        skipped=skipped_methods(data),
-        differences=any(row.against[0] for row in rows),
+        columns=("F1 ↑", "CE ↓", "MD ↓", "BS ↓"),
+        differences=any(row.difference[0] for row in rows),
         charts=charts,
         terms=TERMS,
         items=items,

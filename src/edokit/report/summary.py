@@ -94,11 +94,11 @@ def tiles(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[Tile]:
     ]
     if evaluation is None or evaluation.annotations is None:
         return found
-    rows = {row["name"]: row for row in evaluation.methods}
+    edo, uniform = evaluation.scores[:2]
     for metric, name in (("ce", "cross-entropy (CE)"), ("md", "distance (MD)"), ("f1", "F1")):
-        note = f"uniform mean {number(rows['uniform'][metric])}"
-        found.append(Tile(number(rows["edo"][metric]), name, note))
-    rho = number(evaluation.entropy_correlation, 2)
+        note = f"uniform mean {number(getattr(uniform, metric))}"
+        found.append(Tile(number(getattr(edo, metric)), name, note))
+    rho = number(evaluation.rho.estimate, 2)
     return [*found, Tile(rho, "entropy correlation (ρ)", "ensemble and annotations")]
 
 
@@ -155,26 +155,25 @@ def describe_improvement(evaluation: Evaluation) -> list[str]:
     """The differences from the uniform mean, with intervals."""
     if "ce" not in evaluation.differences:
         return []
-    rows = {row["name"]: row for row in evaluation.methods}
-    edo, uniform, level = rows["edo"], rows["uniform"], percent(evaluation.level)
+    edo, uniform, level = *evaluation.scores[:2], percent(evaluation.level)
     ce = evaluation.differences["ce"]
     sentences = [
         f"On {count(ce.n, evaluation.name.removesuffix('s'))} the cross-entropy is"
-        f" {number(edo['ce'])} ({level}: {interval(edo['intervals']['ce'])}); that of the uniform"
-        f" mean is {number(uniform['ce'])}. The difference is {signed(ce.difference)}"
+        f" {number(edo.ce)} ({level}: {interval(edo.intervals['ce'])}); that of the uniform"
+        f" mean is {number(uniform.ce)}. The difference is {signed(ce.difference)}"
         f" ({level}: {signed(ce.low)} to {signed(ce.high)}): {VERDICTS[standing('ce', ce)]}."
     ]
     others = []
     for metric, name in (("md", "The distance (MD)"), ("bs", "the Brier score (BS)"), ("f1", "F1")):
         one = evaluation.differences[metric]
         others.append(
-            f"{name} is {number(edo[metric])} ({signed(one.difference)};"
+            f"{name} is {number(getattr(edo, metric))} ({signed(one.difference)};"
             f" {signed(one.low)} to {signed(one.high)})"
         )
     sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
-    rho = evaluation.entropy_correlation
+    rho = evaluation.rho.estimate
     if rho is not None:
-        ends = interval(edo["intervals"].get("entropy_correlation"), 2)
+        ends = interval((evaluation.rho.low, evaluation.rho.high), 2)
         strength = "clearly" if rho >= 0.3 else "weakly" if rho >= 0.1 else "hardly"
         sentences.append(
             f"The entropies of ensemble and annotations are {strength} correlated:"
@@ -356,7 +355,7 @@ def _about_sample(evaluation: Evaluation) -> list[str]:
             f"The members are nearly identical (distance at most {number(largest, 3)}), so the"
             " weights matter little."
         )
-    ece = evaluation.metrics.get("ece")
+    ece = evaluation.ece
     if ece is not None and ece > MISCALIBRATED:
         found.append(
             f"The probabilities are off by {number(ece, 3)} on average (ECE);"
