@@ -37,7 +37,7 @@ _CLASSIFIER_PARAMETERS = ("prefit", "cv", "supervision", "missing_values", "n_jo
 
 
 def save_ensemble(ensemble: EDOEnsemble, folder: str | Path) -> None:
-    """Write ``ensemble.json`` and ``README.md``, the card, into a folder."""
+    """Write ``ensemble.json`` and ``README.md``, the card; see `EDOEnsemble.save`."""
     check_is_fitted(ensemble)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -51,7 +51,7 @@ def save_ensemble(ensemble: EDOEnsemble, folder: str | Path) -> None:
 
 
 def load_ensemble(folder: str | Path) -> EDOEnsemble:
-    """The fitted ensemble in a folder."""
+    """The fitted ensemble in a folder; see `EDOEnsemble.load`."""
     path = Path(folder) / FILE
     if not path.exists():
         inside = Path(folder) / "ensemble"
@@ -169,8 +169,8 @@ def _whole(where: str) -> Iterator[None]:
 
 _CARD = """# An EDO ensemble
 
-{size} of {count} members carry weight; their {pool} pool answers for {classes}.
-{learned} {items} items{people}, by edokit {version}.
+{size} of {count} members carry weight in a {pool} pool over the classes {classes}.
+{learned} {items} items{annotated}, by edokit {version}.
 
 ## Members
 | member | weight | own cross-entropy |
@@ -183,13 +183,13 @@ _CARD = """# An EDO ensemble
 Settings: {settings}.
 {certificate}
 ## Intended use
-Estimating how a group of people would answer: which items they would disagree on, and how far.
-A low entropy means that the annotators' answers can be foreseen, not that the answer is right.
+Estimating how a group of annotators would label items: which they would disagree on, and how far.
+A low entropy means that the annotators' labels are predictable, not that a label is right.
 
 ## Limits
 - It repeats the views, and the biases, of the annotators it learned from; it does not remove them.
 - It was not made to replace human oversight. In high-stakes decisions, such as moderation, keep
-  people in the loop, first of all where the entropy or the spread of an answer is high. Who should
+  people in the loop, first of all where the entropy or the spread is high. Who should
   look, and how: people who know the matter, and those concerned; `edo predict --review N` picks the
   N items where they are needed most, says why, and writes them for Label Studio.
 - Do not use it for surveillance, for punishing people, or without the consent of those concerned,
@@ -225,7 +225,7 @@ def card(content: dict[str, Any]) -> str:
         learned="Learned from" if learned else "Its weights were given; evaluated on",
         where="the fit data (not held out)" if learned else "these items",
         items=content["items"],
-        people=_people(content.get("data") or {}),
+        annotated=_annotated_by(content.get("data") or {}),
         version=content["versions"]["edokit"],
         members="\n".join(rows),
         metrics=", ".join(
@@ -242,13 +242,13 @@ def card(content: dict[str, Any]) -> str:
     )
 
 
-def _people(data: dict[str, Any]) -> str:
-    """Who answered, as far as it is known."""
+def _annotated_by(data: dict[str, Any]) -> str:
+    """Who annotated the fit data, as far as it is known."""
     if not data:
         return ""
     classes = ", ".join(f"{count} × {_cell(name)}" for name, count in data["hard_labels"].items())
     return (
-        f" with {data['annotations']} answers of {data['annotators']} annotators"
+        f" with {data['annotations']} annotations by {data['annotators']} annotators"
         f" (hard labels: {classes})"
     )
 

@@ -106,19 +106,20 @@ def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     least, most = chosen["min_members"], chosen["max_members"]
     if least < 1 or (most is not None and most < least):
         raise InputError(
-            "1 <= min_members <= max_members must hold, but got"
-            f" min_members={least}, max_members={most}",
-            "leave them out to let every size compete",
+            f"no ensemble size lies between min_members={least} and max_members={most}",
+            "leave them out to let every size from 1 on compete",
+            parameters=("min_members", "max_members"),
         )
     if not any(chosen[name] for name in ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")):
         raise InputError(
-            "at least one term must count, but lambda_f1, lambda_ce, lambda_div and lambda_reg are"
-            " all 0",
+            "there is nothing to optimise: lambda_f1, lambda_ce, lambda_div and lambda_reg are all"
+            " 0",
             "leave lambda_ce at 1",
+            parameters=("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
         )
     idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
     if idle and chosen["solver"] == "exact":
-        warn(f"{', '.join(idle)} steer the gumbel solver and have no effect on the exact one")
+        warn(f"only the gumbel solver uses {', '.join(idle)}; without effect on the exact one")
     if given.get("diversity") is not None and chosen["lambda_div"] == 0:
         warn("the diversity term has weight 0, so its direction has no effect; give lambda_div")
     if chosen["ce"] == "random" and chosen["solver"] == "exact":

@@ -1,10 +1,10 @@
-"""The items where a person is needed most, and why, ready for Label Studio."""
+"""The items most in need of annotation, and why, ready for Label Studio."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -18,23 +18,24 @@ from edokit._version import __version__
 from edokit.ensemble.fitted import Pooled
 
 CONTROL = "label"
-"""What the labelling control is called."""
+"""Name of the labelling control."""
 MINORITY = 0.2
-"""Expected share from which on those who answer otherwise are a minority that a label hides."""
+"""Expected share from which on those who label otherwise are a minority that one label hides."""
 UNCERTAIN = 0.5
-"""Share of the largest entropy from which on people are expected to disagree."""
+"""Share of the largest entropy from which on annotators are expected to disagree."""
 APART = 0.25
 """Share of the largest spread from which on members are far apart."""
 
 
 @dataclass(frozen=True)
 class Review:
-    """An item that a person should look at."""
+    """An item that people should look at."""
 
     item: str
     label: str
     """The likeliest class."""
     probabilities: Mapping[str, float]
+    """Pooled probability of each class."""
     entropy: float
     spread: float
     urgency: float
@@ -44,24 +45,42 @@ class Review:
     """Why: ``disagreement``, ``minority``, ``spread``, each with a sentence."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; ``reasons`` are the sentences, ``kinds`` their names."""
+        """Plain values for JSON; ``reasons`` are the sentences, ``kinds`` their names."""
         return {
-            "item": self.item,
-            "label": self.label,
+            **asdict(self),
             "probabilities": dict(self.probabilities),
-            "entropy": self.entropy,
-            "spread": self.spread,
-            "urgency": self.urgency,
             "kinds": list(self.reasons),
             "reasons": list(self.reasons.values()),
         }
 
 
 def review(pooled: Pooled, count: int) -> list[Review]:
-    """The ``count`` items most in need of people, first the most urgent; all where there are fewer.
+    """The items most in need of annotation, the most urgent first.
 
-    People are needed where they are expected to disagree (entropy), where a label would hide a
-    minority's view, and where the members are far apart (spread).
+    People are needed where annotators are expected to disagree (entropy), where one label would
+    hide a minority's view, and where the members are far apart (spread).
+
+    Parameters
+    ----------
+    pooled : Pooled
+        What ``EDOEnsemble.describe`` returns.
+    count : int
+        How many items; all where there are fewer.
+
+    Returns
+    -------
+    list of Review
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit import EDOEnsemble
+    >>> from edokit.ensemble import review
+    >>> yes = np.array([[0.1, 0.2], [0.4, 0.7], [0.9, 0.8]])
+    >>> P = np.stack([1 - yes, yes], axis=2)  # [items, members, classes]
+    >>> ensemble = EDOEnsemble().fit(P, np.array([[0, 0, 0], [0, 1, 1], [1, 1, 1]]))
+    >>> [one.item for one in review(ensemble.describe(P), 1)]
+    ['1']
     """
     return add_urgent([], pooled, count)
 
@@ -70,7 +89,7 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
     """The ``count`` most urgent of a queue and of further items, such as those of another shard."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise InputError(
-            f"the number of items to review must be 1 or more, but got {count!r}", "ask for 50"
+            f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
         )
     urgency = _measures(pooled).mean(axis=1)
     first = np.argsort(-urgency, kind="stable")[:count]
@@ -82,7 +101,7 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
 def label_studio_tasks(
     queue: Sequence[Review], texts: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Tasks to import, in the order of the queue, with the ensemble's answer as a prediction.
+    """Tasks to import, in the order of the queue, with the ensemble's label as a prediction.
 
     An export of the labelled tasks is read by `read_label_studio(…, item="item")`.
     """
@@ -90,8 +109,8 @@ def label_studio_tasks(
         missing = [one.item for one in queue if one.item not in texts]
         if missing:
             raise InputError(
-                "every item to review needs a text, but"
-                f" {are(len(missing), len(queue), HAVE)} none: {examples(missing)}",
+                f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
+                f" {examples(missing)}",
                 "give the texts of all items, or none",
             )
     return [_task(one, None if texts is None else texts[one.item]) for one in queue]
@@ -117,7 +136,29 @@ def write_review(
     path: str | Path,
     texts: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write the tasks, and beside them (``.xml``) the labelling interface, whose path is given."""
+    """Write tasks for Label Studio, and beside them (``.xml``) the labelling interface.
+
+    Parameters
+    ----------
+    queue : sequence of Review
+        What ``review`` returned.
+    classes : sequence of str
+        Classes to choose from.
+    path : str or Path
+        File for the tasks; ends in ``.json``.
+    texts : mapping of str to str, default=None
+        Text of each item; without it annotators see the item's id.
+
+    Returns
+    -------
+    Path
+        File with the labelling interface.
+
+    Raises
+    ------
+    InputError
+        If an item has no text, or the path does not end in ``.json``.
+    """
     path = check_path(path)
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
@@ -131,7 +172,7 @@ def check_path(path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".json":
         raise InputError(
-            f"tasks for Label Studio are written as .json, but got {path}", "end the name in .json"
+            f"{path}: tasks for Label Studio are written as .json", "end the name in .json"
         )
     return path
 
@@ -158,9 +199,10 @@ def _reviewed(pooled: Pooled, row: int, urgency: float) -> Review:
     largest = math.log(max(len(pooled.classes), 2))
     others = float(1.0 - p[order[0]])
     sentences = {
-        "disagreement": f"people are expected to disagree: entropy {entropy:.2f} of {largest:.2f}",
+        "disagreement": "annotators are expected to disagree:"
+        f" entropy {entropy:.2f} of {largest:.2f}",
         "minority": f"the label {label!r} hides a minority: about {others:.0%} are expected to"
-        f" answer otherwise{_mostly(pooled.classes, order)}",
+        f" label it otherwise{_mostly(pooled.classes, order)}",
         "spread": f"the members are far apart: spread {spread:.2f}",
     }
     strength = {
@@ -170,7 +212,7 @@ def _reviewed(pooled: Pooled, row: int, urgency: float) -> Review:
     }
     named = [name for name in sentences if strength[name] >= 1]
     if not named:
-        # Nothing is alarming; what comes closest is said.
+        # Nothing is alarming: name what comes closest.
         named = [max(strength, key=lambda name: strength[name])]
     return Review(
         item=str(pooled.items[row]),
