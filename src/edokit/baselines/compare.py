@@ -217,19 +217,17 @@ def compare(
             parameters=("test_annotations", "split", "test_split"),
         )
     files = InputReader(**read_options)
-    people = (
-        files.annotations("annotations", annotations, split),
-        files.annotations("test_annotations", test_annotations, test_split),
-    )
-    dev = _sample(files.predictions("predictions", predictions), people[0])
+    labels = files.annotations("annotations", annotations, split)
+    test_labels = files.annotations("test_annotations", test_annotations, test_split)
+    dev = _sample(files.predictions("predictions", predictions), labels)
     test = _sample(
-        files.predictions("test_predictions", test_predictions), people[1], dev[1].classes
+        files.predictions("test_predictions", test_predictions), test_labels, dev[1].classes
     )
-    for (_, labels), where in (
+    for (_, found), where in (
         (dev, _shown(annotations, split, "annotations")),
         (test, _shown(test_annotations, test_split, "test annotations")),
     ):
-        warn_if_unanimous(labels.classes, labels.counts.sum(axis=0), where)
+        warn_if_unanimous(found.classes, found.counts.sum(axis=0), where)
     test = (same_members(dev[0], test[0], "test predictions"), test[1])
     check_disjoint(dev[0], test[0])
     pools = {name: _pair(name, pair, dev, test) for name, pair in (extra or {}).items()}
@@ -328,15 +326,15 @@ def _extra_rows(name: str, pools: Pair, *, with_edo: bool) -> list[_Row]:
 
 
 def _losses(
-    row: _Row, method: Method, predictions: Predictions, people: Annotations, y: Codes
+    row: _Row, method: Method, predictions: Predictions, annotations: Annotations, y: Codes
 ) -> dict[str, Floats]:
     """Each metric item by item [N]."""
-    q = people.soft_labels
+    q = annotations.soft_labels
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
         return {metric: np.mean([one[metric] for one in each], axis=0) for metric in METRICS}
-    codes = {name: code for code, name in enumerate(people.classes)}
+    codes = {name: code for code, name in enumerate(annotations.classes)}
     hard = np.array([codes[str(name)] for name in method.predict(predictions)])
     return item_scores(method.predict_proba(predictions), hard, q, y)
 
@@ -355,11 +353,11 @@ def _shown(given: Any, split: str | Sequence[str] | None, what: str) -> str:
 
 def _sample(predictions: Any, annotations: Any, classes: tuple[str, ...] | None = None) -> Sample:
     """Predictions and annotations of the same items in the same order, classes in one order."""
-    named, people = align_inputs(as_predictions(predictions), annotations)
-    if classes is not None and people.classes != classes:
-        people = people.with_classes(classes)
+    named, labels = align_inputs(as_predictions(predictions), annotations)
+    if classes is not None and labels.classes != classes:
+        labels = labels.with_classes(classes)
         named = named.order_classes(classes)
-    return named, people
+    return named, labels
 
 
 def _pair(

@@ -28,9 +28,9 @@ class SortedEnsemble(EDOEnsemble):
     """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
-        named, people = align_inputs(as_predictions(predictions), annotations)
+        named, labels = align_inputs(as_predictions(predictions), annotations)
         named = in_order(named)
-        return self._fit_sorted(named, people.align(named.items))
+        return self._fit_sorted(named, labels.align(named.items))
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         return super().fit(predictions, annotations)

@@ -160,12 +160,12 @@ class WeightedPool(ABC):
 
     def fit(self, predictions: Any, annotations: Any) -> WeightedPool:
         """Find the weights."""
-        named, people = align_inputs(as_predictions(predictions), annotations)
+        named, labels = align_inputs(as_predictions(predictions), annotations)
         named = in_order(named)
-        people = people.align(named.items)
+        labels = labels.align(named.items)
         P = np.asarray(named.probabilities, dtype=np.float64)
-        y = people.hard_labels(ties=self.ties, random_state=self.random_state)
-        self.weights_ = self.find_weights(P, people.soft_labels, y)
+        y = labels.hard_labels(ties=self.ties, random_state=self.random_state)
+        self.weights_ = self.find_weights(P, labels.soft_labels, y)
         self.members_ = named.members
         self.classes_ = np.array(named.classes, dtype=object)
         return self
