@@ -258,7 +258,7 @@ def test_a_header_of_thousands_of_columns_is_read_or_refused(tmp_path: Path) -> 
 def test_a_class_for_every_item_is_refused_before_they_are_counted(tmp_path: Path) -> None:
     rows = "".join(f"{number},a,text number {number}\n" for number in range(40_000))
     (tmp_path / "a.csv").write_text("item,annotator,label\n" + rows)
-    assert "40,000 different values" in refused(read_annotations, tmp_path / "a.csv")
+    assert "40,000 different" in refused(read_annotations, tmp_path / "a.csv")
 
 
 def test_names_that_hold_no_characters_are_refused(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
     shown = edo(*compare).stdout
     assert "Without edo-paper-fixed: class weights need every class" in shown
     assert edo("report", rare / "out").returncode == 0
-    assert "Left out, edo-paper-fixed: class weights" in (rare / "out" / "report.html").read_text(
+    assert "Skipped: edo-paper-fixed: class weights" in (rare / "out" / "report.html").read_text(
         encoding="utf-8"
     )
 

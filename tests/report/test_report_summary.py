@@ -65,7 +65,7 @@ LEVEL = PairedTest(0.0, -0.01, 0.01, 0.9, 300)
             LEVEL,
             LEVEL,
             LEVEL,
-            "no significant difference from the uniform mean in F1, CE",
+            "does not differ significantly from the uniform mean in F1, CE",
         ),
         (
             LEVEL,
@@ -94,7 +94,7 @@ def test_the_lead_names_all_four_metrics_by_their_intervals(
 
 def test_the_lead_says_when_the_items_are_those_of_the_fit(tmp_path: Path) -> None:
     seen = collect(make_run(tmp_path, test=False))
-    assert "In-sample (optimistic), on the 60 items of the fit, it" in lead(
+    assert "In-sample (optimistic), on the 60 items of the fit, the" in lead(
         seen.ensemble, seen.evaluation
     )
 

@@ -142,13 +142,15 @@ def headline(evaluation: Evaluation) -> str:
         where = f"In-sample (optimistic), on the {count(n, 'item')} of the fit,"
     better, worse, noise = (listed(found[kind]) for kind in ("better", "worse", "noise"))
     if not better and not worse:
-        return f"{where} there is no significant difference from the uniform mean in {noise}."
+        return (
+            f"{where} the ensemble does not differ significantly from the uniform mean in {noise}."
+        )
     parts = [
         f"{kind} in {names}" for kind, names in (("better", better), ("worse", worse)) if names
     ]
     differs = " and ".join(parts).replace(" in ", " than the uniform mean in ", 1)
     rest = f"; no significant difference in {noise}" if noise else ""
-    return f"{where} it is {differs}{rest}."
+    return f"{where} the ensemble is {differs}{rest}."
 
 
 def describe_improvement(evaluation: Evaluation) -> list[str]:

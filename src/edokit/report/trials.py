@@ -11,12 +11,12 @@ from typing import Any
 from edokit._errors import InputError
 from edokit._io import read_json, read_table
 from edokit.tuning import Correlation
+from edokit.tuning.trials import METRICS
 
-GOALS = ("f1", "ce", "md")
 # Columns of the table that are not settings.
 _OUTCOMES = {
     *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
-    *(*GOALS, "ce_se"),
+    *(*METRICS, "ce_se"),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
 
@@ -72,7 +72,7 @@ def read_search(folder: Path) -> Search:
 def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
     try:
-        done = [row for row in rows if all(_finite(row[goal]) for goal in GOALS)]
+        done = [row for row in rows if all(_finite(row[goal]) for goal in METRICS)]
         chosen = about.get("chosen") or {}
         found = chosen.get("estimates") or {}
         estimates = {kind: (one or {}).get("ce") for kind, one in found.items()}
