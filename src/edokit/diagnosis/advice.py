@@ -1,29 +1,67 @@
-"""What to do about it: advice in words, with the numbers behind it."""
+"""Advice and limits that follow from a diagnosis, as small objects; `render` puts them in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import counted
+from edokit._types import Bools
 from edokit.annotations import Annotations
+from edokit.diagnosis.permutation import LEVEL
 from edokit.diagnosis.variance import Shares
 
 ENOUGH = 200
-"""Answers from which on one annotator can teach a member."""
+"""Labels from which on one annotator can train a member."""
 ENOUGH_RARE = 20
-"""Answers in the annotator's rarer class that this takes."""
+"""Labels outside the annotator's most frequent class that this takes."""
 UNEVEN = 3.0
-"""Largest class to smallest from which on classes are called uneven."""
-VERY_UNEVEN = 10.0
-_FEWEST_TEACHERS = 3
+"""Ratio of the largest class to the smallest from which on classes are called uneven."""
+_FEWEST_TRAINERS = 3
 _MOST = 0.8
-"""Share of all answers that those who can teach must have given, and of the items that each of
-them must have answered, for their members to speak for everyone about the same items."""
-_STABLE = 0.5
+"""Share of all labels that those who can train a member must have given, and of the items that each
+of them must have labelled, for their members to represent everyone on the same items."""
+_WORTH_SAYING = 0.01
 
-Advice = dict[str, Any]
+
+@dataclass(frozen=True)
+class Advice:
+    """One piece of advice."""
+
+    topic: str
+    """structure, supervision, diversity, labels, balance or coverage."""
+    choice: str | None
+    """What to choose, or the finding; None where nothing is known."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers behind it."""
+
+    @property
+    def text(self) -> str:
+        """The advice as sentences."""
+        from edokit.diagnosis.render import advice_text
+
+        return advice_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Topic, choice and text."""
+        return {"topic": self.topic, "choice": self.choice, "text": self.text}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One thing that these data can't show."""
+
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The limit as a sentence."""
+        from edokit.diagnosis.render import limit_text
+
+        return limit_text(self)
 
 
 def advise(
@@ -33,283 +71,153 @@ def advise(
     variance: dict[str, Any] | None,
     test: dict[str, Any] | None,
 ) -> list[Advice]:
-    """Supervision, sign, labels per annotator, classes, coverage: what to try first, and why."""
-    only = [name for name, share in balance["shares"].items() if share > 0]
-    if len(only) == 1:
-        return [_no_disagreement(only[0]), *_coverage(annotations)]
-    teachers = _teachers(annotations)
-    structured = bool(test and test["structured"])
-    found = _finding(variance, test)
+    """Advice on supervision, diversity, labels per annotator, classes and coverage."""
+    used = [name for name, share in balance["shares"].items() if share > 0]
+    if len(used) == 1:
+        return [Advice("structure", None, {"only": used[0]}), *_coverage(annotations)]
+    trainers = _trainers(annotations)
+    finding = _finding(variance, test)
     return [
         _structure(variance, test, groups),
-        _supervision(annotations, teachers, structured, found),
-        _diversity(structured, found),
-        _labels(annotations, teachers),
+        _supervision(annotations, trainers, finding),
+        Advice("diversity", "preserve", finding),
+        _labels(annotations, trainers),
         *_balance(balance),
         *_coverage(annotations),
     ]
 
 
-def _no_disagreement(only: str) -> Advice:
-    return _advice(
-        "structure",
-        None,
-        f"There is no disagreement to learn from: all answers are {only!r}. Check that these are"
-        " the right column and the right split.",
-    )
+def limits(
+    annotations: Annotations, shares: Shares | None, single: list[str], unassigned: int
+) -> list[Limit]:
+    """What can't be known; ``single`` are declared groups of one annotator."""
+    found = []
+    active = int((annotations.annotations_per_annotator > 0).sum())
+    if annotations.repeated.any():
+        found.append(Limit("repeated", {"labels": int(annotations.repeated.sum())}))
+    if shares is None:
+        return found
+    found.append(Limit("one_label"))
+    if active < 4:
+        found.append(Limit("few_annotators", {"annotators": active}))
+    hidden = (shares.item.hidden, shares.group_item.hidden)
+    if max(hidden) >= _WORTH_SAYING and active >= 2:
+        known = not np.isnan(shares.group_item.share)
+        facts = {
+            "annotators": active,
+            "item": hidden[0],
+            "group_item": hidden[1] if known else None,
+        }
+        found.append(Limit("hidden", facts))
+    if single:
+        found.append(Limit("single_groups", {"names": single}))
+    if unassigned:
+        found.append(Limit("unassigned", {"annotators": active, "unassigned": unassigned}))
+    pairs = int((annotations.annotations_per_item == 2).sum())
+    if pairs:
+        found.append(Limit("two_labels", {"items": pairs}))
+    return found
 
 
-def _teachers(annotations: Annotations) -> Any:
-    """Who answered enough to teach a member of their own [A], true or false."""
-    person, count = annotations.annotator_codes, len(annotations.annotators)
-    answered = annotations.annotations_per_annotator
+def _trainers(annotations: Annotations) -> Bools:
+    """Annotators with enough labels to train a member of their own [A]."""
+    enough: Bools = annotations.annotations_per_annotator >= ENOUGH
     if annotations.label_codes is None:
-        return answered >= ENOUGH
+        return enough
+    count = len(annotations.annotators)
     table = np.zeros((count, len(annotations.classes)))
-    np.add.at(table, (person, annotations.label_codes), 1.0)
-    # The second most frequent answer: with two classes, the rarer one.
+    np.add.at(table, (annotations.annotator_codes, annotations.label_codes), 1.0)
+    # The second most frequent class: of two classes, the rarer one.
     second = np.sort(table, axis=1)[:, -2] if table.shape[1] > 1 else np.zeros(count)
-    return (answered >= ENOUGH) & (second >= ENOUGH_RARE)
+    return enough & (second >= ENOUGH_RARE)
 
 
-def _finding(variance: dict[str, Any] | None, test: dict[str, Any] | None) -> str:
-    """What was found, as a clause for the other advice."""
+def _finding(variance: dict[str, Any] | None, test: dict[str, Any] | None) -> dict[str, Any]:
+    """What the test found, for the other advice."""
     if test is None or variance is None or test["p"] is None:
-        return "whether the disagreement is structured can't be told from this data"
-    at_least = variance["structured"]
-    if test["structured"]:
-        return (
-            f"the disagreement is structured (p = {test['p']:.2g}), at least {at_least:.0%} of it"
-            " lasting"
-        )
-    return f"no structure beyond chance was found (p = {test['p']:.2g})"
+        return {"p": None, "structured": False}
+    return {
+        "p": test["p"],
+        "structured": bool(test["structured"]),
+        "lasting": variance["structured"],
+    }
 
 
 def _structure(
     variance: dict[str, Any] | None, test: dict[str, Any] | None, groups: dict[str, Any]
 ) -> Advice:
     if variance is None:
-        return _advice("structure", None, "Structured or noise? It can't be told from this data.")
+        return Advice("structure", None, {"untested": "these data can't show it"})
     if test is None or test["p"] is None:
-        why = "nobody was shuffled" if test is None else "no item can be shuffled"
-        return _advice("structure", None, f"Structured or noise? It was not tested: {why}.")
-    parts, alone = [], False
-    for key, words in (
-        ("annotator", "people differ in how often they give each answer"),
-        ("group_item", "some people go together more than chance would have it"),
-        ("views", "and more than strictness alone would have it"),
-    ):
-        p = test[key]["p"]
-        if p is not None:
-            alone |= p <= 0.05
-            parts.append(f"{words}: {'yes' if p <= 0.05 else 'not shown'} (p = {p:.2g})")
+        why = "no permutations were asked for" if test is None else "no item can be permuted"
+        return Advice("structure", None, {"untested": why})
+    p = {key: test[key]["p"] for key in ("annotator", "group_item", "views")}
+    significant = {key for key, value in p.items() if value is not None and value <= LEVEL}
+    kind = "views"
     if not test["structured"]:
-        kind, verdict = "noise", "Nothing speaks against the disagreement being noise"
-        if alone:
-            verdict = "Taken together the tests do not tell the disagreement from noise"
-    elif test["views"]["p"] is not None and test["views"]["p"] <= 0.05:
-        kind, verdict = "views", "The disagreement is structured, people see different things"
-    elif test["annotator"]["p"] is not None and test["annotator"]["p"] <= 0.05:
-        kind, verdict = "strictness", "The disagreement is structured, people draw the line"
-        verdict += " in different places"
-    else:
-        kind, verdict = "views", "The disagreement is structured, people go together in groups"
-    text = f"{verdict}: {'; '.join(parts)}." if parts else f"{verdict}."
-    if test["structured"]:
-        text += (
-            f" Of the disagreement {variance['structured']:.0%} is lasting, as far as these answers"
-            " tell; the rest is noise or views of one person alone."
-        )
-    if groups["kind"] == "found" and (groups["stability"] or 0.0) < _STABLE:
-        text += (
-            " Who belongs to which group is uncertain: the halves of the items agree on it only"
-            f" by {max(groups['stability'] or 0.0, 0.0):.2f} (1 is fully, 0 by chance)."
-        )
-    return _advice("structure", kind, text)
+        kind = "noise"
+    elif "views" not in significant and "annotator" in significant:
+        kind = "strictness"
+    unstable = groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5
+    facts = {
+        "p": p,
+        "significant": significant,
+        "lasting": variance["structured"],
+        "stability": max(groups["stability"] or 0.0, 0.0) if unstable else None,
+    }
+    return Advice("structure", kind, facts)
 
 
-def _supervision(annotations: Annotations, teachers: Any, structured: bool, found: str) -> Advice:
-    count = int(teachers.sum())
-    share = float(annotations.annotations_per_annotator[teachers].sum() / len(annotations))
-    known = (
-        f"{count} of {len(annotations.annotators)} annotators gave {ENOUGH} answers or more, at"
-        f" least {ENOUGH_RARE} of them not their usual one"
-        if annotations.label_codes is not None
-        else f"{count} of {len(annotations.annotators)} annotators gave {ENOUGH} answers or more"
-    )
-    complete = float(np.median(annotations.coverage[teachers])) if count else 0.0
-    if structured and count >= _FEWEST_TEACHERS and share >= _MOST and complete >= _MOST:
-        return _advice(
-            "supervision",
-            "per-annotator",
-            f"Try per-annotator members first: {found}, and {known} ({share:.0%} of all answers,"
-            f" to {complete:.0%} of the items): each can teach a member of their own. Compare with"
-            " random-select.",
-        )
-    why = found
-    if structured and (count < _FEWEST_TEACHERS or share < _MOST):
-        why = f"{found}, but only {known} ({share:.0%} of all answers)"
-    elif structured:
-        why = (
-            f"{found}, and {known}, but each of them answered only {complete:.0%} of the items, so"
-            " that members would have seen different ones"
-        )
-    return _advice(
-        "supervision",
-        "random-select",
-        f"Use random-select: {why}. One answer drawn per item teaches every member the shares of"
-        " all people, however little each of them said.",
-    )
+def _supervision(annotations: Annotations, trainers: Bools, finding: dict[str, Any]) -> Advice:
+    count = int(trainers.sum())
+    share = float(annotations.annotations_per_annotator[trainers].sum() / len(annotations))
+    complete = float(np.median(annotations.coverage[trainers])) if count else 0.0
+    enough = count >= _FEWEST_TRAINERS and share >= _MOST
+    facts = {
+        **finding,
+        "trainers": count,
+        "annotators": len(annotations.annotators),
+        "by_class": annotations.label_codes is not None,
+        "share": share,
+        "complete": complete,
+        "enough": enough,
+    }
+    if finding["structured"] and enough and complete >= _MOST:
+        return Advice("supervision", "per-annotator", facts)
+    return Advice("supervision", "random-select", facts)
 
 
-def _diversity(structured: bool, found: str) -> Advice:
-    if structured:
-        return _advice(
-            "diversity",
-            "preserve",
-            f"Try preserve first: {found}, so members that differ may stand for people who do."
-            " Expect small differences: look at their intervals before keeping the term.",
-        )
-    return _advice(
-        "diversity",
-        "preserve",
-        f"Leave the diversity term out (lambda_div 0) or try preserve first: {found}, so there is"
-        " little to preserve, but suppress tends to keep a single member and gains nothing.",
-    )
-
-
-def _labels(annotations: Annotations, teachers: Any) -> Advice:
-    per = annotations.annotations_per_annotator
-    busy = per[per > 0]
-    few = int((busy < ENOUGH).sum())
-    if teachers.all():
-        text = (
-            f"There are enough answers per annotator: {int(busy.min())} or more from each of"
-            f" {len(busy)}."
-        )
-        return _advice("labels", "enough", text)
-    return _advice(
-        "labels",
-        "few",
-        f"{few} of {len(busy)} annotators gave fewer than {ENOUGH} answers (median"
-        f" {np.median(busy):g}); {int(teachers.sum())} gave enough to be modelled one by one"
-        f" ({ENOUGH} or more, {ENOUGH_RARE} of them not their usual answer).",
-    )
+def _labels(annotations: Annotations, trainers: Bools) -> Advice:
+    per_annotator = annotations.annotations_per_annotator
+    active = per_annotator[per_annotator > 0]
+    facts = {
+        "annotators": len(active),
+        "least": int(active.min()),
+        "median": float(np.median(active)),
+        "few": int((active < ENOUGH).sum()),
+        "trainers": int(trainers.sum()),
+    }
+    return Advice("labels", "enough" if trainers.all() else "few", facts)
 
 
 def _balance(balance: dict[str, Any]) -> list[Advice]:
-    empty = [name for name, count in balance["hard"].items() if not count]
-    result = []
+    hard, ratio, result = balance["hard"], balance["ratio"], []
+    empty = [name for name, count in hard.items() if not count]
     if empty:
-        named = ", ".join(repr(name) for name in empty)
-        result.append(
-            _advice(
-                "balance",
-                "empty",
-                f"No item has the hard label {named}: class weights are not possible, and F1 says"
-                " nothing about it.",
-            )
-        )
-    ratio = balance["ratio"]
+        result.append(Advice("balance", "empty", {"classes": empty}))
     if ratio is not None and ratio >= UNEVEN:
-        strong = "very " if ratio >= VERY_UNEVEN else ""
-        rare = min(balance["hard"], key=lambda name: balance["hard"][name])
-        result.append(
-            _advice(
-                "balance",
-                "uneven",
-                f"Classes are {strong}uneven, {ratio:.1f} : 1; {rare!r} is the hard label of"
-                f" {balance['hard'][rare]} items. Split by class, look at macro-F1 beside"
-                " micro-F1, and leave class weights off where test is as uneven: they cost"
-                " cross-entropy there.",
-            )
-        )
+        rare = min(hard, key=hard.__getitem__)
+        facts = {"ratio": ratio, "rare": rare, "items": hard[rare]}
+        result.append(Advice("balance", "uneven", facts))
     return result
 
 
 def _coverage(annotations: Annotations) -> list[Advice]:
-    per_item = annotations.annotations_per_item
+    per_item, result = annotations.annotations_per_item, []
     single = int((per_item == 1).sum())
-    result = []
     if single:
-        result.append(
-            _advice(
-                "coverage",
-                "single",
-                f"{single} of {len(per_item)} items have one answer: their soft label is 0 or 1"
-                " whatever people think. More answers per item show disagreement.",
-            )
-        )
-    if per_item.max() >= 2 and (per_item >= 3).mean() < 0.5:
-        result.append(
-            _advice(
-                "coverage",
-                "thin",
-                f"Only {(per_item >= 3).mean():.0%} of the items have three answers or more; the"
-                " others say nothing about who goes with whom.",
-            )
-        )
+        result.append(Advice("coverage", "single", {"single": single, "items": len(per_item)}))
+    three = float((per_item >= 3).mean())
+    if per_item.max() >= 2 and three < 0.5:
+        result.append(Advice("coverage", "thin", {"three": three}))
     return result
-
-
-def _advice(topic: str, choice: str | None, text: str) -> Advice:
-    return {"topic": topic, "choice": choice, "text": text}
-
-
-_WORTH_SAYING = 0.01
-
-
-def limits(
-    annotations: Annotations,
-    shares: Shares | None,
-    alone: list[str],
-    unplaced: int,
-) -> list[str]:
-    """Sentences; ``alone`` are declared groups of one person, ``unplaced`` people in no group."""
-    said = []
-    people = int((annotations.annotations_per_annotator > 0).sum())
-    if annotations.repeated.any():
-        said.append(
-            f"{counted(int(annotations.repeated.sum()), 'further answer')} of someone to the same"
-            " item: only the first one counts for structure."
-        )
-    if shares is None:
-        return said
-    said.append(
-        "With one answer per annotator and item, a view of one person alone can't be told from"
-        " noise; asking the same people again about some items would tell them apart."
-    )
-    if people < 4:
-        said.append(
-            f"With {people} annotators there are no two groups of two: how much variance belongs"
-            " to groups by items can't be known."
-        )
-    if max(shares.item.hidden, shares.group_item.hidden) >= _WORTH_SAYING and people >= 2:
-        more = f"up to {shares.item.hidden:.1%} of the variance more"
-        said.append(
-            f"These are {people} annotators: if what is left is views of their own, {more} belongs"
-            " to items"
-            + (
-                f" and up to {shares.group_item.hidden:.1%} more to groups by items."
-                if shares.group_item.share == shares.group_item.share
-                else "."
-            )
-        )
-    if alone:
-        named = ", ".join(repr(name) for name in alone[:3])
-        said.append(
-            f"{len(alone)} declared groups are one person each ({named}"
-            f"{', …' if len(alone) > 3 else ''}): their view can't be told from noise."
-        )
-    if unplaced:
-        said.append(
-            f"{unplaced} of {people} annotators answered too few contested items, or have no"
-            " group: they are in none."
-        )
-    short = int((annotations.annotations_per_item == 2).sum())
-    if short:
-        said.append(
-            f"{short} items have two answers: they count for the variance, but say nothing about"
-            " who goes with whom."
-        )
-    return said
