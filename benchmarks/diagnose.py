@@ -27,10 +27,10 @@ from edokit.annotations import Annotations
 from edokit.datasets.simulate import REGIMES, Regime, Simulation
 from edokit.datasets.simulate.simulation import Variance
 from edokit.diagnosis import diagnose
-from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, look
+from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, find_structure
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Shares, decompose
-from edokit.diagnosis.vectors import Answers
+from edokit.diagnosis.vectors import LabelVectors
 
 DESIGNS: dict[str, Regime] = {
     "6 people, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),
@@ -51,22 +51,24 @@ TESTS = {
 PARTS = ("item", "annotator", "group_item", "rest")
 
 
-def rejections(regime: Regime, structured: float, runs: int, shuffles: int) -> dict[str, float]:
+def rejections(regime: Regime, structured: float, runs: int, permutations: int) -> dict[str, float]:
     """Share of the runs in which each test finds something."""
     found: dict[str, list[bool]] = {name: [] for name in TESTS}
     for seed in range(runs):
         annotations = simulate(
             replace(regime, structured=structured), random_state=seed
         ).annotations
-        answers = Answers.of(annotations)
-        design = Design.of(answers)
-        result = permutation_test(answers, design, look(answers, design), shuffles, seed)
+        vectors = LabelVectors.of(annotations)
+        design = Design.of(vectors)
+        result = permutation_test(
+            vectors, design, find_structure(vectors, design), permutations, seed
+        )
         for name, key in TESTS.items():
             found[name].append(bool(getattr(result, key) <= LEVEL))
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def power(runs: int, shuffles: int, figure: Path | None) -> None:
+def power(runs: int, permutations: int, figure: Path | None) -> None:
     """Print the curves, and draw them."""
     print(f"| people | lasting | runs | {' | '.join(TESTS)} |")
     print("|---" * (3 + len(TESTS)) + "|")
@@ -74,20 +76,20 @@ def power(runs: int, shuffles: int, figure: Path | None) -> None:
     for name, regime in DESIGNS.items():
         for structured in STRUCTURED:
             count = runs if structured == 0 else max(runs // 4, 1)
-            shares = rejections(regime, structured, count, shuffles)
+            shares = rejections(regime, structured, count, permutations)
             curves.setdefault(name, []).append((structured, shares))
             cells = " | ".join(f"{share:.1%}" for share in shares.values())
             print(f"| {name} | {structured:.0%} | {count} | {cells} |", flush=True)
         alone = replace(regime, **STRICT)
         count = max(runs // 4, 1)
-        shares = rejections(alone, 0.5, count, shuffles)
+        shares = rejections(alone, 0.5, count, permutations)
         cells = " | ".join(f"{share:.1%}" for share in shares.values())
         print(f"| {name} | 50%, strictness alone | {count} | {cells} |", flush=True)
     if figure is not None:
         draw(curves, figure)
 
 
-def told(runs: int, shuffles: int) -> None:
+def declared_power(runs: int, permutations: int) -> None:
     """Print how often declared groups are found to differ by items."""
     print("| people | lasting | runs | declared groups by items |")
     print("|---" * 4 + "|")
@@ -99,13 +101,16 @@ def told(runs: int, shuffles: int) -> None:
                 drawn = simulate(
                     replace(regime, structured=structured), random_state=seed
                 ).annotations
-                answers = Answers.of(drawn)
+                vectors = LabelVectors.of(drawn)
                 group = np.unique(drawn.attributes["group"], return_inverse=True)[1]
-                design = Design.of(answers, group, int(group.max()) + 1)
+                design = Design.of(vectors, group, int(group.max()) + 1)
                 rng = np.random.default_rng(seed)
-                real = look(answers, design).groups.score
-                chance = [look(answers.shuffled(rng), design).groups.score for _ in range(shuffles)]
-                p = (1 + sum(score >= real for score in chance)) / (1 + shuffles)
+                real = find_structure(vectors, design).groups.score
+                chance = [
+                    find_structure(vectors.permuted(rng), design).groups.score
+                    for _ in range(permutations)
+                ]
+                p = (1 + sum(score >= real for score in chance)) / (1 + permutations)
                 found.append(p <= LEVEL)
             print(f"| {name} | {structured:.0%} | {count} | {np.mean(found):.1%} |", flush=True)
 
@@ -143,12 +148,12 @@ def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) ->
     panels.savefig(path, metadata={"Date": None})
 
 
-def declared(answers: Answers, annotations: Annotations) -> Shares:
+def declared(vectors: LabelVectors, annotations: Annotations) -> Shares:
     """The estimate with the true groups."""
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
-    grouping = Grouping(group, count, np.ones(answers.items, dtype=bool), False)
-    shares = decompose(answers, Design.of(answers, group, count), [grouping])
+    grouping = Grouping(group, count, np.ones(vectors.items, dtype=bool), False)
+    shares = decompose(vectors, Design.of(vectors, group, count), [grouping])
     assert shares is not None
     return shares
 
@@ -181,10 +186,10 @@ def shares(runs: int) -> None:
         rows: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
         for seed in range(runs):
             simulation = simulate(regime, random_state=seed)
-            answers = Answers.of(simulation.annotations)
+            vectors = LabelVectors.of(simulation.annotations)
             known = truth(simulation)
-            with_names = declared(answers, simulation.annotations)
-            found = decompose(answers, Design.of(answers), cross_fitted(answers, seed))
+            with_names = declared(vectors, simulation.annotations)
+            found = decompose(vectors, Design.of(vectors), cross_fitted(vectors, seed))
             assert found is not None
             for part in PARTS:
                 one, other = getattr(with_names, part), getattr(found, part)
@@ -211,14 +216,14 @@ def lewidi(folder: Path) -> None:
         start = time.process_time()
         found = diagnose(annotations)
         spent = time.process_time() - start
-        variance, test = found["variance"], found["test"]
-        advice = {one["topic"]: one["choice"] for one in found["advice"]}
+        variance, test = found.variance, found.test
+        advice = {one.topic: one.choice for one in found.advice}
         parts = [_share(variance[part]) for part in PARTS]
         p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]
-        sizes = ", ".join(str(group["annotators"]) for group in found["groups"]["groups"])
+        sizes = ", ".join(str(group["annotators"]) for group in found.groups["groups"])
         print(
             f"| {name} | {' | '.join(parts)} | {' | '.join(f'{value:.2f}' for value in p)} |"
-            f" {sizes}; {found['groups']['stability']:.2f} | {advice['structure']} |"
+            f" {sizes}; {found.groups['stability']:.2f} | {advice['structure']} |"
             f" {advice['supervision']} | {spent:.1f} |"
         )
 
@@ -232,14 +237,14 @@ def main() -> None:
     parser.add_argument("what", choices=["power", "declared", "shares", "lewidi"])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--runs", type=int)
-    parser.add_argument("--shuffles", type=int, default=39)
+    parser.add_argument("--permutations", type=int, default=39)
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.what == "power":
-        power(given.runs or 100, given.shuffles, given.figure)
+        power(given.runs or 100, given.permutations, given.figure)
     elif given.what == "declared":
-        told(given.runs or 100, given.shuffles)
+        declared_power(given.runs or 100, given.permutations)
     elif given.what == "shares":
         shares(given.runs or 5)
     else:

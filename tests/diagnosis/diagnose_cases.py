@@ -11,11 +11,11 @@ CLASSES = np.array(["no", "yes"], dtype=object)
 
 
 def noise(
-    items: int = 200, people: int = 6, per_item: int | None = None, seed: int = 0
+    items: int = 200, annotators: int = 6, per_item: int | None = None, seed: int = 0
 ) -> Annotations:
     """Everybody answers an item alike, and at random."""
     rng = np.random.default_rng(seed)
-    chance = np.repeat(rng.beta(0.8, 1.2, size=(items, 1)), people, axis=1)
+    chance = np.repeat(rng.beta(0.8, 1.2, size=(items, 1)), annotators, axis=1)
     return answered(chance, per_item, rng)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnosis.overview import agreement, matrix, people
+from edokit.diagnosis.overview import agreement, describe_annotators, matrix
 
 
 @settings(max_examples=30)
@@ -40,7 +40,7 @@ def test_an_annotator_is_compared_with_the_others_on_the_same_items() -> None:
     annotations = Annotations.from_matrix(
         [["a", "a", "b"], ["a", "a", "b"], ["b", None, None]], annotators=["x", "y", "z"]
     )
-    x, y, z = people(annotations)
+    x, y, z = describe_annotators(annotations)
     assert (x["agreement"], y["agreement"], z["agreement"]) == (0.5, 0.5, 0.0)
     assert x["expected"] == pytest.approx(1 / 3)
     assert x["shares"] == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}

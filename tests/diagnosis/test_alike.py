@@ -9,8 +9,8 @@ from diagnose_cases import camps, noise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edokit.diagnosis.clusters import Design, Meetings, contrast, find_groups, look
-from edokit.diagnosis.vectors import Answers
+from edokit.diagnosis.clusters import Design, Overlaps, contrast, find_groups, find_structure
+from edokit.diagnosis.vectors import LabelVectors
 
 
 def same(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
@@ -23,16 +23,16 @@ def same(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
 )
 def test_camps_are_found(sizes: tuple[int, ...], per_item: int | None) -> None:
     annotations = camps(items=600, sizes=sizes, per_item=per_item)
-    answers = Answers.of(annotations)
-    found = look(answers, Design.of(answers)).groups
+    vectors = LabelVectors.of(annotations)
+    found = find_structure(vectors, Design.of(vectors)).groups
     names = np.unique(annotations.attributes["camp"], return_inverse=True)[1]
     assert same(found.group, names)
 
 
 def test_camps_in_a_sparse_crowd_are_mostly_found() -> None:
     annotations = camps(items=4000, sizes=(60, 40), per_item=5, apart=0.3)
-    answers = Answers.of(annotations)
-    found = look(answers, Design.of(answers)).groups
+    vectors = LabelVectors.of(annotations)
+    found = find_structure(vectors, Design.of(vectors)).groups
     camp = np.unique(annotations.attributes["camp"], return_inverse=True)[1]
     placed = found.group >= 0
     alike = (found.group[:, None] == found.group)[placed][:, placed]
@@ -41,12 +41,12 @@ def test_camps_in_a_sparse_crowd_are_mostly_found() -> None:
 
 @given(st.integers(0, 1000))
 def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
-    answers = Answers.of(camps(items=80, sizes=(3, 3), apart=0.3, seed=seed))
-    meetings = Meetings.of(answers)
-    excess = meetings.excess(answers, answers.deviations)
-    found = find_groups(meetings, excess)
+    vectors = LabelVectors.of(camps(items=80, sizes=(3, 3), apart=0.3, seed=seed))
+    overlaps = Overlaps.of(vectors)
+    excess = overlaps.excess(vectors, vectors.deviations)
+    found = find_groups(overlaps, excess)
     best = max(
-        contrast(meetings, excess, np.array([0, *split]), 2).score
+        contrast(overlaps, excess, np.array([0, *split]), 2).score
         for split in np.ndindex(2, 2, 2, 2, 2)
         if 2 <= sum(split) <= 4
     )
@@ -57,16 +57,16 @@ def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
 
 @given(st.integers(0, 1000))
 def test_the_excesses_of_an_item_sum_to_zero(seed: int) -> None:
-    answers = Answers.of(noise(items=30, seed=seed))
-    meetings = Meetings.of(answers, fewest=0)
-    assert np.sum(meetings.excess(answers, answers.deviations)) == pytest.approx(0, abs=1e-9)
+    vectors = LabelVectors.of(noise(items=30, seed=seed))
+    overlaps = Overlaps.of(vectors, fewest=0)
+    assert np.sum(overlaps.excess(vectors, vectors.deviations)) == pytest.approx(0, abs=1e-9)
 
 
 def test_large_crowds_are_handled_in_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = Answers.of(camps(items=600, sizes=(40, 40), per_item=6, apart=0.45))
-    dense = look(answers, Design.of(answers)).groups
+    vectors = LabelVectors.of(camps(items=600, sizes=(40, 40), per_item=6, apart=0.45))
+    dense = find_structure(vectors, Design.of(vectors)).groups
     monkeypatch.setattr("edokit.diagnosis.clusters._DENSE", 10)
-    sparse = look(answers, Design.of(answers)).groups
+    sparse = find_structure(vectors, Design.of(vectors)).groups
     assert same(dense.group, sparse.group)
     assert dense.score == pytest.approx(sparse.score)
 
@@ -77,6 +77,6 @@ def test_who_answered_too_little_is_in_no_group() -> None:
     from edokit import Annotations
 
     annotations = Annotations.from_table({key: [row[key] for row in table] for key in table[0]})
-    answers = Answers.of(annotations)
-    found = look(answers, Design.of(answers)).groups
+    vectors = LabelVectors.of(annotations)
+    found = find_structure(vectors, Design.of(vectors)).groups
     assert found.group[list(annotations.annotators).index("guest")] == -1

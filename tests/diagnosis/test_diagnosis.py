@@ -22,7 +22,7 @@ KEYS = {
 
 
 def choices(found: Diagnosis) -> dict[str, str | None]:
-    return {advice["topic"]: advice["choice"] for advice in found["advice"]}
+    return {one.topic: one.choice for one in found.advice}
 
 
 def plain(found: Diagnosis) -> dict[str, object]:
@@ -33,12 +33,12 @@ def plain(found: Diagnosis) -> dict[str, object]:
 def test_camps_are_named_counted_and_advised_on() -> None:
     found = diagnose(camps(items=400, sizes=(4, 4)), permutations=39)
     assert plain(found).keys() == KEYS
-    assert found["groups"]["kind"] == "found"
-    assert [group["annotators"] for group in found["groups"]["groups"]] == [4, 4]
-    for group in found["groups"]["groups"]:
+    assert found.groups["kind"] == "found"
+    assert [group["annotators"] for group in found.groups["groups"]] == [4, 4]
+    for group in found.groups["groups"]:
         assert group["within"] > 0 > group["between"]
-    assert {person["group"] for person in found["people"]} == {"A", "B"}
-    assert found["variance"]["group_item"]["share"] > 0.1
+    assert {person["group"] for person in found.per_annotator} == {"A", "B"}
+    assert found.variance["group_item"]["share"] > 0.1
     assert choices(found)["structure"] == "views"
     assert choices(found)["supervision"] == "per-annotator"
     assert choices(found)["labels"] == "enough"
@@ -46,17 +46,17 @@ def test_camps_are_named_counted_and_advised_on() -> None:
 
 
 def test_noise_is_called_noise() -> None:
-    found = diagnose(noise(items=300, people=6, seed=1), permutations=39)
-    assert found["test"]["structured"] is False
-    assert found["groups"]["kind"] == "none"
-    assert "shuffled" in found["groups"]["reason"]
+    found = diagnose(noise(items=300, annotators=6, seed=1), permutations=39)
+    assert found.test["structured"] is False
+    assert found.groups["kind"] == "none"
+    assert "permuted" in found.groups["reason"]
     assert choices(found)["structure"] == "noise"
     assert choices(found)["supervision"] == "random-select"
 
 
 def test_structure_without_enough_answers_per_person_is_left_to_random_select() -> None:
     found = diagnose(camps(items=1500, sizes=(60, 60), per_item=5, apart=0.45), permutations=39)
-    assert found["test"]["structured"]
+    assert found.test["structured"]
     assert choices(found)["supervision"] == "random-select"
     assert choices(found)["labels"] == "few"
 
@@ -67,19 +67,19 @@ def test_declared_groups_are_taken_by_attribute_mapping_or_list() -> None:
     by_attribute = diagnose(annotations, groups="camp", permutations=0)
     for groups in (camp, list(camp.values())):
         same = diagnose(annotations, groups=groups, permutations=0)
-        assert same["variance"] == by_attribute["variance"]
-    assert by_attribute["groups"]["attribute"] == "camp"
-    assert [group["name"] for group in by_attribute["groups"]["groups"]] == ["camp-0", "camp-1"]
-    assert by_attribute["test"] is None
+        assert same.variance == by_attribute.variance
+    assert by_attribute.groups["attribute"] == "camp"
+    assert [group["name"] for group in by_attribute.groups["groups"]] == ["camp-0", "camp-1"]
+    assert by_attribute.test is None
 
 
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
         ("party", "'camp'"),
-        ({"ann-0": "x"}, "7 of 8 have none"),
-        (["x"], "one per annotator"),
-        ([None] * 8, "everybody is in none"),
+        ({"ann-0": "x"}, "7 of 8 have no entry"),
+        (["x"], "1 entries for 8 annotators"),
+        ([None] * 8, "no annotator to a group"),
     ],
 )
 def test_groups_that_do_not_fit_are_refused(groups: object, words: str) -> None:
@@ -94,19 +94,19 @@ def test_shuffles_too_few_to_say_anything_are_refused(permutations: object) -> N
 
 
 def test_declared_groups_of_one_person_are_said_to_be_unknowable() -> None:
-    annotations = noise(items=100, people=3)
+    annotations = noise(items=100, annotators=3)
     found = diagnose(annotations, groups=["x", "y", "z"], permutations=39)
-    assert found["variance"]["group_item"] is None
-    assert "two annotators" in found["variance"]["reason"]
-    assert any("one person each" in limit for limit in found["limits"])
-    assert found["test"]["group_item"]["p"] is None
+    assert found.variance["group_item"] is None
+    assert "two annotators" in found.variance["reason"]
+    assert any("one annotator each" in limit.text for limit in found.limits)
+    assert found.test["group_item"]["p"] is None
     plain(found)
 
 
 def test_three_annotators_have_no_groups_by_items() -> None:
-    found = diagnose(noise(items=200, people=3), permutations=39)
-    assert found["variance"]["group_item"] is None
-    assert any("With 3 annotators" in limit for limit in found["limits"])
+    found = diagnose(noise(items=200, annotators=3), permutations=39)
+    assert found.variance["group_item"] is None
+    assert any("With 3 annotators" in limit.text for limit in found.limits)
     plain(found)
 
 
@@ -114,9 +114,9 @@ def test_two_annotators_show_leanings_and_nothing_else() -> None:
     rng = np.random.default_rng(0)
     labels = rng.random((200, 2)) < [0.2, 0.6]
     found = diagnose(Annotations.from_matrix(labels.astype(int)), permutations=39)
-    assert found["test"]["annotator"]["p"] <= 0.05
-    assert found["test"]["group_item"]["p"] is None
-    assert found["variance"]["group_item"] is None
+    assert found.test["annotator"]["p"] <= 0.05
+    assert found.test["group_item"]["p"] is None
+    assert found.variance["group_item"] is None
     assert choices(found)["structure"] == "strictness"
     plain(found)
 
@@ -127,9 +127,9 @@ def test_groups_that_never_meet_cannot_be_compared() -> None:
     labels[:40, :3] = rng.integers(2, size=(40, 3))
     labels[40:, 3:] = rng.integers(2, size=(40, 3))
     found = diagnose(Annotations.from_matrix(labels), groups=[*"xxx", *"yyy"], permutations=39)
-    assert found["variance"]["group_item"] is None
-    assert found["test"]["group_item"]["p"] is None
-    shares = [found["variance"][part] for part in ("item", "annotator", "rest")]
+    assert found.variance["group_item"] is None
+    assert found.test["group_item"]["p"] is None
+    shares = [found.variance[part] for part in ("item", "annotator", "rest")]
     assert sum(part["share"] for part in shares) == pytest.approx(1)
 
 
@@ -138,10 +138,10 @@ def test_one_answer_per_item_leaves_disagreement_unknown() -> None:
         {"item": [1, 2, 3], "annotator": ["x", "y", "x"], "label": ["a", "b", "b"]}
     )
     found = diagnose(annotations)
-    assert "total" not in found["variance"]
-    assert "two annotators" in found["variance"]["reason"]
-    assert found["test"] is None
-    assert found["agreement"]["pairwise"] is None
+    assert "total" not in found.variance
+    assert "two annotators" in found.variance["reason"]
+    assert found.test is None
+    assert found.agreement["pairwise"] is None
     assert choices(found)["structure"] is None
     assert choices(found)["coverage"] == "single"
     plain(found)
@@ -151,11 +151,11 @@ def test_one_answer_per_item_leaves_disagreement_unknown() -> None:
 def test_one_class_leaves_nothing_to_vary() -> None:
     annotations = Annotations.from_matrix([["a", "a"], ["a", "a"]])
     found = diagnose(annotations)
-    assert "nothing varies" in found["variance"]["reason"]
-    assert found["agreement"]["alpha"] is None
-    assert found["balance"]["ratio"] is None
+    assert "nothing varies" in found.variance["reason"]
+    assert found.agreement["alpha"] is None
+    assert found.balance["ratio"] is None
     assert choices(found) == {"structure": None, "coverage": "thin"}
-    assert "There is no disagreement to learn from: all answers are 'a'" in str(found["advice"])
+    assert "There is no disagreement to learn from: all labels are 'a'" in found.advice[0].text
     plain(found)
     assert found.lines()
 
@@ -163,10 +163,10 @@ def test_one_class_leaves_nothing_to_vary() -> None:
 def test_where_nobody_disagrees_everything_belongs_to_the_items() -> None:
     annotations = Annotations.from_matrix([["a"] * 3, ["b"] * 3, ["a"] * 3, ["b"] * 3])
     found = diagnose(annotations)
-    assert found["variance"]["item"]["share"] == pytest.approx(1)
-    assert found["variance"]["structured"] == 0
-    assert found["test"] is None
-    assert found["agreement"]["alpha"] == pytest.approx(1)
+    assert found.variance["item"]["share"] == pytest.approx(1)
+    assert found.variance["structured"] == 0
+    assert found.test is None
+    assert found.agreement["alpha"] == pytest.approx(1)
     plain(found)
     assert found.lines()
 
@@ -176,8 +176,8 @@ def test_who_never_answered_is_listed() -> None:
         [["a", "b", None], ["b", "b", None]], annotators=["x", "y", "nobody"]
     )
     found = diagnose(annotations)
-    assert found["coverage"]["silent"] == ["nobody"]
-    assert found["people"][2]["shares"] is None
+    assert found.coverage["silent"] == ["nobody"]
+    assert found.per_annotator[2]["shares"] is None
     plain(found)
     assert found.lines()
 
@@ -192,9 +192,9 @@ def test_probabilities_are_diagnosed_like_classes() -> None:
         for p in [float(np.clip(p + rng.normal(scale=0.1), 0, 1))]
     ]
     found = diagnose(Annotations.from_table(pd.DataFrame(rows)), permutations=39)
-    assert found["agreement"]["alpha"] is None
-    assert found["variance"]["group_item"]["share"] > 0.5
-    assert [group["annotators"] for group in found["groups"]["groups"]] == [3, 3]
+    assert found.agreement["alpha"] is None
+    assert found.variance["group_item"]["share"] > 0.5
+    assert [group["annotators"] for group in found.groups["groups"]] == [3, 3]
     plain(found)
 
 
@@ -204,9 +204,9 @@ def test_only_the_first_answer_of_a_person_to_an_item_counts_for_structure() -> 
     twice = pd.concat([table, table.iloc[:50].assign(label="no")])
     again = Annotations.from_table(twice, duplicates="all")
     one, other = diagnose(annotations, permutations=0), diagnose(again, permutations=0)
-    assert one["variance"] == other["variance"]
-    assert other["coverage"]["repeated"] == 50
-    assert any("first one counts" in limit for limit in other["limits"])
+    assert one.variance == other.variance
+    assert other.coverage["repeated"] == 50
+    assert any("first one counts" in limit.text for limit in other.limits)
 
 
 def test_uneven_and_empty_classes_are_warned_about() -> None:
@@ -216,10 +216,10 @@ def test_uneven_and_empty_classes_are_warned_about() -> None:
     found = diagnose(
         Annotations.from_matrix(labels, classes=["rare", "usual", "never"]), permutations=0
     )
-    kinds = [advice["choice"] for advice in found["advice"] if advice["topic"] == "balance"]
+    kinds = [one.choice for one in found.advice if one.topic == "balance"]
     assert kinds == ["empty"]
     two = diagnose(Annotations.from_matrix(labels), permutations=0)
-    assert [a["choice"] for a in two["advice"] if a["topic"] == "balance"] == ["uneven"]
+    assert [one.choice for one in two.advice if one.topic == "balance"] == ["uneven"]
 
 
 @pytest.mark.lewidi
@@ -238,13 +238,13 @@ def test_the_four_datasets_are_structured_each_in_its_way(
 ) -> None:
     annotations = read_annotations(lewidi / name)
     found = diagnose(annotations, permutations=39)
-    assert found["test"]["structured"]
+    assert found.test["structured"]
     assert choices(found)["structure"] in kinds
     assert choices(found)["supervision"] == supervision
     if name == "HS-Brexit":
         # The groups that are found are the ones that the organisers declared.
         declared = annotations.attributes["group"]
-        given = [person["group"] for person in found["people"]]
+        given = [person["group"] for person in found.per_annotator]
         assert len({*zip(declared, given, strict=True)}) == 2
 
 
@@ -256,8 +256,10 @@ def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
         "group_item": {"p": 0.4},
         "views": {"p": None},
     }
-    told = advice._structure({"structured": 0.1}, test, {"kind": None})["text"]
-    assert told.startswith("Taken together the tests do not tell the disagreement from noise: ")
+    found = advice._structure({"structured": 0.1}, test, {"kind": None})
+    assert found.choice == "noise"
+    assert found.text.startswith("Taken together, the tests don't distinguish")
     test["annotator"] = {"p": 0.3}
-    told = advice._structure({"structured": 0.1}, test, {"kind": None})["text"]
-    assert told.startswith("Nothing speaks against the disagreement being noise: ")
+    found = advice._structure({"structured": 0.1}, test, {"kind": None})
+    assert found.choice == "noise"
+    assert found.text.startswith("The disagreement is compatible with noise. Tests: ")

@@ -9,30 +9,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnosis.clusters import Design, look
-from edokit.diagnosis.permutation import StructureTest, permutation_test, strict_shuffles
-from edokit.diagnosis.vectors import Answers
+from edokit.diagnosis.clusters import Design, find_structure
+from edokit.diagnosis.permutation import StructureTest, permutation_test, strict_permutations
+from edokit.diagnosis.vectors import LabelVectors
 
 
 def judged(annotations: Annotations, permutations: int = 19, seed: int = 0) -> StructureTest:
-    answers = Answers.of(annotations)
-    design = Design.of(answers)
-    return permutation_test(answers, design, look(answers, design), permutations, seed)
+    vectors = LabelVectors.of(annotations)
+    design = Design.of(vectors)
+    return permutation_test(vectors, design, find_structure(vectors, design), permutations, seed)
 
 
-def strict(items: int = 400, people: int = 8, seed: int = 0) -> Annotations:
-    """People who draw the line in different places, and differ in nothing else."""
+def strict(items: int = 400, annotators: int = 8, seed: int = 0) -> Annotations:
+    """Annotators who draw the line in different places, and differ in nothing else."""
     rng = np.random.default_rng(seed)
-    score = rng.normal(scale=1.5, size=(items, 1)) + np.linspace(-1.5, 1.5, people)
+    score = rng.normal(scale=1.5, size=(items, 1)) + np.linspace(-1.5, 1.5, annotators)
     return answered(1 / (1 + np.exp(-score)), None, rng)
 
 
 def test_noise_is_called_structured_about_once_in_twenty() -> None:
-    # At 19 shuffles p = 0.05 is the smallest there is, and exact.
+    # At 19 permutations p = 0.05 is the smallest there is, and exact.
     p = [
         (result.p, result.p_annotator, result.p_group_item)
         for seed in range(50)
-        for result in [judged(noise(items=60, people=5, seed=seed), seed=seed)]
+        for result in [judged(noise(items=60, annotators=5, seed=seed), seed=seed)]
     ]
     alarms = (np.array(p) <= 0.05).sum(axis=0)
     # Of 50 at 5 %, more than 8 have a chance of one in a thousand.
@@ -45,7 +45,7 @@ def test_camps_are_told_from_noise() -> None:
     assert result.structured
     assert result.p_group_item == pytest.approx(1 / 40)
     assert result.p_views == pytest.approx(1 / 40)
-    assert result.score > result.scores.max()
+    assert result.score > result.null_scores.max()
 
 
 def test_camps_in_a_sparse_crowd_are_told_from_noise() -> None:
@@ -57,45 +57,45 @@ def test_strictness_is_structure_but_not_other_views() -> None:
     assert all(result.p_annotator <= 0.05 for result in results)
     assert sum(result.p_views <= 0.05 for result in results) <= 1
     # With the line drawn in different places the groups look real, unless strictness is kept.
-    assert np.mean([r.scores.mean() for r in results]) < np.mean(
-        [r.strict_scores.mean() for r in results]
+    assert np.mean([r.null_scores.mean() for r in results]) < np.mean(
+        [r.null_strict_scores.mean() for r in results]
     )
 
 
 @given(st.integers(0, 1000))
 def test_shuffling_keeps_the_answers_to_every_item(seed: int) -> None:
-    answers = Answers.of(noise(items=30, per_item=4, seed=seed))
+    vectors = LabelVectors.of(noise(items=30, per_item=4, seed=seed))
     rng = np.random.default_rng(seed)
-    for shuffled in (answers.shuffled(rng), next(strict_shuffles(answers, rng))):
-        assert np.allclose(shuffled.item_means, answers.item_means)
-        assert np.array_equal(shuffled.person, answers.person)
+    for permuted in (vectors.permuted(rng), next(strict_permutations(vectors, rng))):
+        assert np.allclose(permuted.item_means, vectors.item_means)
+        assert np.array_equal(permuted.annotator, vectors.annotator)
 
 
 def test_strict_people_stay_strict_when_shuffled() -> None:
-    answers = Answers.of(strict())
-    rates = answers.sums_by_person(answers.values).ravel() / answers.per_person
-    shuffles = strict_shuffles(answers, np.random.default_rng(0))
+    vectors = LabelVectors.of(strict())
+    rates = vectors.sums_by_annotator(vectors.values).ravel() / vectors.per_annotator
+    tables = strict_permutations(vectors, np.random.default_rng(0))
     again = np.mean(
         [
-            answers.sums_by_person(next(shuffles).values).ravel() / answers.per_person
+            vectors.sums_by_annotator(next(tables).values).ravel() / vectors.per_annotator
             for _ in range(20)
         ],
         axis=0,
     )
     assert np.max(np.abs(again - rates)) < 0.04
-    plain = answers.shuffled(np.random.default_rng(0))
-    flat = answers.sums_by_person(plain.values).ravel() / answers.per_person
+    plain = vectors.permuted(np.random.default_rng(0))
+    flat = vectors.sums_by_annotator(plain.values).ravel() / vectors.per_annotator
     assert np.ptp(flat) < 0.3 < np.ptp(rates)
 
 
 def test_the_same_seed_gives_the_same_p() -> None:
     annotations = noise(items=60, seed=3)
     one, other = (judged(annotations, seed=5) for _ in range(2))
-    assert np.array_equal(one.scores, other.scores)
-    assert np.array_equal(one.strict_scores, other.strict_scores)
+    assert np.array_equal(one.null_scores, other.null_scores)
+    assert np.array_equal(one.null_strict_scores, other.null_strict_scores)
 
 
 def test_nothing_is_tested_where_groups_cannot_be_looked_for() -> None:
-    result = judged(noise(items=12, people=3, seed=0))
+    result = judged(noise(items=12, annotators=3, seed=0))
     assert np.isnan(result.p_group_item)
     assert not np.isnan(result.p)

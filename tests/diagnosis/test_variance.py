@@ -14,7 +14,7 @@ from edokit import Annotations, simulate
 from edokit.datasets.simulate import REGIMES, Simulation
 from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, stability
 from edokit.diagnosis.variance import Shares, decompose
-from edokit.diagnosis.vectors import Answers
+from edokit.diagnosis.vectors import LabelVectors
 
 PANEL = replace(
     REGIMES["two-camps"], annotators=24, per_item={8: 1.0}, balance=(0.7, 0.3), items=(900, 1, 1)
@@ -24,13 +24,13 @@ PARTS = ("item", "annotator", "group_item", "rest")
 
 
 def declared(annotations: Annotations) -> Shares:
-    answers = Answers.of(annotations)
+    vectors = LabelVectors.of(annotations)
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
-    everything = np.ones(answers.items, dtype=bool)
+    everything = np.ones(vectors.items, dtype=bool)
     shares = decompose(
-        answers,
-        Design.of(answers, group, count),
+        vectors,
+        Design.of(vectors, group, count),
         [Grouping(group, count, everything, False)],
     )
     assert shares is not None
@@ -81,11 +81,11 @@ def test_the_shares_sum_to_one() -> None:
 
 def test_groups_found_on_one_half_explain_the_other_as_well_as_the_true_ones() -> None:
     annotations = camps(items=500, sizes=(6, 6), apart=0.3)
-    answers = Answers.of(annotations)
-    groupings = cross_fitted(answers, seed=0)
-    found = decompose(answers, Design.of(answers), groupings)
+    vectors = LabelVectors.of(annotations)
+    groupings = cross_fitted(vectors, random_state=0)
+    found = decompose(vectors, Design.of(vectors), groupings)
     assert found is not None
-    # Each camp answers yes with 0.2 or 0.8, independently: half of that is shared by both.
+    # Each camp labels yes with 0.2 or 0.8, independently: half of that is shared by both.
     total = 0.25
     assert found.group_item.share == pytest.approx(0.5 * 0.3**2 / total, abs=0.03)
     assert stability(groupings) > 0.9
@@ -94,8 +94,10 @@ def test_groups_found_on_one_half_explain_the_other_as_well_as_the_true_ones() -
 def test_groups_found_in_noise_explain_nothing() -> None:
     values = []
     for seed in range(6):
-        answers = Answers.of(noise(items=300, people=10, seed=seed))
-        shares = decompose(answers, Design.of(answers), cross_fitted(answers, seed=0, splits=2))
+        vectors = LabelVectors.of(noise(items=300, annotators=10, seed=seed))
+        shares = decompose(
+            vectors, Design.of(vectors), cross_fitted(vectors, random_state=0, splits=2)
+        )
         assert shares is not None
         values.append(shares.group_item.share)
     assert abs(np.mean(values)) < 0.01
@@ -106,14 +108,14 @@ def test_leanings_are_told_from_items_when_strict_people_get_the_worst_items() -
     rng = np.random.default_rng(0)
     item = np.repeat(np.arange(600), 5)
     chance = np.repeat(np.where(np.arange(600) < 300, 0.1, 0.8), 5)
-    person = np.concatenate([rng.permutation(10)[:5] + 10 * (i >= 300) for i in range(600)])
+    annotator = np.concatenate([rng.permutation(10)[:5] + 10 * (i >= 300) for i in range(600)])
     table = {
         "item": item,
-        "annotator": person,
+        "annotator": annotator,
         "label": (rng.random(3000) < chance).astype(int),
     }
-    answers = Answers.of(Annotations.from_table(table))
-    shares = decompose(answers, Design.of(answers), [])
+    vectors = LabelVectors.of(Annotations.from_table(table))
+    shares = decompose(vectors, Design.of(vectors), [])
     assert shares is not None
     assert abs(shares.annotator.share) < 0.01
     assert np.isnan(shares.group_item.share)
@@ -127,8 +129,8 @@ def test_names_and_order_do_not_matter(seed: int) -> None:
     table = annotations.to_table().take(order)
     again = Annotations.from_table(table)
     one, other = (
-        decompose(answers, Design.of(answers), [])
-        for answers in (Answers.of(annotations), Answers.of(again))
+        decompose(vectors, Design.of(vectors), [])
+        for vectors in (LabelVectors.of(annotations), LabelVectors.of(again))
     )
     assert one is not None
     assert other is not None

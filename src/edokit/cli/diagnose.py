@@ -16,9 +16,9 @@ def diagnose(
         typer.Option(help="Groups declared by this attribute of the annotators; else found."),
     ] = None,
     permutations: Annotated[
-        int, typer.Option(min=0, help="How often answers are shuffled for the test; 0: no test.")
+        int, typer.Option(min=0, help="Permutations of the test; 0: no test.")
     ] = 99,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the shuffles.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the permutations.")] = 0,
     split: options.Split = None,
     column: options.Column = None,
     classes: options.Classes = None,
@@ -29,10 +29,10 @@ def diagnose(
     multi_choice: options.MultiChoice = None,
     json: options.Json = False,
 ) -> None:
-    """Coverage, agreement, groups of people; is the disagreement structured or noise? Advice."""
-    from edokit.diagnosis import diagnose as look_at
+    """Coverage, agreement, groups of annotators: structured disagreement or noise? Advice."""
+    from edokit.diagnosis import diagnose as diagnose_annotations
 
-    people = options.read_people(
+    labelled = options.read_people(
         annotations,
         column=column,
         split=split,
@@ -44,13 +44,13 @@ def diagnose(
         multi_choice=multi_choice,
     )
     with console.progress() as bars:
-        task = bars.add_task("shuffling answers", total=None, detail="")
+        task = bars.add_task("permuting labels", total=None, detail="")
 
         def step(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total)
 
-        found = look_at(
-            people, groups=group_by, permutations=permutations, random_state=seed, step=step
+        found = diagnose_annotations(
+            labelled, groups=group_by, permutations=permutations, random_state=seed, step=step
         )
     if json:
         console.print_json(found.to_dict())

@@ -1,5 +1,6 @@
-"""What kind of disagreement is this?"""
+"""Diagnosis of disagreement: structured or noise, and what follows."""
 
+from edokit.diagnosis.advice import Advice, Limit
 from edokit.diagnosis.core import Diagnosis, diagnose
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Advice", "Diagnosis", "Limit", "diagnose"]

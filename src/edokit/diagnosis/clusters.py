@@ -9,68 +9,70 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from edokit._types import Floats, Ints
-from edokit.diagnosis.vectors import Answers, Leanings, Mask, leanings, squares, without_leanings
+from edokit._types import Bools, Floats, Ints
+from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, remove_bias, squares
 
 MOST_GROUPS = 4
-"""Groups that are looked for at most."""
+"""Largest number of groups."""
 FEWEST_CONTESTED = 10
-"""Contested items that someone must have answered to be put into a group."""
+"""Contested items that an annotator must have labelled to be assigned to a group."""
 _DENSE = 1500
 _ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Meetings:
-    """Where annotators meet on contested items. Shuffling answers within items changes none of it.
+class Overlaps:
+    """Pairs of annotators on contested items; permuting labels within items changes none of it.
 
-    On each item the excesses of all pairs sum to 0: what counts is who goes with whom, not how
-    much they agree in all.
+    On each item the excesses of all pairs sum to 0: what counts is who agrees with whom, not the
+    overall agreement.
     """
 
     placed: Ints
-    """Those who answered enough contested items to be put into a group [P]."""
+    """Annotators with enough contested items to be assigned to a group [P]."""
     number: Ints
     """The number of each annotator among them [A], -1 for the others."""
     information: Any
-    """Variance of each pair's excess if annotators were alike [P, P], the diagonal 0."""
+    """Variance of each pair's excess if annotators were interchangeable [P, P], diagonal 0."""
     chance: float
     """Sum of the variances of all pairs, placed or not."""
     smallest: int
-    """How many a group must be; its views can be told from noise from two on."""
+    """Smallest size of a group; from two on its views can be told from noise."""
 
     @classmethod
-    def of(cls, answers: Answers, fewest: int = FEWEST_CONTESTED) -> Meetings:
-        """The meetings of all pairs of annotators."""
-        there = answers.take(answers.contested)
-        placed = np.flatnonzero(there.per_person >= fewest)
-        number = np.full(answers.people, -1, dtype=np.int64)
+    def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
+        """The overlaps of all pairs of annotators."""
+        there = vectors.take(vectors.contested)
+        placed = np.flatnonzero(there.per_annotator >= fewest)
+        number = np.full(vectors.annotators, -1, dtype=np.int64)
         number[placed] = np.arange(len(placed))
         variance = _product_variance(there, there.deviations)
-        among = _Among(there, number, len(placed))
-        information = among.table(variance[there.item]) @ among.table().T
+        size = len(placed)
+        information = (
+            _table(there, number, size, variance[there.item]) @ _table(there, number, size).T
+        )
         chance = float((there.per_item * (there.per_item - 1)) @ variance)
         smallest = 2 if len(placed) >= 4 else 1
         return cls(placed, number, _off_diagonal(information), chance, smallest)
 
-    def excess(self, answers: Answers, deviations: Floats) -> Any:
-        """How much each pair goes together beyond its items [P, P], the diagonal 0.
+    def excess(self, vectors: LabelVectors, deviations: Floats) -> Any:
+        """Agreement of each pair beyond what its items explain [P, P], diagonal 0.
 
-        Scaled so that chance makes it as large as ``information`` says.
+        Scaled so that its variance under chance is ``information``.
         """
-        n = answers.per_item.astype(np.float64)
+        n = vectors.per_item.astype(np.float64)
         pairs = n * (n - 1)
-        scatter = answers.sums_by_item(squares(deviations))
-        # With two answers to an item there is one pair, and nothing to compare it with.
+        scatter = vectors.sums_by_item(squares(deviations))
+        # An item with two labels has one pair, and nothing to compare it with.
         mean = np.where(n >= 3, scatter / np.maximum(pairs, 1.0), 0.0)
-        several = (n >= 3)[answers.item]
-        among = _Among(answers, self.number, len(self.placed))
-        total = among.table(mean[answers.item]) @ among.table().T
+        several = (n >= 3)[vectors.item]
+        among = (vectors, self.number, len(self.placed))
+        total = _table(*among, mean[vectors.item]) @ _table(*among).T
         for column in deviations.T:
-            one = among.table(column * several)
+            one = _table(*among, column * several)
             total = total + one @ one.T
-        # Without leanings deviations are smaller, and so is what chance makes of them.
-        chance = float(pairs @ _product_variance(answers, deviations))
+        # Without biases deviations are smaller, and so is their variance under chance.
+        chance = float(pairs @ _product_variance(vectors, deviations))
         return _off_diagonal(total * (np.sqrt(self.chance / chance) if chance > 0 else 0.0))
 
     def everyone(self, group: Ints) -> Ints:
@@ -79,34 +81,37 @@ class Meetings:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Groups of annotators, and how clearly they stand apart."""
+class Clusters:
+    """Groups of annotators, and how clearly they are separated."""
 
     group: Ints
     """The group of each annotator [A], -1 for those who are in none."""
     count: int
-    """How many groups there are; 0 where none could be looked for."""
+    """Number of groups; 0 where none could be looked for."""
     score: float
-    """How much more pairs go together within groups than across, in standard errors."""
+    """How much more pairs agree within groups than across, in standard errors."""
 
 
-def contrast(meetings: Meetings, excess: Any, group: Ints, count: int) -> Found:
-    """How clearly given groups [A] stand apart."""
-    member = _membership(group[meetings.placed], count)
-    score = _score(member.T @ (excess @ member), member.T @ (meetings.information @ member))
-    return Found(group, count, score)
+def contrast(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Clusters:
+    """How clearly given groups [A] are separated."""
+    member = _membership(group[overlaps.placed], count)
+    score = _score(member.T @ (excess @ member), member.T @ (overlaps.information @ member))
+    return Clusters(group, count, score)
 
 
-def find_groups(meetings: Meetings, excess: Any) -> Found:
-    """Groups that are split off one after the other, while that makes them stand apart more."""
-    people = len(meetings.placed)
-    group, best = np.zeros(people, dtype=np.int64), Found(np.zeros(people, np.int64), 0, 0.0)
-    degree = np.asarray(meetings.information.sum(axis=1)).ravel()
-    # Those who met few others weigh less: their excess is mostly noise.
-    scale = 1.0 / np.sqrt(degree + degree.mean() + 1e-300) if people >= 3 else degree
-    for count in range(2, MOST_GROUPS + 1 if people >= 3 else 2):
+def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
+    """Split off one group after the other, as long as that separates them better."""
+    annotators = len(overlaps.placed)
+    group, best = (
+        np.zeros(annotators, dtype=np.int64),
+        Clusters(np.zeros(annotators, np.int64), 0, 0.0),
+    )
+    degree = np.asarray(overlaps.information.sum(axis=1)).ravel()
+    # Annotators with few shared items weigh less: their excess is mostly noise.
+    scale = 1.0 / np.sqrt(degree + degree.mean() + 1e-300) if annotators >= 3 else degree
+    for count in range(2, MOST_GROUPS + 1 if annotators >= 3 else 2):
         tried = [
-            _settle(meetings, excess, start, count)
+            _settle(overlaps, excess, start, count)
             for start in _splits(excess, scale, group, count)
         ]
         better = [found for found in tried if found.score > best.score]
@@ -114,7 +119,7 @@ def find_groups(meetings: Meetings, excess: Any) -> Found:
             break
         best = max(better, key=lambda found: found.score)
         group = best.group
-    return Found(meetings.everyone(best.group), best.count, best.score)
+    return Clusters(overlaps.everyone(best.group), best.count, best.score)
 
 
 def _splits(excess: Any, scale: Floats, group: Ints, count: int) -> list[Ints]:
@@ -149,13 +154,13 @@ def _strongest(excess: Any, scale: Floats) -> Floats:
     try:
         vectors: Floats = eigsh(operator, k=1, which="LA", v0=start, tol=1e-3)[1]
     except ArpackError:
-        # There is no strongest contrast; any start is as good, and people move from there.
+        # There is no strongest contrast; any start is as good.
         return start
     return vectors[:, 0]
 
 
-def _settle(meetings: Meetings, excess: Any, group: Ints, count: int) -> Found:
-    """Everybody moves to the group that they go with most, until nobody wants to move."""
+def _settle(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Clusters:
+    """Move annotators to the group that they agree with most, until nothing changes."""
     options = []
     for _ in range(_ROUNDS):
         member = _membership(group, count)
@@ -165,13 +170,13 @@ def _settle(meetings: Meetings, excess: Any, group: Ints, count: int) -> Found:
         if np.array_equal(moved, group):
             break
         group = moved
-    # All moving at once may go in circles; where it started or where it ended, the better counts.
-    best = Found(group, count, -np.inf)
+    # Moving all at once may cycle; the better of the first and the last assignment counts.
+    best = Clusters(group, count, -np.inf)
     for chosen, member, within in (options[0], options[-1]):
-        if member.sum(axis=0).min() >= meetings.smallest:
-            score = _score(within, member.T @ (meetings.information @ member))
+        if member.sum(axis=0).min() >= overlaps.smallest:
+            score = _score(within, member.T @ (overlaps.information @ member))
             if score > best.score:
-                best = Found(chosen, count, score)
+                best = Clusters(chosen, count, score)
     return best
 
 
@@ -191,35 +196,26 @@ def _membership(group: Ints, count: int) -> Floats:
     return member
 
 
-def _product_variance(answers: Answers, deviations: Floats) -> Floats:
+def _product_variance(vectors: LabelVectors, deviations: Floats) -> Floats:
     """Variance of the product of two deviations over the pairs of each item [N]."""
-    n = answers.per_item.astype(np.float64)
+    n = vectors.per_item.astype(np.float64)
     pairs = np.maximum(n * (n - 1), 1.0)
-    sums = 0.0 - answers.sums_by_item(squares(deviations) ** 2)
+    sums = 0.0 - vectors.sums_by_item(squares(deviations) ** 2)
     width = deviations.shape[1]
     for c in range(width):
         for d in range(width):
-            sums = sums + answers.sums_by_item(deviations[:, c] * deviations[:, d]) ** 2
-    mean = answers.sums_by_item(squares(deviations)) / pairs
+            sums = sums + vectors.sums_by_item(deviations[:, c] * deviations[:, d]) ** 2
+    mean = vectors.sums_by_item(squares(deviations)) / pairs
     variance: Floats = np.where(n >= 3, np.maximum(sums / pairs - mean**2, 0.0), 0.0)
     return variance
 
 
-@dataclass(frozen=True, eq=False)
-class _Among:
-    """Answers of some of the annotators."""
-
-    answers: Answers
-    number: Ints
-    people: int
-
-    def table(self, numbers: Floats | None = None) -> Any:
-        """Numbers [M], or ones, as a sparse table [P, N]."""
-        row = self.number[self.answers.person]
-        kept = np.flatnonzero(row >= 0)
-        entries = np.ones(len(kept)) if numbers is None else numbers[kept]
-        shape = (self.people, self.answers.items)
-        return sparse.csr_matrix((entries, (row[kept], self.answers.item[kept])), shape)
+def _table(vectors: LabelVectors, number: Ints, size: int, numbers: Floats | None = None) -> Any:
+    """Numbers [M], or ones, as a sparse table [P, N] of the assigned annotators."""
+    row = number[vectors.annotator]
+    kept = np.flatnonzero(row >= 0)
+    entries = np.ones(len(kept)) if numbers is None else numbers[kept]
+    return sparse.csr_matrix((entries, (row[kept], vectors.item[kept])), (size, vectors.items))
 
 
 def _off_diagonal(table: Any) -> Any:
@@ -234,31 +230,31 @@ def _off_diagonal(table: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Who answered what, and the declared groups: what stays when answers are shuffled."""
+    """What stays when labels are permuted: who labelled what, and the declared groups."""
 
-    leanings: Leanings
-    meetings: Meetings
+    bias: BiasDesign
+    overlaps: Overlaps
     declared: Ints | None
     """The declared group of each annotator [A], -1 for none; None where groups are looked for."""
     count: int
-    """How many declared groups there are."""
+    """Number of declared groups."""
     within: float
-    """Mean variance of the answers to an item."""
+    """Mean variance of the labels of an item."""
 
     @classmethod
     def of(
         cls,
-        answers: Answers,
+        vectors: LabelVectors,
         declared: Ints | None = None,
         count: int = 0,
         fewest: int = FEWEST_CONTESTED,
     ) -> Design:
-        """The design of these answers."""
-        several = answers.per_item >= 2
-        spread = answers.scatter[several] / (answers.per_item[several] - 1)
+        """The design of these labels."""
+        several = vectors.per_item >= 2
+        spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
         return cls(
-            Leanings.of(answers),
-            Meetings.of(answers, fewest),
+            BiasDesign.of(vectors),
+            Overlaps.of(vectors, fewest),
             declared,
             count,
             float(spread.mean()) if several.any() else float("nan"),
@@ -266,23 +262,25 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What one look at the answers finds."""
+class Structure:
+    """Annotator bias and groups of one set of labels."""
 
-    leaning: float
-    """Variance of the annotators' leanings."""
-    groups: Found
-    """Who goes with whom, leanings taken out."""
+    bias_variance: float
+    """Variance of the annotators' biases."""
+    groups: Clusters
+    """Who agrees with whom, apart from bias."""
 
 
-def look(answers: Answers, design: Design) -> Look:
-    """Leanings and groups of these answers."""
-    leaning = design.leanings.variance(answers)
-    own = leanings(answers, leaning, design.within)
-    excess = design.meetings.excess(answers, without_leanings(answers, own))
+def find_structure(vectors: LabelVectors, design: Design) -> Structure:
+    """Estimate the bias of annotators and find or test their groups."""
+    bias_variance = design.bias.variance(vectors)
+    own = estimate_bias(vectors, bias_variance, design.within)
+    excess = design.overlaps.excess(vectors, remove_bias(vectors, own))
     if design.declared is None:
-        return Look(leaning, find_groups(design.meetings, excess))
-    return Look(leaning, contrast(design.meetings, excess, design.declared, design.count))
+        return Structure(bias_variance, find_groups(design.overlaps, excess))
+    return Structure(
+        bias_variance, contrast(design.overlaps, excess, design.declared, design.count)
+    )
 
 
 SPLITS = 5
@@ -290,34 +288,34 @@ SPLITS = 5
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Groups of annotators, and the items on which they are judged."""
+    """Groups of annotators, and the items on which they are evaluated."""
 
     group: Ints
     """The group of each annotator [A], -1 for none."""
     count: int
-    items: Mask
-    """Where they are judged [N]."""
-    by_answers: bool
-    """Whether people count by their answers: those with few can't be put into a group well."""
+    items: Bools
+    """Where they are evaluated [N]."""
+    by_labels: bool
+    """Whether groups weigh by labels instead of annotators: those with few are assigned poorly."""
 
 
-def cross_fitted(answers: Answers, seed: int, splits: int = SPLITS) -> list[Grouping]:
-    """Groups from one half of the items with the other half to judge them on, both ways."""
-    rng = np.random.default_rng([seed, 1])
+def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS) -> list[Grouping]:
+    """Groups from one half of the items, to be evaluated on the other half, both ways."""
+    rng = np.random.default_rng([random_state, 1])
     groupings = []
     for _ in range(splits):
-        first = np.zeros(answers.items, dtype=bool)
-        first[rng.permutation(answers.items)[: answers.items // 2]] = True
+        first = np.zeros(vectors.items, dtype=bool)
+        first[rng.permutation(vectors.items)[: vectors.items // 2]] = True
         for here in (first, ~first):
-            half = answers.take(here)
+            half = vectors.take(here)
             design = Design.of(half, fewest=FEWEST_CONTESTED // 2)
-            found = look(half, design).groups
+            found = find_structure(half, design).groups
             groupings.append(Grouping(found.group, found.count, ~here, True))
     return groupings
 
 
 def stability(groupings: list[Grouping]) -> float:
-    """How far the groups of two halves are the same: 1 all, 0 as by chance (adjusted Rand)."""
+    """Agreement of the groups of two halves (adjusted Rand index): 1 the same, 0 chance."""
     from sklearn.metrics import adjusted_rand_score
 
     values = []

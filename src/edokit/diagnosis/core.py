@@ -1,4 +1,4 @@
-"""What kind of disagreement is this? Everything together."""
+"""`diagnose`: what kind of disagreement there is, and what follows from it."""
 
 from __future__ import annotations
 
@@ -13,56 +13,104 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._types import Ints
 from edokit.annotations import Annotations
-from edokit.diagnosis.advice import advise, limits
-from edokit.diagnosis.clusters import Design, Grouping, Look, cross_fitted, look, stability
+from edokit.diagnosis.advice import Advice, Limit, advise, limits
+from edokit.diagnosis.clusters import (
+    Design,
+    Grouping,
+    Structure,
+    cross_fitted,
+    find_structure,
+    stability,
+)
 from edokit.diagnosis.overview import (
     Declared,
     agreement,
     balance,
     coverage,
     declared_groups,
+    describe_annotators,
     describe_groups,
     entropy,
     matrix,
-    people,
 )
 from edokit.diagnosis.permutation import LEVEL, StructureTest, permutation_test
 from edokit.diagnosis.variance import Part, Shares, decompose
-from edokit.diagnosis.vectors import Answers
+from edokit.diagnosis.vectors import LabelVectors
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
 PARTS = ("item", "annotator", "group_item", "rest")
-Step = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What is in the annotations, where their variance comes from, and what to do about it."""
+    """What kind of disagreement is in annotations, as `edokit.diagnose` returns it.
 
-    content: dict[str, Any]
-    """Everything as plain data: ``coverage``, ``balance``, ``agreement``, ``entropy``, ``people``,
-    ``groups``, ``variance``, ``test``, ``advice``, ``limits``."""
+    Every figure is a plain value; what is unknown is None. ``print`` shows it in words.
+    """
+
+    items: int
+    """Number of items."""
+    annotators: int
+    """Number of annotators."""
+    annotations: int
+    """Number of annotations."""
+    classes: list[str]
+    """Names of the classes."""
+    coverage: dict[str, Any]
+    """Labels per item and annotator, gaps, pairs of annotators with shared items."""
+    balance: dict[str, Any]
+    """Classes by share of labels and by hard label."""
+    agreement: dict[str, Any]
+    """Krippendorff's alpha, agreeing pairs, and the matrix of all pairs of annotators."""
+    entropy: dict[str, Any]
+    """Mean and histogram of the entropy of items."""
+    per_annotator: list[dict[str, Any]]
+    """Labels, base rates, agreement with the others and group of each annotator."""
+    groups: dict[str, Any]
+    """Declared or found groups: size, base rates, agreement within and between."""
+    variance: dict[str, Any] | None
+    """Shares of the variance: items, annotators, groups by items, rest."""
+    test: dict[str, Any] | None
+    """p-values of the permutation test; None without permutations."""
+    advice: list[Advice]
+    """What to try first, and why."""
+    limits: list[Limit]
+    """What these data can't show."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The content; what is not known is None."""
-        return self.content
+        """Return everything as plain values, as ``edo diagnose --json`` prints it.
+
+        Returns
+        -------
+        dict
+            The attributes by name (``per_annotator`` as ``people``), advice and limits as text.
+        """
+        content = {
+            "people" if name == "per_annotator" else name: value
+            for name, value in vars(self).items()
+        }
+        return content | {
+            "advice": [one.to_dict() for one in self.advice],
+            "limits": [one.text for one in self.limits],
+        }
 
     def lines(self) -> list[str]:
-        """The content in words."""
+        """Return the diagnosis in words, line by line.
+
+        Returns
+        -------
+        list of str
+        """
         from edokit.diagnosis.render import lines
 
-        return lines(self.content)
-
-    def __getitem__(self, key: str) -> Any:
-        return self.content[key]
+        return lines(self.to_dict())
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def __repr__(self) -> str:
-        items, people = self.content["items"], self.content["annotators"]
-        return f"Diagnosis({items} items, {people} annotators)"
+        return f"Diagnosis({self.items} items, {self.annotators} annotators)"
 
 
 def diagnose(
@@ -71,149 +119,175 @@ def diagnose(
     groups: Declared | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
-    step: Step = lambda done, total: None,
+    step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Diagnosis:
-    """Coverage, agreement, and whether the disagreement is structured or noise, with advice.
+    """Diagnose the disagreement in annotations: structured or noise, and what follows.
 
-    ``groups``: an attribute of the annotators, a mapping from annotators to groups, or a list of
-    groups; left out, groups are looked for in the data. ``permutations``: how often answers are
-    shuffled for the test (39 or more); 0 for no test.
+    Parameters
+    ----------
+    annotations : Annotations
+        Who labelled which item how.
+    groups : str, mapping or sequence, optional
+        Groups of the annotators: the name of an attribute, a mapping from annotator to group, or
+        one group per annotator. By default groups are searched for in the labels.
+    permutations : int, default=99
+        Permutations of the test for structure, at least 39; 0 for no test.
+    random_state : int, default=0
+        Seed of permutations, halves and blocks of items.
+    step : callable, optional
+        Called with the permutations done and their total, for a progress bar.
+
+    Returns
+    -------
+    Diagnosis
+
+    Raises
+    ------
+    InputError
+        If there are no annotations, the groups do not fit the annotators, or there are too few
+        permutations for a p-value of 5 %.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> annotations = edokit.simulate("two-camps", random_state=0, items=(200, 1, 1)).annotations
+    >>> found = edokit.diagnose(annotations, permutations=39)
+    >>> found
+    Diagnosis(202 items, 6 annotators)
+    >>> found.test["structured"], [one.choice for one in found.advice][:2]
+    (True, ['views', 'random-select'])
     """
     _check("permutations", permutations)
     _check("random_state", random_state)
     if 0 < permutations < FEWEST_PERMUTATIONS:
         raise InputError(
-            f"permutations must be 0 (no test) or {FEWEST_PERMUTATIONS} and more, since with fewer"
-            f" no p-value reaches 5 %, but got {permutations}",
+            f"with permutations={permutations} no p-value reaches 5 %; it takes at least"
+            f" {FEWEST_PERMUTATIONS}, or 0 for no test",
             f"use permutations={PERMUTATIONS}",
+            parameters=("permutations",),
         )
     if not len(annotations):
-        raise InputError("there must be answers to diagnose, but there are none", "give some")
-    answers = Answers.of(annotations)
+        raise InputError("there are no annotations to diagnose", "give some")
+    vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
-    why_not = _nothing_to_see(annotations, answers)
+    why_not = _without_variance(annotations, vectors)
     shares: Shares | None = None
     test: StructureTest | None = None
-    seen: Look | None = None
+    structure: Structure | None = None
     groupings: list[Grouping] = []
-    alone: list[str] = []
+    single: list[str] = []
     if why_not is None:
-        design = Design.of(answers, declared, len(names))
-        seen = look(answers, design)
+        design = Design.of(vectors, declared, len(names))
+        structure = find_structure(vectors, design)
         if declared is None:
-            groupings = cross_fitted(answers, random_state)
+            groupings = cross_fitted(vectors, random_state)
         else:
-            groupings, alone = _declared(answers, declared, names)
-        shares = decompose(answers, design, groupings, random_state)
-        if permutations and (answers.scatter > 1e-12).any():
-            test = permutation_test(answers, design, seen, permutations, random_state, step)
-    group, described = _groups(annotations, answers, declared, names, groups, seen, test, groupings)
-    everyone = people(annotations)
-    for person, code in zip(everyone, group, strict=True):
-        person["group"] = described["groups"][code]["name"] if code >= 0 else None
-    unplaced = int(((group < 0) & (answers.per_person > 0)).sum())
-    counted = balance(annotations)
-    variance = _variance(shares, why_not, declared is not None)
-    tested = _test(test)
-    content = {
-        "items": len(annotations.items),
-        "annotators": len(annotations.annotators),
-        "annotations": len(annotations),
-        "classes": list(annotations.classes),
-        "coverage": coverage(annotations),
-        "balance": counted,
-        "agreement": {**agreement(annotations), "matrix": matrix(annotations, group)},
-        "entropy": entropy(annotations),
-        "people": everyone,
-        "groups": described,
-        "variance": variance,
-        "test": tested,
-        "advice": advise(annotations, counted, described, variance if shares else None, tested),
-        "limits": limits(
-            annotations, shares, alone, unplaced if described["kind"] != "none" else 0
-        ),
-    }
-    return Diagnosis(content)
+            groupings, single = _declared_groupings(vectors, declared, names)
+        shares = decompose(vectors, design, groupings, random_state)
+        if permutations and (vectors.scatter > 1e-12).any():
+            test = permutation_test(vectors, design, structure, permutations, random_state, step)
+    attribute = groups if isinstance(groups, str) else None
+    if declared is None:
+        group, names, found = _found_groups(annotations, vectors, structure, test, groupings)
+    else:
+        group, found = declared, _groups("declared", attribute=attribute)
+    if found["kind"] != "none":
+        found["unassigned"] = int((group < 0).sum())
+        found["groups"] = describe_groups(annotations, vectors, group, names)
+    per_annotator = describe_annotators(annotations)
+    for row, code in zip(per_annotator, group, strict=True):
+        row["group"] = found["groups"][code]["name"] if code >= 0 else None
+    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum())
+    counts = balance(annotations)
+    variance = _variance_values(shares, why_not, declared is not None)
+    tested = None if test is None else _test_values(test)
+    return Diagnosis(
+        items=len(annotations.items),
+        annotators=len(annotations.annotators),
+        annotations=len(annotations),
+        classes=list(annotations.classes),
+        coverage=coverage(annotations),
+        balance=counts,
+        agreement={**agreement(annotations), "matrix": matrix(annotations, group)},
+        entropy=entropy(annotations),
+        per_annotator=per_annotator,
+        groups=found,
+        variance=variance,
+        test=tested,
+        advice=advise(annotations, counts, found, variance if shares else None, tested),
+        limits=limits(annotations, shares, single, unassigned if found["kind"] != "none" else 0),
+    )
 
 
 def _check(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} must be a whole number >= 0, but got {value!r}", f"use {name}=0")
+        raise InputError(
+            f"{name} is {value!r}, not a whole number of at least 0",
+            f"use {name}=0",
+            parameters=(name,),
+        )
 
 
-def _nothing_to_see(annotations: Annotations, answers: Answers) -> str | None:
-    """Why nothing can be said about the structure of disagreement, if so."""
+def _without_variance(annotations: Annotations, vectors: LabelVectors) -> str | None:
+    """Why nothing is known about the structure of disagreement, if so."""
     used = annotations.counts.sum(axis=0)
-    if not (answers.per_item >= 2).any():
-        return "no item was answered by two annotators, so disagreement can't be seen"
+    if not (vectors.per_item >= 2).any():
+        return "no item has labels of two annotators, so disagreement can't be seen"
     if (used > 0).sum() < 2:
-        return f"all answers are {annotations.classes[int(used.argmax())]!r}, so nothing varies"
+        return f"all labels are {annotations.classes[int(used.argmax())]!r}, so nothing varies"
     return None
 
 
-def _declared(
-    answers: Answers, declared: Ints, names: list[str]
+def _declared_groupings(
+    vectors: LabelVectors, declared: Ints, names: list[str]
 ) -> tuple[list[Grouping], list[str]]:
-    """Declared groups of two people or more, and the names of those of one."""
-    active = np.where(answers.per_person > 0, declared, -1)
+    """Declared groups of two annotators or more, and the names of those of one."""
+    active = np.where(vectors.per_annotator > 0, declared, -1)
     size = np.bincount(active[active >= 0], minlength=len(names))
     kept = np.flatnonzero(size >= 2)
     number = np.full(len(names) + 1, -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
-    everything = np.ones(answers.items, dtype=bool)
-    alone = [name for name, count in zip(names, size, strict=True) if count == 1]
+    single = [name for name, count in zip(names, size, strict=True) if count == 1]
     if len(kept) < 2:
-        return [], alone
-    return [Grouping(number[active], len(kept), everything, False)], alone
+        return [], single
+    everything = np.ones(vectors.items, dtype=bool)
+    return [Grouping(number[active], len(kept), everything, False)], single
 
 
-def _groups(
+def _found_groups(
     annotations: Annotations,
-    answers: Answers,
-    declared: Ints | None,
-    names: list[str],
-    given: Declared | None,
-    seen: Look | None,
+    vectors: LabelVectors,
+    structure: Structure | None,
     test: StructureTest | None,
     groupings: list[Grouping],
-) -> tuple[Ints, dict[str, Any]]:
-    """The group of each annotator [A] that is reported, and the groups themselves."""
+) -> tuple[Ints, list[str], dict[str, Any]]:
+    """The found group of each annotator [A], their names, and the record of the groups."""
     nobody = np.full(len(annotations.annotators), -1, dtype=np.int64)
-    result: dict[str, Any] = {
-        "kind": "none",
-        "attribute": given if isinstance(given, str) else None,
-        "reason": None,
-        "stability": None,
-        "unassigned": 0,
-        "groups": [],
-    }
-    group = declared
-    if declared is not None:
-        result["kind"] = "declared"
-        names = list(names)
-    elif seen is None or seen.groups.count < 2:
-        result["reason"] = "too few annotators answered enough contested items to look for groups"
-    elif test is not None and not test.p_group_item <= LEVEL:
-        result["reason"] = (
-            "the groups that can be found stand apart no more than in shuffled answers"
+    if structure is None or structure.groups.count < 2:
+        reason = "too few annotators labelled enough contested items to look for groups"
+        return nobody, [], _groups("none", reason=reason)
+    if test is not None and not test.p_group_item <= LEVEL:
+        reason = (
+            "the groups that can be found are no clearer than in permuted labels"
             f" (p = {test.p_group_item:.2g})"
         )
-    else:
-        result["kind"] = "found"
-        result["stability"] = stability(groupings)
-        # A is the group with the most answers.
-        codes = seen.groups.group
-        amount = np.bincount(np.maximum(codes, 0), weights=answers.per_person * (codes >= 0.0))
-        rank = np.append(np.argsort(np.argsort(-amount, kind="stable"), kind="stable"), -1)
-        group, names = rank[codes], list(ascii_uppercase[: seen.groups.count])
-    if group is None:
-        return nobody, result
-    result["unassigned"] = int((group < 0).sum())
-    result["groups"] = describe_groups(annotations, answers, group, names)
-    return group, result
+        return nobody, [], _groups("none", reason=reason)
+    # A is the group with the most labels.
+    codes, count = structure.groups.group, structure.groups.count
+    labels = np.bincount(np.maximum(codes, 0), weights=vectors.per_annotator * (codes >= 0.0))
+    rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
+    record = _groups("found", stability=stability(groupings))
+    return rank[codes], list(ascii_uppercase[:count]), record
 
 
-def _variance(shares: Shares | None, why_not: str | None, declared: bool) -> dict[str, Any] | None:
+def _groups(kind: str, **known: Any) -> dict[str, Any]:
+    record = {"kind": kind, "attribute": None, "reason": None, "stability": None}
+    return {**record, "unassigned": 0, "groups": [], **known}
+
+
+def _variance_values(
+    shares: Shares | None, why_not: str | None, declared: bool
+) -> dict[str, Any] | None:
     if shares is None:
         return {"reason": why_not} if why_not else None
     unknown = None
@@ -239,32 +313,26 @@ def _variance(shares: Shares | None, why_not: str | None, declared: bool) -> dic
 
 
 def _part(part: Part) -> dict[str, float] | None:
-    """A share with its interval, both within [0, 1]; None where it is not known."""
+    """A share with its interval, both within [0, 1]; None where it is unknown."""
     if math.isnan(part.share):
         return None
     bounded = [min(max(value, 0.0), 1.0) for value in (part.share, part.low, part.high)]
     return {**dict(zip(("share", "low", "high"), bounded, strict=True)), "hidden": part.hidden}
 
 
-def _test(test: StructureTest | None) -> dict[str, Any] | None:
-    if test is None:
-        return None
+def _test_values(test: StructureTest) -> dict[str, Any]:
+    def tested(statistic: float, p: float, null: Any) -> dict[str, Any]:
+        values = [_known(value) for value in null.tolist()]
+        return {"statistic": _known(statistic), "p": _known(p), "null": values}
+
     return {
         "permutations": test.permutations,
-        "seed": test.seed,
-        "annotator": _tested(test.leaning, test.p_annotator, test.leanings),
-        "group_item": _tested(test.score, test.p_group_item, test.scores),
-        "views": _tested(test.score, test.p_views, test.strict_scores),
+        "seed": test.random_state,
+        "annotator": tested(test.bias_variance, test.p_annotator, test.null_bias),
+        "group_item": tested(test.score, test.p_group_item, test.null_scores),
+        "views": tested(test.score, test.p_views, test.null_strict_scores),
         "p": _known(test.p),
         "structured": test.structured,
-    }
-
-
-def _tested(statistic: float, p: float, null: Any) -> dict[str, Any]:
-    return {
-        "statistic": _known(statistic),
-        "p": _known(p),
-        "null": [_known(value) for value in null.tolist()],
     }
 
 

@@ -1,4 +1,4 @@
-"""What there is: coverage, class balance, entropy."""
+"""Coverage, class balance, agreement, annotators and groups, as plain values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
-from edokit.diagnosis.vectors import Answers, products, squares, totals
+from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
 
 _BINS = 20
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
-    """Items, annotators, answers per item and per annotator, gaps, and who meets whom."""
-    per_item, per_person = annotations.annotations_per_item, annotations.annotations_per_annotator
+    """Labels per item and per annotator, gaps, and pairs of annotators with shared items."""
+    per_item, per_annotator = (
+        annotations.annotations_per_item,
+        annotations.annotations_per_annotator,
+    )
     counts, items = np.unique(per_item, return_counts=True)
-    busy = per_person[per_person > 0]
+    busy = per_annotator[per_annotator > 0]
     cells = len(annotations.items) * len(annotations.annotators)
     return {
         "per_item": {
@@ -43,7 +46,7 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
         },
         "filled": float((~annotations.repeated).sum() / cells),
         "single": int((per_item == 1).sum()),
-        "silent": [str(name) for name in annotations.annotators[per_person == 0]],
+        "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
         "repeated": int(annotations.repeated.sum()),
         "pairs": _pairs(annotations),
     }
@@ -51,24 +54,24 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
 
 def _pairs(annotations: Annotations) -> dict[str, Any]:
     """How many pairs of annotators share an item, and how many items those share."""
-    people = len(annotations.annotators)
+    annotators = len(annotations.annotators)
     first = ~annotations.repeated
-    shape = (people, len(annotations.items))
+    shape = (annotators, len(annotations.items))
     where = (annotations.annotator_codes[first], annotations.item_codes[first])
     asked = sparse.csr_matrix((np.ones(int(first.sum()), dtype=np.int32), where), shape)
     met: Any = sparse.triu(asked @ asked.T, k=1, format="csr")
     shared = met.data
     return {
-        "possible": people * (people - 1) // 2,
+        "possible": annotators * (annotators - 1) // 2,
         "meeting": len(shared),
         "median_shared": float(np.median(shared)) if len(shared) else None,
     }
 
 
 def balance(annotations: Annotations) -> dict[str, Any]:
-    """Classes by share of answers (every item counted once) and by hard label."""
+    """Classes by share of labels (every item counted once) and by hard label."""
     with warnings.catch_warnings():
-        # Ties are a figure of their own here.
+        # Ties are counted below.
         warnings.simplefilter("ignore", EDOWarning)
         hard = np.bincount(annotations.hard_labels(), minlength=len(annotations.classes))
     counts = annotations.counts
@@ -100,24 +103,24 @@ def _by_class(annotations: Annotations, values: list[Any]) -> dict[str, Any]:
 
 
 LARGEST_MATRIX = 40
-"""Annotators up to whom a table of all pairs is made."""
+"""Largest number of annotators for a table of all pairs."""
 
 
 def agreement(annotations: Annotations) -> dict[str, Any]:
-    """Alpha (nominal), the share of pairs of answers to an item that agree, and that by chance.
+    """Krippendorff's alpha, the share of agreeing pairs of labels of an item, and that by chance.
 
-    Probabilities agree by their expected agreement; alpha is for classes alone.
+    Probabilities agree by their expectation; alpha is for classes.
     """
     several = annotations.annotations_per_item >= 2
     used = annotations.counts.sum(axis=0)
     alpha: float | None = None
     reason = None
     if not several.any():
-        reason = "no item has two answers"
+        reason = "no item has two labels"
     elif (used > 0).sum() < 2:
-        reason = f"all answers are {annotations.classes[int(used.argmax())]!r}"
+        reason = f"all labels are {annotations.classes[int(used.argmax())]!r}"
     elif annotations.label_codes is None:
-        reason = "annotators answered in probabilities; alpha is for classes"
+        reason = "the labels are probabilities; alpha is for classes"
     else:
         import krippendorff
 
@@ -140,19 +143,18 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def people(annotations: Annotations) -> list[dict[str, Any]]:
-    """Each annotator's answers, base rates and agreement with the others, in the data's order.
+def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
+    """Labels, base rates and agreement with the others of each annotator, in the data's order.
 
-    ``expected`` is what two others agree on the same items on average: below it someone stands
-    apart.
+    ``expected`` is the mean agreement of any two annotators on the same items.
     """
     count = len(annotations.annotators)
-    person, item = annotations.annotator_codes, annotations.item_codes
+    annotator, item = annotations.annotator_codes, annotations.item_codes
     rows = _rows(annotations)
-    answered = np.bincount(person, minlength=count)
+    labelled = np.bincount(annotator, minlength=count)
     shares = (
-        np.stack([totals(person, column, count) for column in rows.T], axis=1)
-        / np.maximum(answered, 1)[:, None]
+        np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
+        / np.maximum(labelled, 1)[:, None]
     )
     others = annotations.annotations_per_item[item] - 1
     met = others > 0
@@ -160,19 +162,19 @@ def people(annotations: Annotations) -> list[dict[str, Any]]:
     with_rest = with_rest / np.maximum(others, 1)
     agreeing, pairs = _pairs_by_item(annotations)
     usual = (agreeing / np.maximum(pairs, 1))[item]
-    number = np.bincount(person[met], minlength=count)
+    number = np.bincount(annotator[met], minlength=count)
 
     def mean(values: Floats, a: int) -> float | None:
         return float(values[a] / number[a]) if number[a] else None
 
-    rest = totals(person[met], with_rest[met], count)
-    base = totals(person[met], usual[met], count)
+    rest = totals(annotator[met], with_rest[met], count)
+    base = totals(annotator[met], usual[met], count)
     return [
         {
             "annotator": str(name),
-            "annotations": int(answered[a]),
+            "annotations": int(labelled[a]),
             "shares": dict(zip(annotations.classes, shares[a].tolist(), strict=True))
-            if answered[a]
+            if labelled[a]
             else None,
             "agreement": mean(rest, a),
             "expected": mean(base, a),
@@ -189,13 +191,13 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
         return None
     n = len(annotations.items)
     asked = np.zeros((count, n))
-    answers = np.zeros((count, n, len(annotations.classes)))
+    given = np.zeros((count, n, len(annotations.classes)))
     first = ~annotations.repeated
     where = (annotations.annotator_codes[first], annotations.item_codes[first])
     asked[where] = 1.0
-    answers[where] = _rows(annotations)[first]
+    given[where] = _rows(annotations)[first]
     shared = asked @ asked.T
-    flat = answers.reshape(count, -1)
+    flat = given.reshape(count, -1)
     agreed = flat @ flat.T
     order = np.argsort(np.where(group < 0, count, group), kind="stable")
     return {
@@ -209,7 +211,7 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
 
 
 def _rows(annotations: Annotations) -> Floats:
-    """Each answer as probabilities [M, C]."""
+    """Each label as probabilities [M, C]."""
     if annotations.label_probabilities is not None:
         return annotations.label_probabilities
     rows: Floats = np.eye(len(annotations.classes))[annotations.labels]
@@ -217,7 +219,7 @@ def _rows(annotations: Annotations) -> Floats:
 
 
 def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
-    """Ordered pairs of answers that agree, and all of them, for each item [N]."""
+    """Ordered pairs of labels that agree, and all of them, for each item [N]."""
     rows = _rows(annotations)
     own = totals(annotations.item_codes, squares(rows), len(annotations.items))
     n = annotations.annotations_per_item.astype(np.float64)
@@ -234,59 +236,58 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
     ``groups`` names an attribute of the annotators, maps annotators to groups, or lists a group
     for each of them. Empty text and None are no group.
     """
-    people = [str(name) for name in annotations.annotators]
+    annotators = [str(name) for name in annotations.annotators]
     if isinstance(groups, str):
         if groups not in annotations.attributes:
             known = ", ".join(map(repr, sorted(annotations.attributes))) or "none"
             raise InputError(
-                f"groups must be declared by an attribute of the annotators ({known}), but got"
-                f" {groups!r}",
+                f"the annotators have no attribute {groups!r}; they have {known}",
                 "give the table a column with one value per annotator, or leave groups out",
+                parameters=("groups",),
             )
         values: list[Any] = list(annotations.attributes[groups])
     elif isinstance(groups, Mapping):
         given = {str(name): value for name, value in groups.items()}
-        missing = [name for name in people if name not in given]
+        missing = [name for name in annotators if name not in given]
         if missing:
             raise InputError(
-                f"groups must name a group for every annotator, but"
-                f" {are(len(missing), len(people), HAVE)} none: {examples(missing)}",
-                "add them; None stands for no group",
+                f"{are(len(missing), len(annotators), HAVE)} no entry in groups:"
+                f" {examples(missing)}",
+                "add them; None means no group",
+                parameters=("groups",),
             )
-        values = [given[name] for name in people]
+        values = [given[name] for name in annotators]
     else:
         values = list(groups)
-        if len(values) != len(people):
+        if len(values) != len(annotators):
             raise InputError(
-                f"groups must be one per annotator ({len(people)}), but got {len(values)}",
+                f"groups has {len(values)} entries for {len(annotators)} annotators",
                 "give them in the order of annotations.annotators",
+                parameters=("groups",),
             )
     names = ["" if value is None else str(value) for value in values]
     known_names = class_order({name for name in names if name})
     if not known_names:
         raise InputError(
-            "groups must put somebody into a group, but everybody is in none",
-            "give groups, or leave them out to have them looked for",
+            "groups assigns no annotator to a group",
+            "leave groups out to have them found",
+            parameters=("groups",),
         )
     where = {name: code for code, name in enumerate(known_names)}
     return np.array([where.get(name, -1) for name in names], dtype=np.int64), list(known_names)
 
 
 def describe_groups(
-    annotations: Annotations, answers: Answers, group: Ints, names: list[str]
+    annotations: Annotations, vectors: LabelVectors, group: Ints, names: list[str]
 ) -> list[dict[str, Any]]:
     """Size, base rates, and agreement within and across, group by group.
 
     ``within`` and ``between`` are shares of agreeing pairs beyond the mean pair of the same item.
     """
-    rows = (
-        annotations.label_probabilities
-        if annotations.label_probabilities is not None
-        else np.eye(len(annotations.classes))[annotations.labels]
-    )
+    rows = _rows(annotations)
     own = group[annotations.annotator_codes]
     overall = rows[own >= 0].mean(axis=0) if (own >= 0).any() else rows.mean(axis=0)
-    within, between = pair_agreement(answers, group, len(names))
+    within, between = pair_agreement(vectors, group, len(names))
     described = []
     for code, name in enumerate(names):
         here = own == code
@@ -318,20 +319,22 @@ def _character(
     within: float | None,
     between: float | None,
 ) -> str:
-    """What sets a group apart, in words."""
+    """How a group differs from the others, in words."""
     if shares is None:
-        return "nobody answered"
-    said = []
+        return "no labels"
+    parts = []
     apart = shares - overall
     c = int(np.argmax(np.abs(apart)))
     if abs(apart[c]) >= 0.02:
         if len(classes) == 2 and apart[c] < 0:
             c = 1 - c
         more = "more" if apart[c] > 0 else "less"
-        said.append(
-            f"{more} often {classes[c]!r} than the groups together"
+        parts.append(
+            f"{more} often {classes[c]!r} than all groups"
             f" ({shares[c]:.0%} against {overall[c]:.0%})"
         )
     if within is not None and between is not None and within < between:
-        said.append("its people agree less with each other than with the others: less steady")
-    return "; ".join(said) or "about the same base rates as the groups together"
+        parts.append(
+            "its annotators agree less with each other than with the others: less consistent"
+        )
+    return "; ".join(parts) or "about the same base rates as all groups"

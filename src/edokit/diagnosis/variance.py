@@ -1,4 +1,4 @@
-"""How much of the labels' variance belongs to items, to annotators, to groups by items."""
+"""Shares of the labels' variance: items, annotators, groups by items, rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 
 from edokit._types import Floats, Ints
 from edokit.diagnosis.clusters import Design, Grouping
-from edokit.diagnosis.vectors import Answers, Leanings, leanings, products, squares, totals
+from edokit.diagnosis.vectors import (
+    BiasDesign,
+    LabelVectors,
+    estimate_bias,
+    products,
+    squares,
+    totals,
+)
 
 BLOCKS = 20
 _T = 2.093
@@ -24,80 +31,84 @@ class Part:
     low: float
     high: float
     hidden: float
-    """How much more it could be if the rest were views of one person alone: with few people these
-    can't be told from noise, and count as noise here."""
+    """How much more it could be if the rest were views of single annotators: with few annotators
+    these can't be told from noise, and count as noise."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Where the labels' variance comes from, when a random one of these annotators is asked about
-    a random item. The parts sum to 1; NaN is what can't be known, counted as 0."""
+    """Parts of the variance of the label of a random item by a random annotator.
+
+    They sum to 1; NaN is unknown, and counts as 0.
+    """
 
     total: float
     item: Part
-    """Items differ, whoever is asked."""
+    """Differences between items."""
     annotator: Part
-    """People differ, whatever they are shown."""
+    """Differences between annotators, whatever the item."""
     group_item: Part
-    """Groups see different things in an item."""
+    """Groups of annotators see items differently."""
     rest: Part
-    """Noise, and what one person alone sees in an item."""
+    """Noise, and views of single annotators."""
 
     @property
     def disagreement(self) -> float:
-        """Share of the total that lies within items."""
+        """Share of the variance within items."""
         return 1.0 - self.item.share
 
     @property
     def structured(self) -> float:
-        """Share of the disagreement that is lasting for sure; 0 where nobody disagrees."""
-        lasting = sum(np.nan_to_num(max(p.share, 0.0)) for p in (self.annotator, self.group_item))
-        return float(lasting / self.disagreement) if self.disagreement > 1e-12 else 0.0
+        """Least share of the disagreement that is systematic; 0 without disagreement."""
+        systematic = sum(
+            np.nan_to_num(max(p.share, 0.0)) for p in (self.annotator, self.group_item)
+        )
+        return float(systematic / self.disagreement) if self.disagreement > 1e-12 else 0.0
 
 
 def decompose(
-    answers: Answers, design: Design, groupings: list[Grouping], seed: int = 0
+    vectors: LabelVectors, design: Design, groupings: list[Grouping], random_state: int = 0
 ) -> Shares | None:
     """The shares, with groups as declared (one grouping) or found on other items (several).
 
-    None where no item has two answers, or all answers are the same.
+    None where no item has two labels, or all labels are the same.
     """
-    blocks = min(BLOCKS, answers.items)
-    block = np.random.default_rng([seed, 2]).permutation(answers.items) % blocks
-    within = _mean_within(answers, block, blocks)
-    total = _total(answers, block, blocks)
+    blocks = min(BLOCKS, vectors.items)
+    block = np.random.default_rng([random_state, 2]).permutation(vectors.items) % blocks
+    within = _mean_within(vectors, block, blocks)
+    total = _total(vectors, block, blocks)
     if not total[-1] > 1e-12 or np.isnan(within[-1]):
         return None
-    leaning = np.array(
+    bias_variance = np.array(
         [
-            *(_leaning(answers.take(block != b)) for b in range(blocks)),
-            design.leanings.variance(answers),
+            *(_bias_variance(vectors.take(block != b)) for b in range(blocks)),
+            design.bias.variance(vectors),
         ]
     )
-    own = leanings(answers, float(leaning[-1]), design.within)
-    numbers = answers.values - own[answers.person]
+    own = estimate_bias(vectors, float(bias_variance[-1]), design.within)
+    numbers = vectors.values - own[vectors.annotator]
     usable = [grouping for grouping in groupings if grouping.count >= 2]
-    views = [_views(answers, numbers, grouping, block, blocks) for grouping in usable]
+    views = [_views(vectors, numbers, grouping, block, blocks) for grouping in usable]
     # Halves without any group to be found have groups that explain nothing.
     group_item = np.full(blocks + 1, np.nan)
     if views:
         group_item = np.sum(views, axis=0) / len(groupings)
-    people = int((answers.per_person > 0).sum())
-    annotator = leaning * (people - 1) / people
-    lasting = np.nan_to_num(annotator) + np.nan_to_num(group_item)
-    # Two different people out of few lie further apart than two drawn with replacement.
-    disagreement = within - lasting / max(people - 1, 1)
+    annotators = int((vectors.per_annotator > 0).sum())
+    annotator = bias_variance * (annotators - 1) / annotators
+    systematic = np.nan_to_num(annotator) + np.nan_to_num(group_item)
+    # Two different annotators out of few lie further apart than two drawn with replacement.
+    disagreement = within - systematic / max(annotators - 1, 1)
     parts = {
         "item": total - disagreement,
         "annotator": annotator,
         "group_item": group_item,
-        "rest": disagreement - lasting,
+        "rest": disagreement - systematic,
     }
     # With very few items, leaving some out may leave nothing that varies.
     total = np.where(total > 1e-12, total, np.nan)
     shares = {name: values / total for name, values in parts.items()}
     rest = max(float(shares["rest"][-1]), 0.0)
-    item, views_ = _hidden(usable, people)
+    item, views_ = _hidden(usable, annotators)
     hidden = {"item": item * rest, "group_item": views_ * rest}
     return Shares(
         float(total[-1]),
@@ -124,50 +135,50 @@ def _leave_out(sums: Floats, counts: Floats) -> Floats:
     return means
 
 
-def _mean_within(answers: Answers, block: Ints, blocks: int) -> Floats:
-    """Mean variance of the answers to an item, by block left out."""
-    several = answers.per_item >= 2
-    spread = answers.scatter[several] / (answers.per_item[several] - 1)
+def _mean_within(vectors: LabelVectors, block: Ints, blocks: int) -> Floats:
+    """Mean variance of the labels to an item, by block left out."""
+    several = vectors.per_item >= 2
+    spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
     sums = totals(block[several], spread, blocks)
     return _leave_out(sums, np.bincount(block[several], minlength=blocks).astype(np.float64))
 
 
-def _total(answers: Answers, block: Ints, blocks: int) -> Floats:
-    """Variance of an answer to a random item, by block left out."""
+def _total(vectors: LabelVectors, block: Ints, blocks: int) -> Floats:
+    """Variance of an label to a random item, by block left out."""
     counts = np.bincount(block, minlength=blocks).astype(np.float64)
-    squared = answers.means_by_item(answers.values**2).sum(axis=1)
+    squared = vectors.means_by_item(vectors.values**2).sum(axis=1)
     total = _leave_out(totals(block, squared, blocks), counts)
-    for column in answers.item_means.T:
+    for column in vectors.item_means.T:
         total = total - _leave_out(totals(block, column, blocks), counts) ** 2
     return total
 
 
-def _leaning(answers: Answers) -> float:
-    return Leanings.of(answers).variance(answers)
+def _bias_variance(vectors: LabelVectors) -> float:
+    return BiasDesign.of(vectors).variance(vectors)
 
 
 def _views(
-    answers: Answers, numbers: Floats, grouping: Grouping, block: Ints, blocks: int
+    vectors: LabelVectors, numbers: Floats, grouping: Grouping, block: Ints, blocks: int
 ) -> Floats:
     """Variance of the groups' views, by block left out, then of all: [B + 1]."""
     here = grouping.items
-    judged = answers.take(here)
+    judged = vectors.take(here)
     views = Views.of(
         judged,
-        numbers[here[answers.item]],
+        numbers[here[vectors.item]],
         grouping.group,
         grouping.count,
         block[here],
         blocks,
-        grouping.by_answers,
+        grouping.by_labels,
     )
     return np.array([*(views.variance(b) for b in range(blocks)), views.variance()])
 
 
-def _hidden(groupings: list[Grouping], people: int) -> tuple[float, float]:
+def _hidden(groupings: list[Grouping], annotators: int) -> tuple[float, float]:
     """How much of the rest could belong to items and to groups by items instead."""
     if not groupings:
-        return 1.0 / max(people - 1, 1), 0.0
+        return 1.0 / max(annotators - 1, 1), 0.0
     item, views = [], []
     for grouping in groupings:
         size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
@@ -180,7 +191,7 @@ def _hidden(groupings: list[Grouping], people: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Sums over pairs of answers to the same item, by the groups of the two and by block of items.
+    """Sums over pairs of labels to the same item, by the groups of the two and by block of items.
 
     They add up: leaving a block out is a subtraction.
     """
@@ -190,33 +201,33 @@ class Views:
     normal: Floats
     """How much is known of each kind, and of two together [B, T, T]."""
     right: Floats
-    """How much pairs of each kind go together [B, T], the item's mean taken out."""
+    """How much pairs of each kind agree [B, T], the item's mean taken out."""
     shares: Floats
     """Share of each group in the annotators [G]."""
 
     @classmethod
     def of(
         cls,
-        answers: Answers,
+        vectors: LabelVectors,
         numbers: Floats,
         group: Ints,
         count: int,
         block: Ints,
         blocks: int,
-        by_answers: bool,
+        by_labels: bool,
     ) -> Views:
-        """From numbers [M, D] (answers without leanings), groups [A] and blocks of items [N].
+        """From numbers [M, D] (labels without biases), groups [A] and blocks of items [N].
 
-        Groups weigh as much as they have people, or, with ``by_answers``, answers.
+        Groups weigh as much as they have annotators, or, with ``by_labels``, labels.
         """
-        placed = group[answers.person] >= 0
-        item, own = answers.item[placed], group[answers.person][placed]
+        placed = group[vectors.annotator] >= 0
+        item, own = vectors.item[placed], group[vectors.annotator][placed]
         kinds = list(combinations_with_replacement(range(count), 2))
-        n, pairs, together = _pair_sums(item, own, numbers[placed], answers.items, kinds)
+        n, pairs, together = _pair_sums(item, own, numbers[placed], vectors.items, kinds)
         total = pairs.sum(axis=1)
         met = total > 0
-        # An item of n answers knows about n − 1 things, however many pairs it has.
-        weight = np.zeros(answers.items)
+        # An item of n labels knows about n − 1 things, however many pairs it has.
+        weight = np.zeros(vectors.items)
         weight[met] = 2.0 / n[met].sum(axis=1)
         safe = np.maximum(total, 1.0)
         apart = weight[:, None] * (together - pairs * (together.sum(axis=1) / safe)[:, None])
@@ -226,7 +237,7 @@ class Views:
             here = block == b
             some, weighed = pairs[here], weight[here, None] * pairs[here]
             normal[b] = np.diag(weighed.sum(axis=0)) - (weighed / safe[here, None]).T @ some
-        members = np.bincount(own if by_answers else group[group >= 0], minlength=count)
+        members = np.bincount(own if by_labels else group[group >= 0], minlength=count)
         return cls(kinds, normal, right, members / members.sum())
 
     def variance(self, left_out: int | None = None) -> float:
@@ -236,7 +247,7 @@ class Views:
         """
         kept = np.arange(len(self.right)) != (-1 if left_out is None else left_out)
         normal, right = self.normal[kept].sum(axis=0), self.right[kept].sum(axis=0)
-        # How two groups' views of an item go together, S[g, h], is known up to a constant, which
+        # How two groups' views of an item agree, S[g, h], is known up to a constant, which
         # cancels in Σ_g π_g S[g, g] − Σ_gh π_g π_h S[g, h].
         wanted = np.array(
             [
@@ -251,16 +262,16 @@ class Views:
 
 
 def pair_agreement(
-    answers: Answers, group: Ints, count: int
+    vectors: LabelVectors, group: Ints, count: int
 ) -> tuple[list[float | None], list[float | None]]:
     """How much pairs within each group, and of it with the others, agree beyond the mean pair of
     the same item; None where there is no such pair."""
-    placed = group[answers.person] >= 0
+    placed = group[vectors.annotator] >= 0
     kinds = list(combinations_with_replacement(range(count), 2))
     # Half the squared length is the variance, so twice the product is the agreement.
-    scaled = answers.deviations[placed] * np.sqrt(2.0)
-    own = group[answers.person][placed]
-    _, pairs, together = _pair_sums(answers.item[placed], own, scaled, answers.items, kinds)
+    scaled = vectors.deviations[placed] * np.sqrt(2.0)
+    own = group[vectors.annotator][placed]
+    _, pairs, together = _pair_sums(vectors.item[placed], own, scaled, vectors.items, kinds)
     total = np.maximum(pairs.sum(axis=1), 1.0)
     beyond = (together - pairs * (together.sum(axis=1) / total)[:, None]).sum(axis=0)
     number = pairs.sum(axis=0)
@@ -279,7 +290,7 @@ def pair_agreement(
 def _pair_sums(
     item: Ints, own: Ints, numbers: Floats, items: int, kinds: list[tuple[int, int]]
 ) -> tuple[Floats, Floats, Floats]:
-    """Answers per item and group [N, G], pairs of each kind and sums of their products [N, T]."""
+    """Labels per item and group [N, G], pairs of each kind and sums of their products [N, T]."""
     count = kinds[-1][1] + 1
     cell = item * count + own
 

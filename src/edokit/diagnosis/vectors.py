@@ -10,38 +10,36 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from edokit._types import Floats, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.annotations import Annotations
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """M answers, those of an item side by side, one per annotator and item."""
+class LabelVectors:
+    """M labels as vectors, sorted by item, at most one per annotator and item."""
 
     item: Ints
-    """The item of each answer [M], ascending."""
-    person: Ints
-    """The annotator of each answer [M]."""
+    """The item of each label [M], ascending."""
+    annotator: Ints
+    """The annotator of each label [M]."""
     values: Floats
-    """The answers as vectors [M, D]: their variance is half the sum over classes of the variance
+    """The labels as vectors [M, D]: their variance is half the sum over classes of the variance
     of "the label is this class"."""
     items: int
-    """How many items there are, N."""
-    people: int
-    """How many annotators there are, A."""
+    """Number of items, N."""
+    annotators: int
+    """Number of annotators, A."""
 
     @classmethod
-    def of(cls, annotations: Annotations) -> Answers:
-        """The first answer of each annotator to each item."""
+    def of(cls, annotations: Annotations) -> LabelVectors:
+        """The first label of each annotator for each item."""
         first = np.flatnonzero(~annotations.repeated)
         first = first[np.argsort(annotations.item_codes[first], kind="stable")]
         classes = len(annotations.classes)
         shares = annotations.label_probabilities
         if shares is None:
             shares = np.eye(classes)[annotations.labels]
-        # Of two classes one says it all; of more, each counts half.
+        # With two classes one column is enough; with more, each counts half.
         values = shares[first, 1:] if classes == 2 else shares[first] * np.sqrt(0.5)
         return cls(
             annotations.item_codes[first].astype(np.int64),
@@ -53,22 +51,22 @@ class Answers:
 
     @cached_property
     def per_item(self) -> Ints:
-        """Answers per item [N]."""
+        """Labels per item [N]."""
         return np.bincount(self.item, minlength=self.items)
 
     @cached_property
-    def per_person(self) -> Ints:
-        """Answers per annotator [A]."""
-        return np.bincount(self.person, minlength=self.people)
+    def per_annotator(self) -> Ints:
+        """Labels per annotator [A]."""
+        return np.bincount(self.annotator, minlength=self.annotators)
 
     @cached_property
     def item_means(self) -> Floats:
-        """The mean answer to each item [N, D]."""
+        """The mean label to each item [N, D]."""
         return self.means_by_item(self.values)
 
     @cached_property
     def deviations(self) -> Floats:
-        """Each answer less the mean of its item [M, D]."""
+        """Each label less the mean of its item [M, D]."""
         apart: Floats = self.values - self.item_means[self.item]
         return apart
 
@@ -78,13 +76,13 @@ class Answers:
         return self.sums_by_item(squares(self.deviations))
 
     @cached_property
-    def contested(self) -> Mask:
-        """Whether shuffling the answers to an item changes anything that can be seen [N].
+    def contested(self) -> Bools:
+        """Whether permuting the labels of an item can change the structure [N].
 
-        It takes two different answers, and three people: with two, both agree or both don't.
+        It takes two different labels and three annotators: two always agree or always disagree.
         """
-        seen: Mask = (self.scatter > 1e-12) & (self.per_item >= 3)
-        return seen
+        contested: Bools = (self.scatter > 1e-12) & (self.per_item >= 3)
+        return contested
 
     def sums_by_item(self, numbers: Floats) -> Floats:
         """Sums of numbers [M] over each item [N]."""
@@ -96,25 +94,25 @@ class Answers:
         means: Floats = sums / np.maximum(self.per_item, 1)[:, None]
         return means
 
-    def sums_by_person(self, vectors: Floats) -> Floats:
+    def sums_by_annotator(self, vectors: Floats) -> Floats:
         """Sums of vectors [M, D] over each annotator [A, D]."""
-        columns = [totals(self.person, column, self.people) for column in vectors.T]
+        columns = [totals(self.annotator, column, self.annotators) for column in vectors.T]
         return np.stack(columns, axis=1)
 
-    def take(self, items: Mask) -> Answers:
-        """The answers to the items where the mask [N] is true; annotators stay as numbered."""
+    def take(self, items: Bools) -> LabelVectors:
+        """The labels of the items where the mask [N] is true; annotators keep their numbers."""
         kept = items[self.item]
         number = np.cumsum(items) - 1
-        return Answers(
+        return LabelVectors(
             number[self.item[kept]],
-            self.person[kept],
+            self.annotator[kept],
             self.values[kept],
             int(items.sum()),
-            self.people,
+            self.annotators,
         )
 
-    def shuffled(self, rng: np.random.Generator) -> Answers:
-        """The same answers to the same items, given to others of those who answered the item."""
+    def permuted(self, rng: np.random.Generator) -> LabelVectors:
+        """The same labels, permuted among the annotators of each item."""
         order = np.argsort(self.item + rng.random(len(self.item)), kind="stable")
         return replace(self, values=self.values[order])
 
@@ -136,65 +134,65 @@ def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
 
 
 _TYPICAL = 20.0
-"""Answers from which on an annotator counts about as much as any other."""
+"""Labels from which on an annotator has about full weight."""
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Leanings:
-    """What the variance of the annotators' leanings is estimated with; the design decides it."""
+class BiasDesign:
+    """Constants of the estimated variance of annotator bias; they depend on who labelled what."""
 
     weight: Floats
-    """Of each annotator's pairs of answers [A]."""
+    """Weight of each annotator's pairs of labels [A]."""
     expected: float
-    """What their weighted sum is expected to be where the leanings' variance is 1."""
+    """Expected weighted sum if the variance of the biases is 1."""
 
     @classmethod
-    def of(cls, answers: Answers) -> Leanings:
-        """From who answered what."""
-        count = answers.per_person.astype(np.float64)
+    def of(cls, vectors: LabelVectors) -> BiasDesign:
+        """The constants of these labels."""
+        count = vectors.per_annotator.astype(np.float64)
         pairs = np.maximum(count * (count - 1), 1.0)
         weight = np.where(count >= 2, (count / (count + _TYPICAL)) ** 2 / pairs, 0.0)
-        share = 1.0 / answers.per_item[answers.item]
-        shape = (answers.people, answers.items)
-        asked = sparse.csr_matrix((np.ones(len(share)), (answers.person, answers.item)), shape)
-        part = sparse.csr_matrix((share, (answers.person, answers.item)), shape)
-        # Deviations on items i and j hold t_a − mean of t over those who answered i, or j:
+        share = 1.0 / vectors.per_item[vectors.item]
+        shape = (vectors.annotators, vectors.items)
+        asked = sparse.csr_matrix((np.ones(len(share)), (vectors.annotator, vectors.item)), shape)
+        part = sparse.csr_matrix((share, (vectors.annotator, vectors.item)), shape)
+        # Deviations on items i and j hold t_a − mean of t over those who labelled i, or j:
         # E = 1 − 1/n_i − 1/n_j + shared_ij/(n_i n_j), summed over all pairs i ≠ j of an annotator.
         met = (part @ asked.T).power(2)
-        own = totals(answers.person, share, answers.people)
+        own = totals(vectors.annotator, share, vectors.annotators)
         overlap = np.asarray(met.sum(axis=1)).ravel() - own
         expected = count * (count - 1) - 2.0 * (count - 1) * own + overlap
         return cls(weight, float(weight @ expected))
 
-    def variance(self, answers: Answers) -> float:
-        """The variance of the leanings in the population that these annotators stand for.
+    def variance(self, vectors: LabelVectors) -> float:
+        """Variance of the biases in the population of annotators; NaN where it is unknown.
 
-        Different items only, so that noise adds nothing; NaN where leanings can't be seen.
+        Only products over different items are used, so that noise adds nothing.
         """
-        # Where all items have the same one annotator, only rounding is left.
+        # If all items have the same single annotator, only rounding is left.
         if self.expected <= 1e-9 * max(float(self.weight.sum()), 1e-300):
             return float("nan")
-        sums = answers.sums_by_person(answers.deviations)
-        same = totals(answers.person, squares(answers.deviations), answers.people)
+        sums = vectors.sums_by_annotator(vectors.deviations)
+        same = totals(vectors.annotator, squares(vectors.deviations), vectors.annotators)
         return float(self.weight @ (squares(sums) - same)) / self.expected
 
 
-def leanings(answers: Answers, variance: float, within: float) -> Floats:
-    """How far each annotator leans to each class [A, D], shrunk where there are few answers."""
-    found = np.zeros((answers.people, answers.values.shape[1]))
+def estimate_bias(vectors: LabelVectors, variance: float, within: float) -> Floats:
+    """Bias of each annotator towards each class [A, D], shrunk where there are few labels."""
+    found = np.zeros((vectors.annotators, vectors.values.shape[1]))
     if not (variance > 0 and within > 0):
         return found
-    count = np.maximum(answers.per_person, 1)
+    count = np.maximum(vectors.per_annotator, 1)
     trust = (variance / (variance + within / count) / count)[:, None]
     for _ in range(_ROUNDS):
-        company = answers.means_by_item(found[answers.person])
-        found = trust * answers.sums_by_person(answers.deviations + company[answers.item])
+        mean = vectors.means_by_item(found[vectors.annotator])
+        found = trust * vectors.sums_by_annotator(vectors.deviations + mean[vectors.item])
     return found
 
 
-def without_leanings(answers: Answers, own: Floats) -> Floats:
-    """Deviations [M, D] that are left when everybody's leaning [A, D] is taken out."""
-    lean = own[answers.person]
-    left: Floats = answers.deviations - lean + answers.means_by_item(lean)[answers.item]
+def remove_bias(vectors: LabelVectors, own: Floats) -> Floats:
+    """Deviations [M, D] without the annotators' biases [A, D]."""
+    bias = own[vectors.annotator]
+    left: Floats = vectors.deviations - bias + vectors.means_by_item(bias)[vectors.item]
     return left
