@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ def as_name(value: object) -> str:
             return value.decode()
         except UnicodeDecodeError as error:
             raise InputError(
-                f"a name must be UTF-8 text, but got the bytes {value!r}", "decode the names first"
+                f"the bytes {value!r} are not UTF-8 text", "decode the names first"
             ) from error
     if value is None or value is pd.NA or value is pd.NaT or value is np.ma.masked:
         raise _no_name(value)
@@ -40,7 +41,7 @@ def as_name(value: object) -> str:
 def as_names(values: Iterable[object]) -> Strings:
     """Names as an array of strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(f"names must be a list, but got {values!r}", "give one name per entry")
+        raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biuU":
             values = values.ravel().tolist()
@@ -82,7 +83,7 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
         if len(extra):
             parts.append(f"{are(len(extra))} extra: {examples(extra)}")
         raise InputError(
-            f"{what} and {against} must hold the same items, but in {what} " + "; ".join(parts),
+            f"{what} and {against} hold different items: in {what} " + "; ".join(parts),
             "check the ids, or choose one split",
         )
     result: npt.NDArray[np.intp] = where
@@ -90,7 +91,7 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
 
 
 def check_unique(names: Strings, what: str, hint: str) -> None:
-    """Refuse a name that stands twice."""
+    """Refuse a repeated name."""
     _unique_index(names, what, hint)
 
 
@@ -103,20 +104,20 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
         return np.empty(0, dtype=np.intp)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(
-            f"items are chosen by a list of positions or a mask of length {length}, but got"
-            f" {chosen.dtype} of shape {chosen.shape}",
+            f"positions are {chosen.dtype} of shape {chosen.shape}, not a list of whole numbers or"
+            f" a mask of length {length}",
             "give whole numbers, or one True or False per item",
         )
     outside = chosen[(chosen < -length) | (chosen >= length)]
     if len(outside):
         raise InputError(
-            f"positions must be below the number of items ({length}), but got {examples(outside)}",
+            f"positions {examples(outside)} are beyond the {length} items",
             "count from 0",
         )
     chosen = np.where(chosen < 0, chosen + length, chosen).astype(np.intp)
     if np.bincount(chosen).max() > 1:
         raise InputError(
-            "each item can be taken once, but a position stands twice", "drop the repeated ones"
+            "a position is given twice, but each item can be taken once", "drop the repeated ones"
         )
     return chosen
 
@@ -125,22 +126,19 @@ def _unique_index(names: Strings, what: str, hint: str) -> pd.Index[Any]:
     index = pd.Index(names, dtype=object)
     if not index.is_unique:
         repeated = index[index.duplicated()].unique()
-        verb = "stands" if len(repeated) == 1 else "stand"
-        raise InputError(f"{what} must differ, but {examples(repeated)} {verb} twice", hint)
+        raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
     return index
 
 
 def _no_name(value: object) -> InputError:
-    return InputError(
-        f"a name must be text or a number, but got the gap {value!r}", "name every entry"
-    )
+    return InputError(f"the gap {value!r} is not a name: text or a number", "name every entry")
 
 
 _BLOCK = 1 << 20
 
 
 def row_number(row: int) -> str:
-    """Where a row stands: rows of data are counted from 1, a header is none."""
+    """The place of a row: rows of data are counted from 1, without the header."""
     return f"row {row + 1}"
 
 
@@ -163,8 +161,8 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
     # Damaged files bring values that no clock or text can show; each library says it its own way.
     except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"column {name!r} must hold text or numbers, but holds a {column.type} that can't be"
-            f" read: {error}",
+            f"column {name!r} holds no text or numbers but a {column.type} that can't be read:"
+            f" {error}",
             f"give one plain value per row as {name}",
         ) from error
     if not distinct and not pd.Index(names, dtype=object).is_unique:
@@ -186,7 +184,7 @@ def recode(
 ) -> Codes:
     """Codes into a declared list of names; a name outside it is an error.
 
-    ``where`` says in words where an entry stands.
+    ``where`` describes the place of an entry for messages.
     """
     table = pd.Index(np.asarray(names, dtype=object), dtype=object).get_indexer(
         pd.Index(encoded.names, dtype=object)
@@ -196,12 +194,18 @@ def recode(
         row = int(np.flatnonzero(np.isin(encoded.codes, np.flatnonzero(table < 0)))[0])
         value = encoded.names[encoded.codes[row]]
         raise InputError(
-            f"every {name} must be one of the declared {what} {examples(names, 20)},"
-            f" but {where(row)} has {word(value)}"
+            f"{where(row)} has {name} {word(value)}, which is not among the {what}"
+            f" {examples(names, 20)}"
             + (f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""),
-            f"declare it among the {what}, or correct the {name}",
+            _did_you_mean(value, names) + f"declare it among the {what}, or correct the {name}",
         )
     return _through(table, encoded.codes)
+
+
+def _did_you_mean(value: str, names: Sequence[str]) -> str:
+    folded = {name.casefold(): name for name in names}
+    close = get_close_matches(value.casefold(), folded, 1)
+    return f"did you mean {folded[close[0]]!r}? Else " if close else ""
 
 
 def column_of(
@@ -217,9 +221,9 @@ def column_of(
             raise TypeError(f"{values!r} is a single value")
         column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        which = "each column" if name is None else f"column {name!r}"
+        which = "a column" if name is None else f"column {name!r}"
         raise InputError(
-            f"{which} must hold one type of value, but: {_mixture(values, where) or error}",
+            f"{which} mixes types: {_mixture(values, where) or error}",
             "write the whole column as text or as numbers",
         ) from error
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
@@ -234,7 +238,7 @@ def text_array(names: Iterable[str], what: str) -> pa.Array:
         return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{what} must be valid Unicode, but {word(error.object)} holds half a character",
+            f"{word(error.object)} among {what} holds half a character, which is not valid Unicode",
             "repair it, for example with text.encode('utf-8', 'replace').decode()",
         ) from error
 
@@ -248,7 +252,7 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
         column, kind = column.cast(pa.large_string()), pa.large_string()
     if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_text(kind)):
         raise InputError(
-            f"column {name!r} must hold text or numbers, but holds {kind}",
+            f"column {name!r} holds {kind}, not text or numbers",
             f"give one plain value per row as {name}",
         )
     distinct = _is_text(kind) or pa.types.is_integer(kind)
@@ -300,8 +304,8 @@ def _refuse_blurred(numbers: npt.NDArray[Any], name: str) -> None:
     large = numbers[np.isfinite(numbers) & (np.abs(numbers) > 2.0 ** np.finfo(numbers.dtype).nmant)]
     if len(large):
         raise InputError(
-            f"column {name!r} must tell its values apart, but holds {large[0]:.0f} as a number"
-            f" that is exact to {np.finfo(numbers.dtype).precision} digits only",
+            f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
+            f" {np.finfo(numbers.dtype).precision} digits only, so names can't be told apart",
             "store the column as text or as whole numbers",
         )
 

@@ -82,10 +82,10 @@ def test_alignment_is_by_id_and_needs_the_same_ids() -> None:
     with pytest.raises(InputError) as caught:
         made.align(["7", "8", "9", "10", "11"], against="p.npz")
     assert caught.value.message == (
-        "annotations and p.npz must hold the same items, but in annotations"
+        "annotations and p.npz hold different items: in annotations"
         " 4 of 5 are missing: '8', '9', '10' and 1 more; 1 is extra: '007'"
     )
-    with pytest.raises(InputError, match="items of predictions must differ, but '7' stands twice"):
+    with pytest.raises(InputError, match="items of predictions are not unique: '7'"):
         made.align([7, 7])
 
 
@@ -109,7 +109,7 @@ def test_splits_are_taken_by_name() -> None:
 
 def test_half_a_character_can_not_go_into_a_table() -> None:
     made = Annotations.from_matrix([["a"]], items=["\ud800"])
-    with pytest.raises(InputError, match="must be valid Unicode"):
+    with pytest.raises(InputError, match="not valid Unicode"):
         made.to_table()
 
 
@@ -136,5 +136,5 @@ def test_classes_that_were_chosen_can_not_go() -> None:
     made = Annotations.from_matrix([["a", "b", "c"]])
     with pytest.raises(InputError, match="'b', 'c', which are not among 'a', 'd'; add them"):
         made.with_classes(["a", "d"])
-    with pytest.raises(InputError, match="classes must differ, but 'a' stands twice"):
+    with pytest.raises(InputError, match="classes are not unique: 'a'"):
         made.with_classes(["a", "b", "c", "a"])

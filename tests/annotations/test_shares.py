@@ -52,7 +52,7 @@ def test_names_are_given_or_come_from_a_frame() -> None:
         ([0.5, 0.5], {}, r"shape \[items, classes\]; these have \(2,\)"),
         (np.zeros((0, 2)), {}, r"shape \[items, classes\]; these have \(0, 2\)"),
         ([[0.5, 0.5]], {"classes": ["a"]}, "1 class names, but 2 columns"),
-        ([[0.5, 0.5]], {"classes": ["a", "a"]}, "class names must differ"),
+        ([[0.5, 0.5]], {"classes": ["a", "a"]}, "class names are not unique"),
     ],
 )
 def test_bad_shares_are_told_in_one_line(shares: Any, options: dict[str, Any], words: str) -> None:

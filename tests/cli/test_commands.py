@@ -117,7 +117,7 @@ def test_the_installed_script_ends_with_the_exit_code(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert_one_line(Done(done.returncode, done.stdout, done.stderr), "must exist")
+    assert_one_line(Done(done.returncode, done.stdout, done.stderr), "there is no file")
 
 
 def test_version_is_the_packages() -> None:
@@ -201,7 +201,7 @@ def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", ["must not be empty"]),
+        ("", ["is empty"]),
         ("item,annotator\na,b\n", ["'label'", "--column"]),
         ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
         ("item,annotator,label\na,b,c\na,b\n", ["must have 3 columns", "row 2"]),
@@ -249,7 +249,7 @@ def test_bad_probabilities_get_one_line(
 
 
 def test_unknown_options_and_missing_files_get_one_line(tmp_path: Path) -> None:
-    assert_one_line(edo("data", "info", tmp_path / "nowhere.csv"), "must exist")
+    assert_one_line(edo("data", "info", tmp_path / "nowhere.csv"), "there is no file")
     assert_one_line(edo("data", "info", "x.csv", "--colour", "red"), "--colour", "--help")
     assert_one_line(edo("conjure"), "conjure", "--help")
     assert_one_line(edo("data", "get", "everything"), "'lewidi2023'")

@@ -120,7 +120,7 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
         (["--format", "html"], "markdown"),
         (["--extra", "soft-ce"], "NAME=DEV,TEST"),
         (["--extra", "soft-ce=one.npz"], "two files"),
-        (["--extra", "two=a.npz,b.npz"], "must exist"),
+        (["--extra", "two=a.npz,b.npz"], "there is no file"),
         (["--test-split", "dev"], "are the same"),
     ],
 )

@@ -212,7 +212,7 @@ class TestDownload:
         self, server: Server, tmp_path: Path
     ) -> None:
         (tmp_path / "out").write_text("a file")
-        with pytest.raises(InputError, match="must be writable"):
+        with pytest.raises(InputError, match="can't write"):
             get_lewidi2023(tmp_path / "out", open_url=server.open)
 
 

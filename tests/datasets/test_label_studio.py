@@ -621,7 +621,7 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_task(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "must not be empty"),
+        (b"", "is empty"),
         (json.dumps(two_tasks()).encode()[:-40], "valid JSON"),
         ('[{"data": {"text": "caf\xe9"}}]'.encode("latin-1"), "UTF-8"),
         (b'{"1": {"text": "a"}}', "list of tasks"),

@@ -194,20 +194,20 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gone.json", "gone.csv", "gone"])
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"must exist, but .*gone"):
+    with pytest.raises(InputError, match=r"there is no file .*gone"):
         read_annotations(tmp_path / name)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", b"", "must not be empty"),
-        ("a.json", b"", "must not be empty"),
+        ("a.csv", b"", "is empty"),
+        ("a.json", b"", "is empty"),
         ("a.json", b'{"1": {"te', "valid JSON"),
         ("a.json", b'{"1": "caf\xe9"}', "UTF-8"),
         ("a.jsonl", b'{"item": "caf\xe9"}\n', "UTF-8"),
         ("a.jsonl", b'{"item": "a", \n', "JSON"),
-        ("a.parquet", b"PAR1 cut off", "valid Parquet"),
+        ("a.parquet", b"PAR1 cut off", "read as a Parquet"),
         ("a.csv", b"item,annotator,label\ncaf\xe9,b,c\n", "UTF-8"),
     ],
 )

@@ -83,7 +83,7 @@ def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -
     [
         ("id,annotator,label\na,b,c\n", {}, "'item' is missing"),
         ("item,annotator,label\na,b,c\n", {"columns": {"item": "key"}}, "no column 'key'"),
-        ("item,annotator,label\na,b,c\n", {"classes": ["x"]}, "row 1 has 'c'"),
+        ("item,annotator,label\na,b,c\n", {"classes": ["x"]}, "row 1 has label 'c'"),
         ("item,annotator,label\na,b,c\na,b,c\n", {}, "again in row 2"),
         ("item,annotator,label\na,,\n", {}, "1 item with neither annotator nor label: 'a'"),
     ],

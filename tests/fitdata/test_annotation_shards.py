@@ -127,7 +127,7 @@ def test_a_table_without_items_and_a_torn_one_are_refused(tmp_path: Path, long_t
     mapped = SortedAnnotations(path, ReadOptions(options={"columns": {"item": "id"}}))
     assert mapped.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
     long_table.write_bytes(long_table.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"people\.parquet must be a valid Parquet file"):
+    with pytest.raises(InputError, match=r"people\.parquet can't be read as a Parquet file"):
         SortedAnnotations(long_table).of(names("a"), Path("0.npz"), CLASSES)
 
 

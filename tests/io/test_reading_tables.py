@@ -87,20 +87,20 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,item\n1,2\n", "column names must differ, but .* has 'item' twice"),
-        ("item,label\n", "at least one row, but .* holds none"),
-        ("item,label", "at least one row, but .* holds none"),
-        ("\n", "at least one row, but .* holds none"),
-        ("\ufeff", "at least one row, but .* holds none"),
-        ("item,label\n1,a\n2\n", "must have 2 columns .* row 2 has 1;"),
-        ("item,label\n1,a\n\n2,b,c\n", "must have 2 columns .* row 2 has 3;"),
-        ('item,label\n1,"a\nb"\n2,b,c\n', "must have 2 columns .* row 2 has 3"),
-        ('item,text\n1,"never closed\n2,b\n', "quotation mark .* must be closed.* last .. char"),
-        ('item,text\n1,"cut', "quotation mark .* must be closed"),
-        ('item,text\n1,"', "quotation mark .* must be closed"),
-        ('item,text\n1,"""', "quotation mark .* must be closed"),
-        ("item;annotator;label\n1;a;b\n", "between commas, but .* 'item;annotator;label'"),
-        ("x" * 200_000 + ",b\n1,2\n", "must be a valid CSV file"),
+        ("item,item\n1,2\n", "has several columns of the name 'item'"),
+        ("item,label\n", "has no rows"),
+        ("item,label", "has no rows"),
+        ("\n", "has no rows"),
+        ("\ufeff", "has no rows"),
+        ("item,label\n1,a\n2\n", "row 2 .* has 1 columns, but the header has 2;"),
+        ("item,label\n1,a\n\n2,b,c\n", "row 2 .* has 3 columns, but the header has 2;"),
+        ('item,label\n1,"a\nb"\n2,b,c\n', "row 2 .* has 3 columns, but the header has 2"),
+        ('item,text\n1,"never closed\n2,b\n', "quotation mark .* never closed.* last .. char"),
+        ('item,text\n1,"cut', "quotation mark .* never closed"),
+        ('item,text\n1,"', "quotation mark .* never closed"),
+        ('item,text\n1,"""', "quotation mark .* never closed"),
+        ("item;annotator;label\n1;a;b\n", "no commas .* 'item;annotator;label'"),
+        ("x" * 200_000 + ",b\n1,2\n", "can't be read as a CSV file"),
     ],
 )
 def test_a_damaged_csv_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_the_place_of_the_first_byte_that_is_not_utf8_is_named(before: int, tmp_
 
 
 def test_utf16_is_recognised(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must be UTF-8.*iconv -f utf-16"):
+    with pytest.raises(InputError, match=r"is not UTF-8.*iconv -f utf-16"):
         rows_of(tmp_path / "t.csv", "item,text\n1,a\n".encode("utf-16"))
 
 
 def test_the_row_that_holds_no_number_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'p_0' of .* must hold numbers, but row 3 has '50%'"):
+    with pytest.raises(InputError, match=r"'p_0' of .* has '50%' in row 3, which is not a number"):
         rows_of(tmp_path / "t.csv", "item,p_0\n1,0.5\n2,\n3,50%\n4,x\n", numbers=is_number)
 
 
@@ -155,15 +155,15 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
         ('{"item":1}\n{"item":"a"}\n', "'item' .* mixes types: a number in row 1, text in row 2"),
         ('{"a":[1]}\n\n{"a":["x"]}\n', r"'a\[\]' .* a number in row 1, text in row 2"),
         ('{"item":"a"}\n{"item":true}\n', "text in row 1, true or false in row 2"),
-        ('{"item":1}\n{"item":', "row 2 is not: Expecting value.*may be cut off"),
-        ('[{"item":1}]\n', "row 1 is a list; write one object per line"),
-        ('{"item":1}\n3\n', "row 2 is a number"),
-        ("null\n", "row 1 is null"),
-        ('\ufeff \nnull\n{"item":1}\n', "row 1 is null"),
-        ('{"item":1,"item":2}\n', "row 1 is not: it holds 'item' twice"),
-        ('{"item":"\\ud800"}\n', "row 1 is not: .*surrogates"),
-        ("\n\n", "at least one row"),
-        ('{"item":"café"}\n'.encode("latin1"), r"must be UTF-8.*line 1, at byte 12"),
+        ('{"item":1}\n{"item":', "row 2 .* is not a JSON object: Expecting value.*may be cut off"),
+        ('[{"item":1}]\n', "row 1 .* is a list, .*write one object per line"),
+        ('{"item":1}\n3\n', "row 2 .* is a number"),
+        ("null\n", "row 1 .* is null"),
+        ('\ufeff \nnull\n{"item":1}\n', "row 1 .* is null"),
+        ('{"item":1,"item":2}\n', "row 1 .* is not a JSON object: it holds 'item' twice"),
+        ('{"item":"\\ud800"}\n', "row 1 .* is not a JSON object: .*surrogates"),
+        ("\n\n", "has no rows"),
+        ('{"item":"café"}\n'.encode("latin1"), r"is not UTF-8.*line 1, at byte 12"),
     ],
 )
 def test_damaged_json_lines_are_told_with_their_row(
@@ -181,7 +181,7 @@ def test_a_cut_parquet_is_told_in_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.table({"item": [str(k) for k in range(100)]}), path)
     whole = path.read_bytes()
     for length in (3, 10, len(whole) // 2, len(whole) - 1):
-        with pytest.raises(InputError, match=r"must be a valid Parquet file.*may be cut off"):
+        with pytest.raises(InputError, match=r"can't be read as a Parquet file.*may be cut off"):
             rows_of(path, whole[:length])
 
 
@@ -196,10 +196,10 @@ def test_text_in_parquet_must_be_utf8(tmp_path: Path) -> None:
 def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["item", "item"]), path)
-    with pytest.raises(InputError, match="column names must differ"):
+    with pytest.raises(InputError, match="several columns of the name"):
         read_table(path)
     pq.write_table(pa.table({"item": pa.array([], pa.string())}), path)
-    with pytest.raises(InputError, match="at least one row"):
+    with pytest.raises(InputError, match="has no rows"):
         read_table(path)
 
 
@@ -209,7 +209,7 @@ def test_the_columns_of_a_parquet_are_seen_without_reading_it(tmp_path: Path) ->
     assert parquet_columns(path) == ["item", "member"]
     assert parquet_columns(tmp_path / "t.csv") == []
     path.write_bytes(b"no parquet at all")
-    with pytest.raises(InputError, match="must be a valid Parquet file"):
+    with pytest.raises(InputError, match="can't be read as a Parquet file"):
         parquet_columns(path)
 
 
@@ -217,7 +217,7 @@ def test_the_columns_of_a_parquet_are_seen_without_reading_it(tmp_path: Path) ->
 
 
 def test_only_known_endings_are_tables(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must be a file ending in \.csv, .* but got .*t\.xlsx"):
+    with pytest.raises(InputError, match=r"t\.xlsx is not a table.* end in \.csv"):
         rows_of(tmp_path / "t.xlsx", "x")
 
 
@@ -246,7 +246,9 @@ def test_number_columns_keep_float32_and_make_gaps_nan() -> None:
 
 def test_a_column_that_no_number_fits_is_refused_at_its_first_row() -> None:
     table = pa.table({"p": [[0.5], [0.5]], "q": ["1", "two"]})
-    with pytest.raises(InputError, match=r"'p' of the table must hold numbers, but row 1 has"):
+    with pytest.raises(
+        InputError, match=r"'p' of the table has .* in row 1, which is not a number"
+    ):
         number_column(table, "p")
-    with pytest.raises(InputError, match=r"'q' of m.csv must hold numbers, but line two has 'two'"):
+    with pytest.raises(InputError, match=r"'q' of m.csv has 'two' in line two"):
         number_column(table, "q", "m.csv", lambda row: ["line one", "line two"][row])

@@ -37,5 +37,5 @@ def test_nothing_is_left_where_a_part_fails(tmp_path: Path) -> None:
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a file ending in"):
+    with pytest.raises(InputError, match="files ending in"):
         write_tables(PARTS, tmp_path / "out.txt")

@@ -66,10 +66,12 @@ def test_tables_of_many_batches_are_written_in_order(tmp_path: Path) -> None:
 
 
 def test_what_a_csv_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.csv must hold text or numbers.*write Parquet"):
+    with pytest.raises(
+        InputError, match=r"t\.csv can't hold .* neither text nor numbers.*write Parquet"
+    ):
         write_table(pa.table({"item": [[1, 2]]}), tmp_path / "new" / "t.csv")
-    with pytest.raises(InputError, match="a table is written to a file ending in"):
+    with pytest.raises(InputError, match="tables are written to files ending in"):
         write_table(pa.table({"item": [1]}), tmp_path / "t.xlsx")
-    with pytest.raises(InputError, match="column names must differ"):
+    with pytest.raises(InputError, match="several columns of the name"):
         write_table(pa.table([pa.array([1])] * 2, names=["a", "a"]), tmp_path / "t.csv")
     assert list(tmp_path.iterdir()) == []

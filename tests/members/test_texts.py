@@ -83,7 +83,7 @@ def test_tables_that_do_not_fit_are_refused(
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes("café".encode("latin1"))
-    with pytest.raises(InputError, match="must be UTF-8"):
+    with pytest.raises(InputError, match="is not UTF-8"):
         read_texts(tmp_path / "t.txt")
 
 

@@ -89,13 +89,13 @@ def test_small_dictionaries_of_many_chunks_become_one() -> None:
     ],
 )
 def test_a_column_must_hold_plain_values(values: pa.Array) -> None:
-    with pytest.raises(InputError, match="column 'item' must hold text or numbers, but holds"):
+    with pytest.raises(InputError, match=r"column 'item' holds .*not text or numbers"):
         encode(values, "item")
 
 
 def test_a_date_that_no_calendar_holds_is_refused() -> None:
     column = pa.array([2**62]).cast(pa.timestamp("s"))
-    with pytest.raises(InputError, match="column 'item' must hold text or numbers"):
+    with pytest.raises(InputError, match="column 'item' holds no text or numbers"):
         encode(column, "item")
 
 
@@ -108,9 +108,7 @@ def test_a_date_that_no_calendar_holds_is_refused() -> None:
     ],
 )
 def test_numbers_too_large_to_tell_apart_are_no_ids(values: object) -> None:
-    with pytest.raises(
-        InputError, match=r"must tell its values apart.*as text or as whole numbers"
-    ):
+    with pytest.raises(InputError, match=r"exact to .* digits only.*as text or as whole numbers"):
         encode(column_of(values), "item")
 
 
@@ -126,7 +124,7 @@ def test_numbers_too_large_to_tell_apart_are_no_ids(values: object) -> None:
         ([2**70], "too large|too big"),
         (["\ud800"], "surrogates not allowed"),
         (np.zeros((2, 2)), "1-dimensional"),
-        (np.array([1j]), "column 'item' must hold one type"),
+        (np.array([1j]), "column 'item' mixes types"),
     ],
 )
 def test_a_column_holds_one_type_of_value(values: Any, words: str) -> None:
@@ -164,14 +162,13 @@ def test_a_name_outside_the_declared_ones_is_refused_with_its_row() -> None:
     with pytest.raises(InputError) as caught:
         recode(encoded, ["a", "b"], "label", "classes")
     assert caught.value.message == (
-        "every label must be one of the declared classes 'a', 'b', but row 2 has 'c'"
-        " (2 such values in all)"
+        "row 2 has label 'c', which is not among the classes 'a', 'b' (2 such values in all)"
     )
-    with pytest.raises(InputError, match="but item 'x' has 'c'"):
+    with pytest.raises(InputError, match="item 'x' has label 'c'"):
         recode(encoded, ["a", "b"], "label", "classes", lambda row: "item 'x'")
 
 
 def test_text_with_half_a_character_is_refused() -> None:
     assert text_array(iter(["a", "مرحبا"]), "names").to_pylist() == ["a", "مرحبا"]
-    with pytest.raises(InputError, match="names must be valid Unicode"):
+    with pytest.raises(InputError, match="not valid Unicode"):
         text_array(["a", "\ud800"], "names")

@@ -66,13 +66,13 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\na,,0.5\n", "item 'a'.*are not finite"),
         ("item,p_0,p_1\na,-1,2\n", "item 'a'.*are negative"),
         ("item,p_0,p_1\na,0.2,0.2\n", "do not sum to 1"),
-        ("item,p_0,p_1\na,1,0\nb,NA,1\n", "'p_0' .* must hold numbers, but row 2 has 'NA'"),
-        ("item,p_0,p_1\na,1,0\na,0,1\n", r"items in .* must differ, but 'a' stands twice"),
+        ("item,p_0,p_1\na,1,0\nb,NA,1\n", "'p_0' .* has 'NA' in row 2"),
+        ("item,p_0,p_1\na,1,0\na,0,1\n", r"items in .* are not unique: 'a'"),
         ("item,p_0,p_1\n,1,0\n", "row 1 has no item"),
         ("id,p_0,p_1\na,1,0\n", "has no column 'item'; its columns are 'id', 'p_0'"),
         ("item,p_0\na,1\n", "one p_<class> column per class.*--positive CLASS"),
         ("item,p_,p_1\na,1,0\n", "'p_' that does not name its class"),
-        ("item,p_0,p_1\n", "at least one row"),
+        ("item,p_0,p_1\n", "has no rows"),
     ],
 )
 def test_a_bad_model_file_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "options", "words"),
     [
-        (MODEL, {"names": ["m", "m"]}, r"names of members must differ, but 'm' stands twice"),
+        (MODEL, {"names": ["m", "m"]}, r"names of members are not unique: 'm'"),
         ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 is extra: 'd'"),
         (MODEL.replace("p_1", "p_2"), {}, r"classes '0', '2', but .* about '0', '1'"),
         (MODEL, {"names": ["m"]}, r"1 names for 2 files"),
@@ -162,7 +162,7 @@ def test_files_that_do_not_fit_are_refused(
 def test_files_of_one_name_need_names(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     files = [written(tmp_path / "m.csv", MODEL), written(tmp_path / "x" / "m.csv", MODEL)]
-    with pytest.raises(InputError, match=r"'m' .*twice; rename one"):
+    with pytest.raises(InputError, match=r"not unique: 'm'; rename one"):
         join_models(files)
     assert join_models(files, names=["m", "n"]).members == ("m", "n")
 
@@ -217,9 +217,9 @@ def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
     ("content", "options", "words"),
     [
         ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' in .* are negative: \(-0.5, 1.5\)"),
-        ("item,x,text\na,0.5,hello\n", {}, "'text' .* must hold numbers, but row 1 has 'hello'"),
+        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1"),
         ("item\na\n", {}, "has no column of a member beside 'item'"),
-        ("item,x\na,0.5\n", {"negative": "1"}, "names of classes must differ"),
+        ("item,x\na,0.5\n", {"negative": "1"}, "names of classes are not unique"),
     ],
 )
 def test_bad_positive_columns_are_told_in_one_line(

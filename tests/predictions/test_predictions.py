@@ -148,12 +148,12 @@ def test_frames_in_different_orders_are_never_put_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ({"items": ["a", "a"]}, "names of items must differ, but 'a' stands twice"),
-        ({"members": [1, "1"]}, "names of members must differ, but '1' stands twice"),
-        ({"classes": ["a", "a"]}, "names of classes must differ"),
-        ({"items": [None, "a"]}, "a name must be text or a number"),
+        ({"items": ["a", "a"]}, "names of items are not unique: 'a'"),
+        ({"members": [1, "1"]}, "names of members are not unique: '1'"),
+        ({"classes": ["a", "a"]}, "names of classes are not unique"),
+        ({"items": [None, "a"]}, "is not a name: text or a number"),
         ({"items": ["", "a"]}, "one of the items has an empty name"),
-        ({"items": "ab"}, "names must be a list"),
+        ({"items": "ab"}, "names are given as a list"),
         ({"groups": ["a"]}, r"K=1"),
     ],
 )
@@ -192,7 +192,7 @@ def test_alignment_needs_the_same_ids() -> None:
     assert made.align(made.items) is made
     with pytest.raises(InputError, match=r"in predictions 1 of 3 is missing: '9'; 1 is extra: '2'"):
         made.align([0, 1, 9])
-    with pytest.raises(InputError, match="items of annotations must differ"):
+    with pytest.raises(InputError, match="items of annotations are not unique"):
         made.align([0, 0, 1])
 
 
@@ -221,7 +221,7 @@ def test_members_are_selected_by_name_with_their_groups() -> None:
     np.testing.assert_array_equal(chosen.probabilities, made.probabilities[:, [2, 0]])
     with pytest.raises(InputError, match="'q' is not among the members 'x', 'y', 'z'"):
         made.select(["x", "q"])
-    with pytest.raises(InputError, match="selected members must differ"):
+    with pytest.raises(InputError, match="selected members are not unique"):
         made.select(["x", "x"])
 
 

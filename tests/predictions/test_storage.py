@@ -111,7 +111,7 @@ def test_an_item_in_two_shards_is_refused_with_the_shard(tmp_path: Path) -> None
 def test_a_folder_without_shards_and_a_path_without_a_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no \.npz or \.parquet shards"):
         read_predictions(tmp_path)
-    with pytest.raises(InputError, match="must exist"):
+    with pytest.raises(InputError, match="there is no file"):
         read_predictions(tmp_path / "gone.npz")
     (tmp_path / "p.csv").write_text("item,p_0\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"neither an \.npz or \.parquet file"):
@@ -126,7 +126,7 @@ def test_an_unknown_ending_is_refused_and_nothing_written(tmp_path: Path) -> Non
         write_predictions(made_up(), tmp_path / "p.csv")
     with pytest.raises(InputError, match="ends in a NUL character"):
         write_predictions(made_up(1, items=["a\0"]), tmp_path / "p.npz")
-    with pytest.raises(InputError, match="must be valid Unicode"):
+    with pytest.raises(InputError, match="not valid Unicode"):
         write_predictions(made_up(1, items=["\ud800"]), tmp_path / "p.parquet")
     assert list(tmp_path.iterdir()) == []
 
@@ -167,9 +167,9 @@ def test_names_in_an_npz_may_be_numbers_or_text(
     [
         ({"items": np.array(["a", "b"], dtype=object)}, "plain arrays.*never loaded"),
         ({"items": np.array(["a"])}, "1 items for .* need 2"),
-        ({"items": np.array(["a", "a"])}, "names of items must differ"),
+        ({"items": np.array(["a", "a"])}, "names of items are not unique"),
         ({"items": np.array([["a", "b"]])}, r"items .* are <U1 of .* not a list of names"),
-        ({"items": np.array([np.nan, 1])}, "a name must be text or a number"),
+        ({"items": np.array([np.nan, 1])}, "is not a name: text or a number"),
         ({"items": np.array([(1, 2)] * 2, dtype="i,i")}, "items .* not a list of names"),
         ({"members": np.array("m")}, r"members .* not a list of names"),
         ({"classes": np.array(["0"])}, "1 classes for .* need 2"),
@@ -293,7 +293,7 @@ def test_a_note_that_does_not_fit_is_passed_over(noted: bytes, tmp_path: Path) -
         ({"member": ["x", "y", "x", "z"]}, "has 0 rows for item 'a' and member 'z'; .*complete"),
         ({"item": ["a", None, "b", "b"]}, r"row 2 has no item \(1 such row\)"),
         ({"member": ["x", "y", "", "y"]}, "row 3 has no member"),
-        ({"p_no": ["a", "b", "c", "d"]}, "'p_no' of .* must hold numbers, but row 1 has 'a'"),
+        ({"p_no": ["a", "b", "c", "d"]}, "'p_no' of .* has 'a' in row 1"),
         ({"p_no": [0.5, None, 1, 0]}, "member 'y' for item 'a' in .* are not finite"),
         ({"group": ["g", "g", "h", "g"]}, "'x' has another group in row 3"),
         ({"p_": [0.0] * 4}, "one of the classes has an empty name"),

@@ -83,8 +83,8 @@ def test_a_search_makes_its_page(edo: Any, tmp_path: Path) -> None:
         (["report", "nowhere"], "is not there"),
         (["report", "run", "--split", "dev"], "give --annotations, too"),
         (["report", "run", "--annotations", "run/test.parquet"], "predictions"),
-        (["report", "run", "--predictions", "run/nothing.npz"], "must exist"),
-        (["report", "run", "--out", "run"], "must be writable"),
+        (["report", "run", "--predictions", "run/nothing.npz"], "there is no file"),
+        (["report", "run", "--out", "run"], "can't write"),
     ],
 )
 def test_bad_requests_are_one_line(

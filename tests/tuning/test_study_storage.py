@@ -174,7 +174,7 @@ def test_a_folder_or_a_place_that_can_not_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="folder or a device"):
         open_storage(tmp_path)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="must be writable"):
+    with pytest.raises(InputError, match="can't write"):
         open_storage(tmp_path / "file" / "journal.log")
 
 
@@ -210,7 +210,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
         finish_trials(study, 2)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 30, hard))
-            with pytest.raises(InputError, match="must be writable"):
+            with pytest.raises(InputError, match="can't write"):
                 finish_trials(study, 1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

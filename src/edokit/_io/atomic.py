@@ -17,7 +17,7 @@ from edokit._errors import InputError
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` that takes its place only when all is written."""
+    """A temporary file beside ``path`` that replaces it only when all is written."""
     path = Path(path)
     made: list[Path] = []
     done = False
@@ -61,52 +61,44 @@ def check_file(path: str | Path) -> Path:
     path = Path(path)
     try:
         if path.is_dir():
-            raise InputError(
-                f"a file is needed here, but {path} is a folder", "name a file inside it"
-            )
+            raise InputError(f"{path} is a folder, not a file", "name a file inside it")
         # Arrow, for one, opens no other names.
         str(path).encode()
         known = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(
-            f"the file must exist, but {path} does not", "check the spelling"
-        ) from error
+        raise InputError(f"there is no file {path}", "check the spelling") from error
     except OSError as error:
         raise cannot_read(path, error) from error
     except UnicodeError as error:
         raise InputError(
-            f"the name of a file must be valid Unicode, but {path} is not", "rename the file"
+            f"the name of the file {path} is not valid Unicode", "rename the file"
         ) from error
     except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{path} must be the name of a file, but {error}", "check the spelling"
+            f"{path} can't be the name of a file: {error}", "check the spelling"
         ) from error
     if not stat.S_ISREG(known.st_mode):
         raise InputError(
-            f"an ordinary file is needed here, but {path} is a pipe or a device",
+            f"{path} is a pipe or a device, not an ordinary file",
             "save its content to a file first",
         )
     if known.st_size == 0:
-        raise InputError(
-            f"the file must not be empty, but {path} is", "check that it was written to the end"
-        )
+        raise InputError(f"{path} is empty", "check that it was written to the end")
     return path
 
 
 def cannot_read(path: Path, error: OSError | ValueError) -> InputError:
-    """The sentence for an input that the system does not hand out."""
-    return InputError(
-        f"{path} must be readable, but {getattr(error, 'strerror', None) or error}",
-        "check the path and its permissions",
-    )
+    """The error for an input that the system does not open."""
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"can't read {path}: {reason}", "check the path and its permissions")
 
 
 def cannot_write(path: Path, error: OSError | ValueError) -> InputError:
-    """The sentence for an output that can't be written."""
+    """The error for an output that can't be written."""
     reason = getattr(error, "strerror", None) or error
-    return InputError(f"{path} must be writable, but {reason}", "choose another place")
+    return InputError(f"can't write {path}: {reason}", "choose another path")
 
 
 def _mode(path: Path, target: Path) -> int:
@@ -115,7 +107,7 @@ def _mode(path: Path, target: Path) -> int:
         return target.stat().st_mode & 0o777
     if target.exists():
         kind = "a folder" if target.is_dir() else "no ordinary file"
-        raise InputError(f"{path} must be writable, but is {kind}", "choose another place")
+        raise InputError(f"can't write {path}: it is {kind}", "choose another path")
     # mkstemp makes private files; the umask can only be read by setting it.
     umask = os.umask(0)
     os.umask(umask)
@@ -132,22 +124,22 @@ def _remove(folders: list[Path]) -> None:
 _PREFIX = ".edo-"
 _NAME = re.compile(r"\.edo-[a-z0-9_]{8}(\..*)?")
 _LOCK = ".lock"
-_tidied: set[Path] = set()
+_cleaned: set[Path] = set()
 _held: dict[Path, int] = {}
 
 
 def temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
     """A new file in the folder, open and locked for as long as this process needs it.
 
-    What killed processes have left there is removed: the system has freed their locks.
+    Leftover temporary files of killed processes are removed: the system has freed their locks.
     """
-    if folder not in _tidied:
-        _tidied.add(folder)
-        _tidy(folder)
+    if folder not in _cleaned:
+        _cleaned.add(folder)
+        _remove_leftover_files(folder)
     while True:
         handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=suffix, dir=folder)
         _lock(handle)
-        # Somebody may have tidied up before the lock was there.
+        # Another process may have removed it before the lock was there.
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)
@@ -156,7 +148,7 @@ def temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
 def temporary_folder(parent: Path, prefix: str) -> Path:
     """A new folder that is this process's own until `drop_folder`.
 
-    Those of the same prefix that killed processes have left beside it are removed.
+    Leftover folders of the same prefix, of killed processes, are removed.
     """
     for entry in list(os.scandir(parent)):
         if re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", entry.name) and entry.is_dir():
@@ -189,10 +181,10 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _tidy(folder: Path) -> None:
+def _remove_leftover_files(folder: Path) -> None:
     with suppress(OSError):
-        left = [entry.path for entry in os.scandir(folder) if _NAME.fullmatch(entry.name)]
-        for path in left:
+        found = [entry.path for entry in os.scandir(folder) if _NAME.fullmatch(entry.name)]
+        for path in found:
             with suppress(OSError):
                 handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
                 try:
@@ -216,7 +208,7 @@ def _remove_unless_held(folder: Path) -> None:
 
 
 def _lock(handle: int) -> bool:
-    """Lock a file until it is closed; False where another process has it or nothing can be."""
+    """Lock a file until it is closed; False if another process has it or locks don't exist."""
     if sys.platform == "win32":
         return False
     import fcntl

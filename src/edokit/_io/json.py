@@ -28,19 +28,18 @@ def read_json(path: str | Path) -> Any:
         raise
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path} must be valid JSON, but line {error.lineno} column {error.colno} is not:"
-            f" {error.msg}",
+            f"{path} is not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}",
             "the file may be cut off; export or download it again",
         ) from error
     except RecursionError as error:
         raise InputError(
-            f"{path} must be JSON of ordinary depth, but is nested too deeply",
+            f"{path} is JSON that is nested too deeply",
             "check that it is the right file",
         ) from error
     except ValueError as error:
         # Python refuses whole numbers of thousands of digits.
         raise InputError(
-            f"{path} must be JSON of ordinary numbers, but: {error}",
+            f"{path} holds a number that can't be read: {error}",
             "check that it is the right file",
         ) from error
     except OSError as error:
@@ -48,7 +47,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def write_json(value: Any, path: str | Path) -> None:
-    """Write one JSON document, readable by people."""
+    """Write one indented JSON document."""
     with whole_file(path) as temporary:
         temporary.write_text(
             json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
@@ -71,13 +70,13 @@ def check_depth(content: bytes, path: Path) -> None:
     marks, inside = _marks(content)
     if _depths(marks, inside, 0)[1] > DEEPEST:
         raise InputError(
-            f"{path} must be JSON of at most {DEEPEST} levels, but is nested too deeply",
+            f"{path} is JSON that is nested too deeply, with more than {DEEPEST} levels",
             "check that it is the right file",
         )
 
 
 def bad_lines(path: Path) -> str | None:
-    """What makes JSON lines unfit for a parser that trusts them, if anything does."""
+    """What makes JSON lines unfit for Arrow's parser, if anything does."""
     depth = 0
     with path.open("rb") as stream:
         # Whole lines, since each line begins outside a text.
@@ -92,7 +91,7 @@ def bad_lines(path: Path) -> str | None:
 
 
 def _marks(text: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Brackets, quotation marks and line ends, and which of them stand inside a text."""
+    """Brackets, quotation marks and line ends, and which of them are inside a text."""
     content = np.frombuffer(text, np.uint8)
     places = np.flatnonzero(np.frombuffer(text.translate(_MARKS), np.bool_))
     marks = content[places]
@@ -122,7 +121,7 @@ def _depths(
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
-    """The sentence for a text file in another encoding."""
+    """The error for a text file in another encoding."""
     where = first_bad_byte(path)
     if where is None:
         place = "" if error is None else f" (first at byte {error.start})"
@@ -134,7 +133,7 @@ def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
             "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"
         )
     return InputError(
-        f"text files must be UTF-8, but {path} is not{place}",
+        f"{path} is not UTF-8 text{place}",
         f"convert it, for example with: iconv -f {likely} -t utf-8",
     )
 

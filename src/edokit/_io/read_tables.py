@@ -33,14 +33,14 @@ _RATIO = 200
 def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: False) -> pa.Table:
     """One CSV, TSV, Parquet or JSONL file as an Arrow table.
 
-    Text files know no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap)
+    Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap)
     except those whose name ``numbers`` accepts.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
-            f"a table must be a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
+            f"{path} is not a table: its name does not end in {', '.join(TABLE_SUFFIXES)}",
             "rename or convert the file",
         )
     try:
@@ -65,7 +65,7 @@ def number_column(
 ) -> npt.NDArray[Any]:
     """A column of numbers [n], float32 if stored so; text is refused, gaps become NaN.
 
-    ``where`` and ``row`` say in words whose column it is and where a row stands.
+    ``where`` and ``row`` describe the table and the place of a row for messages.
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
@@ -78,8 +78,8 @@ def number_column(
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             bad = _first_without_number(column)
             raise InputError(
-                f"column {name!r} of {where} must hold numbers, but {row(bad)} has"
-                f" {word(column[bad].as_py())}",
+                f"column {name!r} of {where} has {word(column[bad].as_py())} in {row(bad)}, which"
+                " is not a number",
                 "correct the column",
             ) from error
     values: npt.NDArray[Any] = column.to_numpy()
@@ -152,7 +152,7 @@ def _csv_header(path: Path, delimiter: str) -> list[str]:
     if len(header) == 1 and any(other in header[0] for other in ";\t|,"):
         mark = "commas" if delimiter == "," else "tabs"
         raise InputError(
-            f"columns must stand between {mark}, but the header of {path} is {headings(header)}",
+            f"there are no {mark} between the columns of {path}: its header is {headings(header)}",
             "save the table with commas as .csv or with tabs as .tsv",
         )
     distinct(header, path)
@@ -170,8 +170,7 @@ def _refuse_open_quote(path: Path, last: str) -> None:
     odd = (len(tail) - len(tail.rstrip(b'"'))) % 2 == 1
     if tail.endswith(raw) and (odd or not only_quotes):
         raise InputError(
-            f"every quotation mark in {path} must be closed, but one is open in the last"
-            f" {len(last)} characters",
+            f"{path} has a quotation mark that is never closed, in its last {len(last)} characters",
             "close it, or double it inside text; the file may also be cut off",
         )
 
@@ -255,7 +254,7 @@ def distinct(names: Sequence[str], path: Path) -> None:
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
-            f"column names must differ, but {path} has {headings(repeated, 3)} twice",
+            f"{path} has several columns of the name {headings(repeated, 3)}",
             "rename one of them",
         )
 
@@ -273,7 +272,7 @@ _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text"
 
 
 def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOError:
-    """The sentence for a CSV that Arrow can't read."""
+    """The error for a CSV that Arrow can't read."""
     if first_bad_byte(path) is not None:
         return not_utf8(path)
     ragged: list[pa_csv.InvalidRow] = []
@@ -292,15 +291,15 @@ def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErro
     if ragged:
         row = ragged[0]
         return InputError(
-            f"every row of {path} must have {row.expected_columns} columns like the header, but"
-            f" row {row.number - 1} has {row.actual_columns}",
+            f"row {row.number - 1} of {path} has {row.actual_columns} columns, but the header has"
+            f" {row.expected_columns}",
             "put quotation marks around text with commas; " + _AGAIN,
         )
     return unreadable(path, "CSV", error)
 
 
 def bad_jsonl(path: Path, error: Exception) -> EDOError:
-    """The sentence for JSON lines that Arrow can't read."""
+    """The error for JSON lines that Arrow can't read."""
     if first_bad_byte(path) is not None:
         return not_utf8(path)
     first: dict[str, tuple[str, int]] = {}
@@ -317,40 +316,39 @@ def bad_jsonl(path: Path, error: Exception) -> EDOError:
                 deep = isinstance(found, RecursionError)
                 trouble = "it is nested too deeply" if deep else found
                 return InputError(
-                    f"every row of {path} must be one JSON object, but row {row} is not: {trouble}",
+                    f"row {row} of {path} is not a JSON object: {trouble}",
                     _AGAIN,
                 )
             if not isinstance(value, dict):
                 return InputError(
-                    f"every row of {path} must be one JSON object, but row {row} is {_kind(value)}",
+                    f"row {row} of {path} is {_kind(value)}, not a JSON object",
                     "write one object per line",
                 )
             for name, kind in kinds:
                 known, before = first.setdefault(name, (kind, row))
                 if known != kind:
                     return InputError(
-                        f"each column must hold one type of value, but column {name!r} of {path}"
-                        f" mixes types: {known} in row {before}, {kind} in row {row}",
+                        f"column {name!r} of {path} mixes types: {known} in row {before}, {kind} in"
+                        f" row {row}",
                         "write the whole column as text or as numbers",
                     )
     return unreadable(path, "JSONL", error) if row else no_rows(path)
 
 
 def no_rows(path: Path) -> InputError:
-    """The sentence for a table with nothing but a header, if that."""
+    """The error for a table with nothing but a header, if that."""
     return InputError(
-        f"a table must hold at least one row, but {path} holds none",
+        f"{path} has no rows",
         "check that it is the right file",
     )
 
 
 def unreadable(path: Path, kind: str, error: Exception) -> InputError:
-    """The sentence for a file that is not what its ending says."""
+    """The error for a file that is not what its ending says."""
     # Arrow counts the rows of a block from 0, which would lead astray.
     lines = _ROW.sub("", _CONTENT.sub(r"\1", str(error))).strip().splitlines()
     return InputError(
-        f"{path} must be a valid {kind} file, but can't be read:"
-        f" {lines[0] if lines else type(error).__name__}",
+        f"{path} can't be read as a {kind} file: {lines[0] if lines else type(error).__name__}",
         _AGAIN,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,72 +18,24 @@ from edokit._io.atomic import whole_file
 from edokit._io.read_tables import TABLE_SUFFIXES, distinct, plain_type
 
 
-def ending_to_write(path: Path) -> str:
-    """The ending that says how a table is written."""
-    suffix = path.suffix.lower()
-    try:
-        os.path.realpath(path).encode()
-    except UnicodeError as error:
-        raise InputError(
-            f"the name of a file must be valid Unicode, but {path} is not", "choose another name"
-        ) from error
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(
-            f"a table is written to a file ending in {', '.join(TABLE_SUFFIXES)}, but got {path}",
-            "choose one of these endings",
-        )
-    return suffix
-
-
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
     path = Path(path)
-    suffix = ending_to_write(path)
+    suffix = _checked_suffix(path)
     distinct(table.column_names, path)
     with whole_file(path) as temporary:
         try:
             if suffix == ".parquet":
+                # As it is: repeated text stays a dictionary, and metadata are kept.
                 pa_parquet.write_table(table, temporary, compression="zstd")
-            elif suffix in (".csv", ".tsv"):
-                _write_csv(table, temporary, "\t" if suffix == ".tsv" else ",")
             else:
-                _write_jsonl(table, temporary)
+                with _open_writer(temporary, suffix, table.schema) as writer:
+                    _write_rows(table, writer)
         except pa.ArrowException as error:
             raise InputError(
-                f"the columns of {path} must hold text or numbers, but: {error}",
+                f"{path} can't hold a column that is neither text nor numbers: {error}",
                 "leave the others out, or write Parquet",
             ) from error
-
-
-def _write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
-    schema = pa.schema([(field.name, plain_type(field.type)) for field in table.schema])
-    options = pa_csv.WriteOptions(delimiter=delimiter)
-    with pa_csv.CSVWriter(path, schema, write_options=options) as writer:
-        for rows in some_rows(table):
-            writer.write_table(rows)
-
-
-def _write_jsonl(table: pa.Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as stream:
-        for rows in some_rows(table):
-            for row in rows.to_pylist():
-                # JSON knows neither NaN nor infinity.
-                plain = {name: None if no_number(value) else value for name, value in row.items()}
-                stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
-
-
-def some_rows(table: pa.Table) -> Iterator[pa.Table]:
-    """Some rows at a time, so that repeated text is written out for these alone."""
-    for start in range(0, table.num_rows, 65_536):
-        rows = table.slice(start, 65_536)
-        yield pa.table(
-            {name: rows[name].cast(plain_type(rows[name].type)) for name in rows.column_names}
-        )
-
-
-def no_number(value: object) -> bool:
-    """Whether it is NaN or infinite, which JSON can't hold."""
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
@@ -92,22 +44,48 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
     No more than one part need be in memory. If one fails, no file is written.
     """
     path = Path(path)
-    suffix = ending_to_write(path)
+    suffix = _checked_suffix(path)
     remaining = iter(parts)
     first = next(remaining)
     distinct(first.column_names, path)
-    rows = 0
-    with whole_file(path) as temporary, _writer(temporary, suffix, first.schema) as writer:
-        part: pa.Table | None = first
-        while part is not None:
-            for some in some_rows(part):
-                writer.write_table(some)
-            rows += part.num_rows
-            part = next(remaining, None)
+    with whole_file(path) as temporary, _open_writer(temporary, suffix, first.schema) as writer:
+        rows = _write_rows(first, writer)
+        del first
+        for part in remaining:
+            rows += _write_rows(part, writer)
     return rows
 
 
-def _writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
+def _checked_suffix(path: Path) -> str:
+    """The ending that says how a table is written."""
+    suffix = path.suffix.lower()
+    try:
+        os.path.realpath(path).encode()
+    except UnicodeError as error:
+        raise InputError(
+            f"the name of the file {path} is not valid Unicode", "choose another name"
+        ) from error
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(
+            f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
+            "choose one of these endings",
+        )
+    return suffix
+
+
+def _write_rows(table: pa.Table, writer: Any) -> int:
+    # Some rows at a time, so that repeated text is written out for these alone.
+    for start in range(0, table.num_rows, 65_536):
+        rows = table.slice(start, 65_536)
+        writer.write_table(
+            pa.table(
+                {name: rows[name].cast(plain_type(rows[name].type)) for name in rows.column_names}
+            )
+        )
+    return int(table.num_rows)
+
+
+def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
     plain = pa.schema([(field.name, plain_type(field.type)) for field in schema])
     if suffix == ".parquet":
         return pa_parquet.ParquetWriter(path, plain, compression="zstd")
@@ -123,8 +101,11 @@ class _JsonLines:
 
     def write_table(self, table: pa.Table) -> None:
         for row in table.to_pylist():
-            # JSON knows neither NaN nor infinity.
-            plain = {name: None if no_number(value) else value for name, value in row.items()}
+            # JSON has neither NaN nor infinity.
+            plain = {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+            }
             self._stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
 
     def __enter__(self) -> _JsonLines:
