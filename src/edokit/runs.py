@@ -78,7 +78,7 @@ class RunRecord:
             return record
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{folder / RUN_RECORD} must describe a run, but does not: {error}", "run it again"
+                f"{folder / RUN_RECORD} is no run record: {error}", "run it again"
             ) from error
 
     def path(self, role: str, folder: Path) -> Path | None:
@@ -103,7 +103,7 @@ class RunRecord:
             return _read_annotations(path, self.inputs[role].options)
         except (TypeError, AttributeError) as error:
             raise InputError(
-                f"{folder / RUN_RECORD} must say how {role} were read, but does not: {error}",
+                f"{folder / RUN_RECORD} does not say how {role} were read: {error}",
                 "run it again",
             ) from error
 

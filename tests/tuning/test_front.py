@@ -79,8 +79,8 @@ def test_a_front_of_one_is_chosen_by_every_rule() -> None:
         ("closest", None, "needs a preference"),
         ("closest", {}, "needs a preference"),
         ("closest", {"bs": 0.1}, "'bs'"),
-        ("closest", {"f1": float("nan")}, "must be a number"),
-        ("knee", {"f1": 0.9}, "belongs to choose='closest'"),
+        ("closest", {"f1": float("nan")}, "nan, which is no number"),
+        ("knee", {"f1": 0.9}, "choose='knee' takes no preference"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused(rule: str, preference: Any, part: str) -> None:
@@ -93,7 +93,7 @@ def test_failed_trials_are_passed_over() -> None:
 
 
 def test_a_front_of_failures_is_an_error_that_says_why() -> None:
-    with pytest.raises(InputError, match="all 2 failed, the first with 'the weights are not"):
+    with pytest.raises(InputError, match="all 2 trials failed, the first with 'the weights"):
         ParetoFront.of([failed(0), failed(1)])
 
 

@@ -64,7 +64,7 @@ def test_parents_are_the_elite_of_the_generations_before() -> None:
     run(study, PLAN, data(), 8)
     ask(study, PLAN, 12)
     attrs = study._storage.get_study_system_attrs(study._study_id)
-    parents = set(attrs["PlaceSampler:parent:2"])
+    parents = set(attrs["PositionSampler:parent:2"])
     done = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
     assert len(parents) == 4
     best = {trial._trial_id for trial in study.best_trials}
@@ -192,7 +192,7 @@ def test_a_study_of_something_else_is_left_alone() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.create_study(study_name="edo", storage=storage)
     optuna.logging.set_verbosity(verbosity)
-    with pytest.raises(InputError, match="something else began it"):
+    with pytest.raises(InputError, match="no search of EDO"):
         begun(storage=storage)
 
 

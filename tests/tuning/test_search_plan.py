@@ -23,15 +23,15 @@ FIXED = SearchSpace(
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"population": 1}, "population must be a whole number of at least 2"),
+        ({"population": 1}, "population is 1.* whole number of at least 2"),
         ({"folds": 1}, "0 .none. or at least 2"),
-        ({"folds": -1}, "folds must be"),
-        ({"seed": -1}, "seed must be"),
+        ({"folds": -1}, "folds is -1"),
+        ({"seed": -1}, "seed is -1"),
         ({"solver": "simplex"}, "'simplex'"),
         ({"judge": "friends"}, "'friends'"),
         ({"order": "random"}, "'random'"),
         ({"folds": 0}, "needs folds"),
-        ({"space": FIXED}, "something to vary"),
+        ({"space": FIXED}, "nothing to search"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
@@ -41,7 +41,7 @@ def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
 
 @pytest.mark.parametrize("trials", [0, -3, 2.5, True, "many"])
 def test_a_search_has_at_least_one_trial(trials: Any) -> None:
-    with pytest.raises(InputError, match="trials must be a whole number of at least 1"):
+    with pytest.raises(InputError, match=r"trials is .* whole number of at least 1"):
         check_trials(trials)
 
 

@@ -28,10 +28,10 @@ class ParetoFront:
         able = [trial for trial in trials if trial.estimates]
         if not able:
             reasons = [trial.failure for trial in trials if trial.failure]
-            said = f", the first with {reasons[0]!r}" if reasons else ""
+            first = f", the first with {reasons[0]!r}" if reasons else ""
             raise InputError(
-                f"a Pareto front needs a trial that succeeded, but all {len(trials)} failed{said}",
-                "look at the predictions, and narrow the space where the trials failed",
+                f"there is no Pareto front, since all {len(trials)} trials failed{first}",
+                "check the predictions, and narrow the space where the trials failed",
             )
         kept = non_dominated(_points(able))
         front = [trial for trial, keep in zip(able, kept, strict=True) if keep]
@@ -80,20 +80,22 @@ def check_rule(rule: str, preference: Mapping[str, float] | None) -> None:
     if rule != "closest":
         if preference is not None:
             raise InputError(
-                f"a preference belongs to choose='closest', but got choose={rule!r}",
-                "choose 'closest', or leave the preference out",
+                f"choose={rule!r} takes no preference",
+                "give choose='closest', or leave the preference out",
+                parameters=("choose", "preference"),
             )
         return
     if not preference:
         raise InputError(
-            "choose='closest' needs a preference, but got none",
-            'state one, for example {"f1": 0.9, "ce": 0.3} (--prefer f1=0.9,ce=0.3)',
+            "choose='closest' needs a preference",
+            'give one, for example preference={"f1": 0.9, "ce": 0.3}',
+            parameters=("choose", "preference"),
         )
     for name, value in preference.items():
         one_of("a preference", name, METRICS)
         if not np.isfinite(value):
             raise InputError(
-                f"a preference must be a number, but {name} is {value!r}", "give a number"
+                f"the preference for {name} is {value!r}, which is no number", "give a number"
             )
 
 

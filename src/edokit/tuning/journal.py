@@ -1,4 +1,4 @@
-"""A study in a file: Optuna's journal, for one process at a time, whole after any crash."""
+"""A study in a file: Optuna's journal, for one process at a time, intact after any crash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError, warn
 from edokit._io import cannot_read, cannot_write
 from edokit._io.atomic import sync_folder
 
@@ -35,7 +34,7 @@ class Journal(JournalStorage):
             self.file.close()
             if isinstance(error, (LookupError, TypeError, ValueError, AssertionError)):
                 raise InputError(
-                    f"{path} must be a journal that this Optuna can read, but: {error!r}",
+                    f"{path} is no journal that this version of Optuna can read: {error!r}",
                     "name another file, or one that is not there yet",
                 ) from error
             raise
@@ -46,7 +45,7 @@ class Journal(JournalStorage):
 
     def close_after_error(self) -> None:
         """Let others use the file; one that is new and has no finished trial goes away."""
-        # Where the file can't even be read, that error is not the one to tell of.
+        # Where the file can't even be read, that error is not the one to report.
         with suppress(OSError):
             if self.file.is_new and not self._any_finished():
                 self.file.withdraw()
@@ -124,7 +123,7 @@ def _open(path: Path) -> int:
     try:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise InputError(
-                f"a study is kept in a file, but {path} is a folder or a device",
+                f"{path} is a folder or a device, and no file to store a study in",
                 "name a file that may be made",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,15 +156,13 @@ def _lock(handle: int, path: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-            warnings.warn(
+            warn(
                 f"{path} can't be locked here ({error.strerror}): make sure that only one search"
-                " uses it at a time",
-                EDOWarning,
-                stacklevel=2,
+                " uses it at a time"
             )
             return
         raise InputError(
-            f"a study in a file is for one search at a time, but another one uses {path}",
+            f"{path} is in use by another search, and a file is for one search at a time",
             "wait for it, name another file, or share a study on PostgreSQL",
         ) from None
 
@@ -202,6 +199,6 @@ def _is_entry(line: bytes) -> bool:
 
 def _no_journal(path: Path, line: int) -> InputError:
     return InputError(
-        f"{path} must be an Optuna journal, but line {line} is no entry of one",
+        f"{path} is no Optuna journal: line {line} is no entry of one",
         "name another file, or one that is not there yet",
     )

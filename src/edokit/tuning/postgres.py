@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -19,12 +18,12 @@ from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from edokit._errors import EDOWarning, InputError, MissingExtraError
+from edokit._errors import InputError, MissingExtraError, warn
 from edokit.tuning.storage import Database
 
 T = TypeVar("T")
 
-# Both languages of a lock key; the second number is the study, 0 the tables themselves.
+# First number of every advisory lock; the second is the study, 0 the tables themselves.
 _LOCK = 0xED0
 _ANSWER_WITHIN = 10
 _CONNECT = {
@@ -37,10 +36,10 @@ _CONNECT = {
 
 
 def open_database(database: Database, patience: float) -> PatientStorage:
-    """The database, its tables made if need be; one line on what is wrong if it can't be had."""
+    """The database, its tables made if need be; one line on what is wrong if it can't be opened."""
     if find_spec("psycopg") is None:
         raise MissingExtraError(
-            "a study in PostgreSQL needs the package psycopg, but it is not installed",
+            "a study in PostgreSQL needs the package psycopg, which is not installed",
             'install it with: pip install "edokit[postgres]"',
         )
     try:
@@ -49,7 +48,7 @@ def open_database(database: Database, patience: float) -> PatientStorage:
         raise explained(database, error) from None
     except RuntimeError:
         raise InputError(
-            f"the tables of {database.shown} must be of this Optuna's version, but are not",
+            f"the tables in {database.shown} were made by another version of Optuna",
             "use another database, or the version of Optuna that made them",
         ) from None
 
@@ -121,7 +120,7 @@ class PatientStorage(RDBStorage):
         if getattr(self._here, "busy", False):
             return step()
         end, pause = time.monotonic() + self._patience, 0.1
-        told = False
+        warned = False
         while True:
             self._here.busy = True
             try:
@@ -131,14 +130,12 @@ class PatientStorage(RDBStorage):
                     raise explained(self.database, error) from None
             finally:
                 self._here.busy = False
-            if not told and threading.current_thread() is threading.main_thread():
-                warnings.warn(
+            if not warned and threading.current_thread() is threading.main_thread():
+                warn(
                     f"{self.database.shown} does not answer; waiting for it up to"
-                    f" {self._patience:g} seconds",
-                    EDOWarning,
-                    stacklevel=2,
+                    f" {self._patience:g} seconds"
                 )
-                told = True
+                warned = True
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
@@ -205,31 +202,31 @@ def explained(database: Database, error: BaseException) -> InputError:
     cause = _database_error(error)
     if cause is None:
         return InputError(
-            f"the storage {shown} must work, but: {_scrubbed(database, error)}",
+            f"the storage {shown} failed: {_scrubbed(database, error)}",
             "check the database; everything finished is kept, run it again",
         )
     state = getattr(cause.orig, "sqlstate", None)
-    said = _scrubbed(database, cause.orig if cause.orig is not None else cause)
+    reply = _scrubbed(database, cause.orig if cause.orig is not None else cause)
     if state == "42501":
         return InputError(
-            f"the user must be allowed to make tables in {shown}, but is not: {said}",
+            f"the user is not allowed to make tables in {shown}: {reply}",
             "use a database that this user owns, or grant it: GRANT CREATE ON SCHEMA public TO …",
         )
     if state == "55P03":
         return InputError(
-            f"each worker of {shown} must get its turn, but another one holds the lock",
+            f"another worker of {shown} holds the lock for too long",
             "see whether a worker hangs; everything finished is kept, run it again",
         )
     if state:
         return InputError(
-            f"the storage {shown} must work, but the database says: {said}",
+            f"the storage {shown} failed with: {reply}",
             "check the database; everything finished is kept, run it again",
         )
-    reason, hint = _unreachable(database, said)
-    return InputError(f"the storage {shown} must be reachable, but {reason}", hint)
+    reason, hint = _unreachable(database, reply)
+    return InputError(f"the storage {shown} can't be used: {reason}", hint)
 
 
-def _unreachable(database: Database, said: str) -> tuple[str, str]:
+def _unreachable(database: Database, reply: str) -> tuple[str, str]:
     """Why no connection came about; the server's own words may be in any language."""
     host, port = database.host, database.port
     if host and not host.startswith("/") and "," not in host:
@@ -244,14 +241,14 @@ def _unreachable(database: Database, said: str) -> tuple[str, str]:
                 f"nothing answers at {host}:{port}",
                 "check that the server runs and may be reached from here",
             )
-    if "password" in said or "authentication" in said or "role" in said:
+    if any(word in reply for word in ("password", "authentication", "role")):
         return (
             "the server refused the user or the password",
             "check them in the URL, in PGPASSWORD or in ~/.pgpass",
         )
-    if "database" in said and "exist" in said:
+    if "database" in reply and "exist" in reply:
         return f"it has no database {database.name!r}", "make it first: createdb NAME"
-    return f"the server says: {said}", "check the URL and the server's log"
+    return f"the server replies: {reply}", "check the URL and the server's log"
 
 
 def _scrubbed(database: Database, error: BaseException) -> str:

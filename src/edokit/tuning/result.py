@@ -145,9 +145,7 @@ def result_of(
     """What a study holds by now; without a trial that succeeded there is no result."""
     trials = read_trials(finished(study), plan.space, plan.judge)
     if not trials:
-        raise InputError(
-            "a result needs finished trials, but the study has none yet", "run the search first"
-        )
+        raise InputError("the study has no finished trials yet", "run the search first")
     front = ParetoFront.of(trials)
     return SearchResult(
         tuple(trials),
@@ -187,7 +185,7 @@ def check_search_folder(
     other = differences(there, {name: asked[name] for name in names})
     if other:
         raise InputError(
-            f"a search can be continued only as it was begun, but the one in {folder} has"
+            f"the search in {folder} can't be continued with other settings: it has"
             f" {'; '.join(other)}",
             "choose another output folder, or search as before",
         )

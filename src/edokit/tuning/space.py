@@ -94,14 +94,13 @@ class SearchSpace:
         smallest = [f.name for f in fields(self) if f.name.startswith("lambda_")]
         if all(getattr(self, name) == 0 for name in smallest):
             raise InputError(
-                f"at least one term must count, but {', '.join(smallest)} are all 0",
+                f"{', '.join(smallest)} are all 0, so that no term counts",
                 "leave lambda_ce as it is",
             )
         low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
         if low > high:
             raise InputError(
-                "min_members <= max_members must hold all over the space, but got min_members up"
-                f" to {low} and max_members from {high}",
+                f"min_members goes up to {low}, and max_members starts below it, at {high}",
                 "fix one of them",
             )
 
@@ -184,9 +183,7 @@ def _clean(name: str, value: Any, usual: Range) -> Any:
     if isinstance(value, list | tuple):
         choices = tuple(dict.fromkeys(_one_value(name, choice) for choice in value))
         if not choices:
-            raise InputError(
-                f"{name} must have at least one choice, but the list is empty", "give its choices"
-            )
+            raise InputError(f"the list of choices for {name} is empty", "give at least one")
         return Choice(choices) if len(choices) > 1 else choices[0]
     return _one_value(name, value)
 
@@ -195,17 +192,17 @@ def _checked_range(name: str, given: Range) -> Range:
     low, high = given.low, given.high
     if name in _MODES or name == "class_weights":
         raise InputError(
-            f"{name} must be a list of choices, but got a range from {low!r} to {high!r}",
+            f"{name} has choices and no range, such as {low!r} to {high!r}",
             f"write {name}=[…]",
         )
     if not all(_is_number(end) for end in (low, high)) or not low < high:
         raise InputError(
-            f"low < high must hold for the range of {name}, but got low={low!r}, high={high!r}",
+            f"the range of {name} goes from low={low!r} to high={high!r}, which is not above it",
             "give a single value to fix it",
         )
     if given.log and low <= 0:
         raise InputError(
-            f"a range on the log scale must start above 0, but {name} starts at {low!r}",
+            f"the range of {name} starts at {low!r}, and one on the log scale starts above 0",
             f"start it at a small number, or write Range({low!r}, {high!r}) for a linear scale",
         )
     for end in (low, high):
@@ -220,12 +217,12 @@ def _one_value(name: str, value: Any) -> Any:
     if name == "class_weights":
         if not isinstance(value, bool):
             raise InputError(
-                f"class_weights must be True or False, but got {value!r}", "choose one, or both"
+                f"class_weights is {value!r}, and neither True nor False", "choose one, or both"
             )
         return value
     if not _is_number(value):
         raise InputError(
-            f"{name} must be a number, but got {examples([value])}", "give a number or a Range"
+            f"{name} is {examples([value])}, which is no number", "give a number or a Range"
         )
     if name in OBJECTIVE:
         Settings(**{name: value})

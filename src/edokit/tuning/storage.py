@@ -90,8 +90,8 @@ def open_storage(
     """
     if not 0 < 2 * heartbeat <= grace or patience < 0:
         raise InputError(
-            "grace must be at least two heartbeats, and no time negative, but got"
-            f" heartbeat={heartbeat:g}, grace={grace:g}, patience={patience:g}",
+            f"heartbeat={heartbeat:g}, grace={grace:g} and patience={patience:g} do not fit:"
+            " grace is at least two heartbeats, and no time is negative",
             "leave them out for 10, 60 and 60 seconds",
         )
     return Opened(where_is(where), heartbeat, grace, patience)
@@ -167,8 +167,7 @@ def _database(rest: str, given: str) -> Database:
     except Exception:
         # The library's own message may quote a piece of the password.
         raise InputError(
-            "a database must be written postgresql://USER:PASSWORD@HOST:PORT/DATABASE, but"
-            f" {masked(given)} is not",
+            f"{masked(given)} is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             "write special characters of a password as %XX, or keep it in PGPASSWORD or ~/.pgpass",
         ) from None
     texts = {str(text) for text in (url.username, url.password) if text}
@@ -184,6 +183,6 @@ def _database(rest: str, given: str) -> Database:
 
 def _refused(given: str) -> InputError:
     return InputError(
-        f"a study is kept in a file or in PostgreSQL, but the storage is {masked(given)!r}",
+        f"{masked(given)!r} is no storage: a study is stored in a file or in PostgreSQL",
         _CHOICES,
     )

@@ -100,7 +100,7 @@ def ask(
     space, storage = plan.space.distributions(), study._storage
     asked = []
     places = _free_places(study, plan, trials)[:most]
-    sampler = PlaceSampler(plan.population, plan.seed, places[0][0]) if places else None
+    sampler = PositionSampler(plan.population, plan.seed, places[0][0]) if places else None
     for generation, slot in places:
         about = {PLACE: [generation, slot], **({BY: by} if by else {})}
         new = create_trial(state=TrialState.RUNNING, user_attrs=about)
@@ -134,10 +134,10 @@ def finished(study: Study) -> list[FrozenTrial]:
 def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     by_place: dict[tuple[int, int], FrozenTrial] = {}
     for trial in trials:
-        told = trial.state is TrialState.COMPLETE or (
+        ended = trial.state is TrialState.COMPLETE or (
             trial.state is TrialState.FAIL and FAILURE in trial.user_attrs
         )
-        if told and PLACE in trial.user_attrs:
+        if ended and PLACE in trial.user_attrs:
             by_place.setdefault(tuple(trial.user_attrs[PLACE]), trial)
     return [by_place[place] for place in sorted(by_place)]
 
@@ -173,7 +173,7 @@ def read_trials(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Optuna says neither that a study begins nor that a method is young."""
+    """Without Optuna's log lines and its warnings about experimental methods."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -199,34 +199,39 @@ def _free_places(study: Study, plan: Plan, trials: int) -> list[tuple[int, int]]
     return []
 
 
+_ANOTHER = "choose another output folder, or another study or storage"
+
+
 def _refuse_foreign(study: Study, name: str) -> None:
     """A study that something else has begun is left alone."""
     directions = tuple(direction.name.lower() for direction in study.directions)
     if directions != DIRECTIONS or study.get_trials(deepcopy=False):
         raise InputError(
-            f"the study {name!r} must be one of EDO's searches, but something else began it",
-            "choose another folder (--out), or another name (--study) or storage",
+            f"the study {name!r} in this storage is no search of EDO's",
+            _ANOTHER,
+            parameters=("study", "storage"),
         )
 
 
 def _another_shape(name: str, begun: dict[str, Any], asked: dict[str, Any]) -> InputError:
-    """The sentence for a study that was begun with something else."""
+    """The error for a study that was begun with something else."""
     if begun.get("format") != asked["format"]:
         return InputError(
-            f"the study {name!r} must have format {asked['format']}, but was begun by another"
-            " version of edokit",
-            "choose another folder (--out), or another name (--study) or storage",
+            f"the study {name!r} was begun by another version of edokit, in a format other than"
+            f" {asked['format']}",
+            _ANOTHER,
+            parameters=("study", "storage"),
         )
     return InputError(
-        f"a search can be continued only as it was begun, but the study {name!r} has"
+        f"the study {name!r} can't be continued with other settings: it has"
         f" {'; '.join(differences(begun, asked))}",
-        "choose another folder (--out), or another name (--study) in shared storage, or search as"
-        " before",
+        f"search as before, or {_ANOTHER}",
+        parameters=("study", "storage"),
     )
 
 
 def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
-    """In words, where a search that was begun is not the one that is asked for."""
+    """Where a search that was begun differs from the one that is asked for."""
     return [
         f"{_IN_WORDS[key]} ({', '.join(_unlike(begun[key], value))})"
         if key in _IN_WORDS and isinstance(begun[key], dict)
@@ -282,16 +287,20 @@ class Plan:
         _whole("folds", self.folds, 0, "choose 5, or 0 for none")
         if self.folds == 1:
             raise InputError(
-                "folds must be 0 (none) or at least 2, but got 1", "choose 5, the usual number"
+                "one fold holds out nothing: folds is 0 (none) or at least 2",
+                "choose 5, the usual number",
+                parameters=("folds",),
             )
         if self.judge == "cross-fitted" and not self.folds:
             raise InputError(
-                "judge='cross-fitted' needs folds, but folds is 0", "choose judge='optimistic'"
+                "judge='cross-fitted' needs folds, and folds is 0",
+                "give judge='optimistic', or some folds",
+                parameters=("judge", "folds"),
             )
         object.__setattr__(self, "space", self.space.for_solver(self.solver))
         if not self.space.searched:
             raise InputError(
-                "a search needs something to vary, but every parameter of the space is fixed",
+                "there is nothing to search: every parameter of the space is fixed",
                 "give one of them a range or a list of choices, or use `edo fit`",
             )
 
@@ -323,13 +332,15 @@ def _whole(name: str, value: Any, least: int, hint: str) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
         raise InputError(
-            f"{name} must be a whole number of at least {least}, but got {value!r}", hint
+            f"{name} is {value!r}, and should be a whole number of at least {least}",
+            hint,
+            parameters=(name,),
         )
 
 
 def folds_and_judge(folds: int | None, judge: str | None, solver: str) -> tuple[int, str]:
-    """What is not told: five folds, and the estimate that is better for this solver; folds that
-    are asked for are there to judge by."""
+    """The number of folds and the estimate by which trials compete, with their defaults: five, and
+    what is better for this solver. Given folds are there to compete by."""
     if folds is None:
         return FOLDS, judge or BETTER.get(solver, JUDGES[0])
     return folds, judge or ("cross-fitted" if folds else "optimistic")
@@ -339,7 +350,7 @@ PLACE = "place"
 """The attribute of a trial that holds its generation and its slot in it."""
 
 
-class PlaceSampler(NSGAIISampler):
+class PositionSampler(NSGAIISampler):
     """Proposes the trials of a generation, slot by slot.
 
     Its numbers come from the seed and the place, its parents from the generations before, so
