@@ -154,7 +154,7 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
         (("--choose", "closest"), "needs a preference"),
         (("--prefer", "f1"), "--prefer must be written METRIC=NUMBER"),
         (("--prefer", "f1=high"), "--prefer must be written METRIC=NUMBER"),
-        (("--space", "lambda_f1=1..0"), "from low=1 to high=0"),
+        (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),
         (("--space", "lambda_f1"), "--space must be written NAME=VALUE"),

@@ -46,13 +46,26 @@ class ParetoFront:
     def choose(
         self, rule: str = "lowest-ce", preference: Mapping[str, float] | None = None
     ) -> SearchTrial:
-        """One trial of the front, by rule.
+        """Choose one trial of the front.
 
-        ``lowest-ce`` (the paper's). ``f1-within-one-se``: the highest F1 among those whose CE is
-        within one standard error of the lowest. ``knee``: where giving up a little of one metric
-        stops buying much of the others: the lowest sum of the three, each scaled to run from 0
-        (best on the front) to 1. ``closest``: nearest, on the same scales, to the ``preference``,
-        for example ``{"f1": 0.9, "md": 0.2}``.
+        Parameters
+        ----------
+        rule : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
+            ``lowest-ce`` is the paper's. ``f1-within-one-se``: the highest F1 among those whose CE
+            is within one standard error of the lowest. ``knee``: the lowest sum of the three
+            metrics, each scaled to run from 0 (best on the front) to 1. ``closest``: nearest to the
+            preference, on the same scales.
+        preference : mapping of str to float, optional
+            The point to be close to, for example ``{"f1": 0.9, "md": 0.2}``.
+
+        Returns
+        -------
+        SearchTrial
+
+        Raises
+        ------
+        InputError
+            If there is no such rule, or a preference is missing or not needed.
         """
         check_rule(rule, preference)
         if preference is not None:

@@ -31,25 +31,48 @@ JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "searc
 
 @dataclass(eq=False)
 class SearchResult:
-    """All trials, the Pareto front, and the trial that was chosen from it."""
+    """All trials of a search, the Pareto front, and the trial that was chosen from it.
+
+    Attributes
+    ----------
+    trials : tuple of SearchTrial
+        By generation; failed ones, too.
+    front : ParetoFront
+        The trials that no other beats in F1, CE and MD.
+    chosen : SearchTrial
+        The trial that `rule` (and `preference`) chose from the front.
+    members : tuple of str
+        Names of the members, in the order of the trials' weights.
+    ensemble : EDOEnsemble
+        The chosen configuration, fitted on all of the data.
+    correlations : list of Correlation
+        Spearman's ρ of every numeric parameter and every metric, for each sign of the diversity.
+    test : dict or None
+        Metrics of the chosen ensemble on the test data, if there were some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit import search
+    >>> P = np.random.default_rng(0).dirichlet([1, 1], size=(40, 3))
+    >>> found = search(P, np.arange(40) % 2, trials=10, solver="exact", folds=2)
+    >>> sorted(found.to_dict())[:4]
+    ['chosen', 'failed', 'folds', 'front']
+    """
 
     trials: tuple[SearchTrial, ...]
-    """By generation; failed ones too."""
     front: ParetoFront
     chosen: SearchTrial
     plan: Plan
     members: tuple[str, ...]
-    """In the order of the trials' weights."""
     rule: str
-    """How the trial was chosen."""
     preference: Mapping[str, float] | None
     fit: Sequence[Any] = field(repr=False)
     """Predictions and annotations, for the ensemble."""
     ties: Ties = "first"
     test: dict[str, float | None] | None = None
-    """Metrics of the chosen ensemble on the test data, if there were some."""
     tested_before: bool = False
-    """Whether these come from an earlier run of the same search."""
+    """Whether the test metrics come from an earlier run of the same search."""
     storage: str = "memory"
     """Where the trials are stored, without credentials."""
     done_before: int = 0
@@ -114,7 +137,7 @@ class SearchResult:
         }
 
     def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
-        """All metrics of the chosen ensemble on other data."""
+        """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
         named, people = align_inputs(as_predictions(predictions), annotations)
         y = people.hard_labels(ties=self.ties, random_state=self.plan.seed)
         return compute_metrics(self.ensemble.predict_proba(named), people.soft_labels, y)

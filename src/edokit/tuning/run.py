@@ -39,7 +39,7 @@ def foldable(data: FitData, plan: Plan) -> bool:
     if data.items >= 2 * plan.folds and not rare:
         return True
     reason = "a class has a single item" if rare else f"there are {data.items} items"
-    warn(f"trials have no estimate on held-out folds, since {reason}; folds says otherwise")
+    warn(f"trials have no estimate on held-out folds, since {reason}; give folds to have one")
     return False
 
 
@@ -88,7 +88,7 @@ def run(
 ) -> None:
     """Finish the study's first ``trials`` trials; those that are done already stay as they are.
 
-    ``most``: how many trials to take at once; a whole generation unless told.
+    ``most``: how many trials to take at once; a whole generation by default.
     """
     claims, evaluator = claims or Claims(), Evaluator(data, plan)
     trials = check_trials(trials)
@@ -113,7 +113,7 @@ def run(
 
 
 def _report(study: Study, plan: Plan, trials: int, progress: Progress | None) -> None:
-    """Tell how far the search is."""
+    """Report how far the search is."""
     if progress is None:
         return
     done = finished(study)
@@ -132,7 +132,7 @@ Result = dict[str, Any]
 
 
 class Evaluator:
-    """Judges configurations on the fit data."""
+    """Estimates how good configurations are, on the fit data and on held-out folds."""
 
     def __init__(self, data: FitData, plan: Plan) -> None:
         self.data, self.plan = data, plan
@@ -145,7 +145,7 @@ class Evaluator:
 
     def __call__(self, chosen: Sequence[Configuration]) -> list[Result | str]:
         """A result per configuration, or in words why there is none."""
-        whole = self._solve(self.data, chosen)
+        whole = solve(self.data, chosen, self.plan)
         weights = _weights(whole, len(self.data.members))
         pools = [one.settings.pool for one in chosen]
         optimistic = self.data.scores(weights, pools).estimates()
@@ -162,25 +162,22 @@ class Evaluator:
             or {
                 "optimistic": _rounded(optimistic[t]),
                 "cross-fitted": _rounded(held_out[t]),
-                "size": _size(whole[t]),
+                "size": getattr(whole[t], "size", 0),
                 "weights": weights[t].round(_DIGITS).tolist(),
             }
             for t in range(len(chosen))
         ]
 
-    def _solve(self, data: FitData, chosen: Sequence[Configuration]) -> list[Solution | str]:
-        return solve(data, chosen, self.plan)
-
     def _without_a_fold(
         self, learn: FitData, chosen: Sequence[Configuration]
     ) -> list[Solution | str]:
         try:
-            return self._solve(learn, chosen)
+            return solve(learn, chosen, self.plan)
         except InputError as error:
             raise InputError(
                 f"without one of the {self.plan.folds} folds, {error.message}",
-                "judge without folds (--folds 0), or turn class weights off"
-                " (--space class_weights=false)",
+                "leave held-out estimates out with folds=0, or fix class_weights=False",
+                parameters=("folds", "class_weights"),
             ) from error
 
 
@@ -230,15 +227,10 @@ def _failure(
     t: int, whole: Sequence[Solution | str], parts: Sequence[Sequence[Solution | str]]
 ) -> str | None:
     """Why configuration t could not be fitted, on all data or without one of the folds."""
-    said = [one for one in (whole[t], *(part[t] for part in parts)) if isinstance(one, str)]
-    return said[0] if said else None
+    return next((one[t] for one in (whole, *parts) if isinstance(one[t], str)), None)  # type: ignore[return-value]
 
 
 def _rounded(estimate: dict[str, float] | None) -> dict[str, float] | None:
     if estimate is None:
         return None
     return {name: round(value, _DIGITS) for name, value in estimate.items()}
-
-
-def _size(fitted: Solution | str) -> int:
-    return 0 if isinstance(fitted, str) else fitted.size

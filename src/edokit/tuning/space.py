@@ -1,4 +1,4 @@
-"""What a search may vary: ranges and choices by name, everything else fixed."""
+"""The search space: ranges and choices by name, everything else fixed."""
 
 from __future__ import annotations
 
@@ -53,38 +53,72 @@ class Configuration:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Each parameter is a `Range`, a list of choices, or one fixed value; the paper's by default.
+    """The settings that a search varies; the paper's space by default.
 
-    A pair ``(low, high)`` stands for a range on the scale that the parameter has.
+    Each parameter is a `Range`, a list of choices, or one fixed value. A pair ``(low, high)``
+    stands for a range on the scale that the parameter has.
+
+    Parameters
+    ----------
+    lambda_f1, lambda_ce, lambda_div : default=Range(0, 1)
+        Weights of the F1 term, the cross-entropy and the diversity term.
+    diversity : default=["preserve", "suppress"]
+        Sign of the diversity term (s).
+    lambda_reg : default=Range(1e-5, 1e-2, log=True)
+        Weight of the squared norm.
+    ce : default=["mean", "all", "random"]
+        What the cross-entropy is taken of.
+    class_weights : default=True
+        Weigh rare classes up.
+    pool : default="linear"
+        The kind of pool: linear or log.
+    regularize : default="v"
+        Whose norm counts: the effective weights (v) or the raw ones (w).
+    learning_rate : default=Range(1e-5, 1e-3, log=True)
+        Step size of Adam (η), for the gumbel solver as all that follows but ``max_members``.
+    temperature : default=Range(0.1, 1.0)
+        Temperature of the Gumbel-Softmax in the first epoch (T₀).
+    temperature_decay : default=Range(0.01, 0.2)
+        How fast it falls (γ).
+    min_temperature : default=0.1
+        Its lower bound.
+    epochs, batch_size : default=10, 32
+        Passes over the data, and items per step.
+    min_members, max_members : default=1, 10
+        Smallest and largest ensemble size (K_min, K_max).
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, or nothing is left to choose from.
+
+    Examples
+    --------
+    >>> from edokit import SearchSpace
+    >>> space = SearchSpace(lambda_div=0.0, ce=["mean", "all"], lambda_reg=(1e-4, 1e-1))
+    >>> space.lambda_reg
+    Range(low=0.0001, high=0.1, log=True)
+    >>> "lambda_div" in space.searched
+    False
     """
 
     lambda_f1: Any = Range(0.0, 1.0)
-    """Weight of the F1 term."""
     lambda_ce: Any = Range(0.0, 1.0)
-    """Weight of the cross-entropy."""
     lambda_div: Any = Range(0.0, 1.0)
-    """Weight of the diversity term."""
     diversity: Any = Choice(("preserve", "suppress"))
-    """Its sign (s)."""
     lambda_reg: Any = Range(1e-5, 1e-2, log=True)
-    """Weight of the squared norm."""
     ce: Any = Choice(("mean", "all", "random"))
-    """What the cross-entropy looks at."""
     class_weights: Any = True
     pool: Any = "linear"
     regularize: Any = "v"
     learning_rate: Any = Range(1e-5, 1e-3, log=True)
-    """Step size of Adam (η)."""
     temperature: Any = Range(0.1, 1.0)
-    """Of the Gumbel-Softmax in the first epoch (T₀)."""
     temperature_decay: Any = Range(0.01, 0.2)
-    """How fast it falls (γ)."""
     min_temperature: Any = 0.1
     epochs: Any = 10
     batch_size: Any = 32
     min_members: Any = 1
     max_members: Any = 10
-    """Largest size (K_max)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -197,7 +231,7 @@ def _checked_range(name: str, given: Range) -> Range:
         )
     if not all(_is_number(end) for end in (low, high)) or not low < high:
         raise InputError(
-            f"the range of {name} goes from low={low!r} to high={high!r}, which is not above it",
+            f"the range of {name} starts at {low!r} and ends at {high!r}, which is not above it",
             "give a single value to fix it",
         )
     if given.log and low <= 0:
