@@ -386,7 +386,7 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
     assert_one_line(edo(*base, "--lambda-div", -1), "lambda_div")
     assert_one_line(edo(*base, "--groups"), "groups")
     assert_one_line(edo(*base, "--max-members", 0), "--max-members 0")
-    assert_one_line(edo(*base, "--min-members", 3, "--max-members", 2), "min_members")
+    assert_one_line(edo(*base, "--min-members", 3, "--max-members", 2), "--min-members 3")
     silent = [f"--lambda-{term}" for term in ("f1", "ce", "div", "reg")]
     assert_one_line(edo(*base, *(word for name in silent for word in (name, 0))), "all 0")
     assert not out.exists()
