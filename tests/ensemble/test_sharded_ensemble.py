@@ -129,6 +129,16 @@ def test_gumbel_says_that_it_learned_from_a_sample(
     assert found.metrics_["ce"] == pytest.approx(-float((q * np.log(pooled)).sum(axis=1).mean()))
 
 
+def test_shards_are_pooled_one_after_the_other(made: Cut) -> None:
+    ensemble = EDOEnsemble(pool="log").fit(made.pool, made.people)
+    wanted, found = ensemble.describe(made.pool), ensemble.describe(Shards.open(made.predictions))
+    where = {item: row for row, item in enumerate(wanted.items)}
+    rows = [where[item] for item in found.items]
+    np.testing.assert_allclose(found.probabilities, wanted.probabilities[rows], atol=1e-7)
+    np.testing.assert_allclose(found.spread, wanted.spread[rows], atol=1e-7)
+    assert set(ensemble.predict(Shards.open(made.predictions))) <= set(ensemble.classes_)
+
+
 def test_choices_that_do_not_go_together_are_refused_before_anything_is_read(made: Cut) -> None:
     (made.predictions.parent / "broken").mkdir()
     shards = Shards.open(made.predictions)

@@ -251,8 +251,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 return self._keep(fit_ensemble(shards, chosen, self.get_params()))
         data = self._data(predictions, annotations)
         fitted = fit_ensemble(data, chosen, self.get_params())
-        if annotations is None:
-            return self._keep(fitted)
         return self._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
 
     @classmethod
@@ -337,8 +335,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        predictions : Predictions or array of shape (N, K, C)
-            Named predictions need only the members that carry weight, in any order.
+        predictions : Predictions, Shards or array of shape (N, K, C)
+            Named predictions need only the members that carry weight, in any order. Of shards one
+            is in memory at a time.
 
         Returns
         -------
@@ -346,6 +345,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N items.
         """
         check_is_fitted(self)
+        if isinstance(predictions, Shards):
+            return Pooled.concatenate([self.describe(shard) for shard in predictions])
         fitted = self.fitted_
         named = as_predictions(predictions, fitted.members)
         if named is not predictions:
@@ -361,7 +362,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        predictions : Predictions or array of shape (N, K, C)
+        predictions : Predictions, Shards or array of shape (N, K, C)
             As in ``describe``.
 
         Returns
@@ -376,7 +377,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        predictions : Predictions or array of shape (N, K, C)
+        predictions : Predictions, Shards or array of shape (N, K, C)
             As in ``describe``.
 
         Returns

@@ -259,6 +259,16 @@ class Pooled:
     spread: Floats
     """Weighted mean L1 distance of the members to their linear pool [N]: 0 if they agree."""
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
+        """Further items after the first, as those of several shards."""
+        return cls(
+            np.concatenate([part.items for part in parts]),
+            parts[0].classes,
+            np.concatenate([part.probabilities for part in parts]),
+            np.concatenate([part.spread for part in parts]),
+        )
+
     @property
     def entropy(self) -> Floats:
         """Of each distribution, in nats [N]."""

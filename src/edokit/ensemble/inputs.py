@@ -88,7 +88,7 @@ def class_labels(
 
     None where the names themselves, which are text, are what the user works with.
     """
-    if isinstance(labels, Annotations):
+    if labels is None or isinstance(labels, Annotations):
         return None
     values = _array(labels, missing_values)
     if values.ndim == 2 and _is_soft(values, classes):
