@@ -13,9 +13,8 @@ import numpy.typing as npt
 from edokit._errors import EDOWarning
 from edokit._types import Bools, Codes, Floats
 from edokit.annotations import Annotations
-from edokit.metrics import bs_items, ce_items, f1_items, md_items, paired_test
+from edokit.metrics import MAIN_METRICS, bs_items, ce_items, f1_items, md_items, paired_test
 
-METRICS = ("f1", "ce", "md", "bs")
 HEADS = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}
 SAMPLES = 2000
 
@@ -80,11 +79,11 @@ class Outcome:
 
     def mean(self, metric: str, part: str = "test") -> float:
         """Mean over seeds."""
-        return float(getattr(self, part)[:, METRICS.index(metric)].mean())
+        return float(getattr(self, part)[:, MAIN_METRICS.index(metric)].mean())
 
     def spread(self, metric: str, part: str = "test") -> float:
         """Standard deviation between seeds; 0 for one seed."""
-        values = getattr(self, part)[:, METRICS.index(metric)]
+        values = getattr(self, part)[:, MAIN_METRICS.index(metric)]
         return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
     def gap(self, metric: str) -> float:
@@ -135,7 +134,7 @@ class Effect:
 
 def effect(a: Outcome, b: Outcome, metric: str) -> Effect:
     """a less b, the same seeds and items on both sides."""
-    at = METRICS.index(metric)
+    at = MAIN_METRICS.index(metric)
     differences = a.test[:, at] - b.test[:, at]
     spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
     found = paired_test(a.items[:, at].mean(axis=0), b.items[:, at].mean(axis=0), samples=SAMPLES)

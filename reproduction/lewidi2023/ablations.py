@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edokit._io.markup import Cell, Table
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.configurations import (
     OBJECTIVES,
@@ -18,7 +19,7 @@ from reproduction.lewidi2023.configurations import (
 )
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, METRICS, Effect, Outcome, effect
+from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, difference
 
 SIGN_NAMES = {"preserve": "s=−1", "suppress": "s=+1"}
@@ -268,7 +269,7 @@ def _averaged(study: Study) -> Table:
     for paper_row in paper.rows("diversity_averaged"):
         found = [_pair(study, d, paper_row["objective"], paper_row["diversity"]) for d in there]
         pairs = [pair for pair in found if not isinstance(pair, Missing)]
-        for metric in METRICS:
+        for metric in MAIN_METRICS:
             ours = spread = None
             if pairs:
                 ours = float(np.mean([p[1].mean(metric) - p[0].mean(metric) for p in pairs]))
@@ -300,7 +301,7 @@ def _per_dataset(study: Study) -> Table:
             paper_row["objective"],
             SIGN_NAMES[paper_row["diversity"]],
         ]
-        for metric in METRICS:
+        for metric in MAIN_METRICS:
             ours: list[Cell] = [None, None, None, None]
             gap = None
             if not isinstance(pair, Missing):

@@ -8,6 +8,7 @@ import numpy as np
 
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.configurations import chosen, pooled, searched, searched_outcome
 from reproduction.lewidi2023.methods import (
@@ -19,7 +20,7 @@ from reproduction.lewidi2023.methods import (
 )
 from reproduction.lewidi2023.paper_checks import unsquashed
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, METRICS, Outcome
+from reproduction.outcomes import HEADS, Outcome
 from reproduction.section import Section, difference
 
 SEARCHED, SINGLE = "searched", "single"
@@ -107,8 +108,8 @@ def benchmark(study: Study) -> Section:
             {
                 "row": line.label,
                 "pool": line.pool,
-                **{m: found.mean(m) for m in METRICS},
-                **{f"{m}_spread": found.spread(m) for m in METRICS},
+                **{m: found.mean(m) for m in MAIN_METRICS},
+                **{f"{m}_spread": found.spread(m) for m in MAIN_METRICS},
             }
             for line in (*PAPERS, *OURS)
             if isinstance(found := line.outcome(study, dataset), Outcome)
@@ -123,7 +124,7 @@ def printed(method: str | None, dataset: str) -> dict[str, float] | None:
     paper_row = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
     if paper_row is None:
         return None
-    scores = {m: float(paper_row[m]) for m in METRICS}
+    scores = {m: float(paper_row[m]) for m in MAIN_METRICS}
     return {**scores, "ce": unsquashed(paper_row["method"], scores["ce"])}
 
 
@@ -133,10 +134,10 @@ def _glance(study: Study) -> Table:
         cells: list[Cell] = [line.label, line.pool]
         for dataset in DATASETS:
             found = line.outcome(study, dataset)
-            cells += [None if isinstance(found, Missing) else found.mean(m) for m in METRICS]
+            cells += [None if isinstance(found, Missing) else found.mean(m) for m in MAIN_METRICS]
         if any(cell is not None for cell in cells[2:]):
             rows.append(cells)
-    header = ["method", "pool", *(f"{d} {HEADS[m]}" for d in DATASETS for m in METRICS)]
+    header = ["method", "pool", *(f"{d} {HEADS[m]}" for d in DATASETS for m in MAIN_METRICS)]
     return Table(
         "Our members: every method on every dataset (test, mean of the seeds)", header, rows
     )
@@ -150,7 +151,7 @@ def _dataset_table(study: Study, dataset: str) -> Table:
         if isinstance(found, Missing) and paper_row is None:
             continue
         cells: list[Cell] = [line.label, line.pool]
-        for metric in METRICS:
+        for metric in MAIN_METRICS:
             ours = None if isinstance(found, Missing) else found.mean(metric)
             theirs = None if paper_row is None else paper_row[metric]
             cells.append(ours)
@@ -159,7 +160,7 @@ def _dataset_table(study: Study, dataset: str) -> Table:
         cells.append(f"not available: {found.reason}" if isinstance(found, Missing) else "")
         rows.append(cells)
     header = ["method", "pool"]
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         name = HEADS[metric]
         header += [name, f"{name} spread", f"{name} paper", f"{name} difference"]
     return Table(
@@ -213,7 +214,7 @@ def bars(study: Study) -> Section:
             "row": found.name,
             "held_out_ce": found.held_out.ce,
             "held_out_items": found.held_out.items,
-            **{m: found.outcome.mean(m) for m in METRICS},
+            **{m: found.outcome.mean(m) for m in MAIN_METRICS},
             "paper": best,
         }
         for (pool, method), score in sorted(
@@ -223,10 +224,10 @@ def bars(study: Study) -> Section:
             one = method_outcome(study, dataset, pool, method)
             assert isinstance(one, Outcome)
             candidates.append(
-                [dataset, pool, method, *score, *(one.mean(metric) for metric in METRICS)]
+                [dataset, pool, method, *score, *(one.mean(metric) for metric in MAIN_METRICS)]
             )
     header = ["dataset", "our row"]
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         header += [HEADS[metric], f"{HEADS[metric]} spread", f"{HEADS[metric]} to beat"]
     return Section(
         "bars",
@@ -248,7 +249,7 @@ def bars(study: Study) -> Section:
                 "The rows that dev chose from: most held-out items first, then lowest CE",
                 [
                     *("dataset", "pool", "method", "held-out items", "held-out CE", "on dev"),
-                    *(HEADS[m] for m in METRICS),
+                    *(HEADS[m] for m in MAIN_METRICS),
                 ],
                 candidates,
             ),
@@ -266,7 +267,7 @@ def best_printed(dataset: str) -> dict[str, float]:
     """The best of each column, CE un-squashed."""
     found = [printed(line.printed, dataset) for line in PAPERS]
     rows = [row for row in found if row is not None]
-    return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in METRICS}
+    return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in MAIN_METRICS}
 
 
 def choice(study: Study, dataset: str) -> Chosen | Missing:
@@ -299,7 +300,7 @@ def choice(study: Study, dataset: str) -> Chosen | Missing:
 
 def _cells(found: Outcome | None, best: dict[str, float]) -> list[Cell]:
     cells: list[Cell] = []
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         cells.append(None if found is None else found.mean(metric))
         cells.append(None if found is None else found.spread(metric))
         cells.append(best[metric])
@@ -309,7 +310,7 @@ def _cells(found: Outcome | None, best: dict[str, float]) -> list[Cell]:
 def _won(found: Outcome, best: dict[str, float]) -> str:
     won = [
         HEADS[m]
-        for m in METRICS
+        for m in MAIN_METRICS
         if (found.mean(m) > best[m] if m == "f1" else found.mean(m) < best[m])
     ]
     return ", ".join(won) or "none"
@@ -335,7 +336,7 @@ def trade(study: Study) -> Section:
                     power,
                     *(one.mean(m, "fit") for m in ("f1", "ce", "md")),
                     "yes" if front[power] else "no",
-                    *(one.mean(m) for m in METRICS),
+                    *(one.mean(m) for m in MAIN_METRICS),
                 ]
             )
     return Section(

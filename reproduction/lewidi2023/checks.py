@@ -9,11 +9,12 @@ import numpy as np
 
 from edokit._io.markup import Cell, Table
 from edokit.datasets.near_duplicates import NearDuplicates
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023 import paper_checks
 from reproduction.lewidi2023.paper_checks import SQUASHED, Check, logit
 from reproduction.lewidi2023.study import DATASETS, Missing, Study
-from reproduction.outcomes import METRICS, Labels, Predicted, item_scores
+from reproduction.outcomes import Labels, Predicted, item_scores
 from reproduction.section import Section
 
 # How near in BS a row of the ablation must be to say which CE goes with that BS.
@@ -26,7 +27,7 @@ def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
     if isinstance(answer, Missing) or isinstance(test, Missing):
         return None
     means = item_scores(Predicted(answer), test).mean(axis=1)
-    return dict(zip(METRICS, map(float, means), strict=True))
+    return dict(zip(MAIN_METRICS, map(float, means), strict=True))
 
 
 def squashed_ce(study: Study) -> Check:
@@ -105,7 +106,7 @@ def majority_class(study: Study) -> Check:
         assert printed is not None
         if constant is not None:
             for name, scores in (("EDO-PerAnn, printed", printed), ("constant answer", constant)):
-                rows.append([dataset, name, *(scores[m] for m in METRICS)])
+                rows.append([dataset, name, *(scores[m] for m in MAIN_METRICS)])
     at = [row for row in rows if row[0] == "HS-Brexit"]
     if not at:
         return Check(question, None, "The HS-Brexit data is needed.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from edokit._io import read_json
 from edokit._io.markup import Table
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.ablations import diversity_effects, sign_effects, weighting_effects
 from reproduction.lewidi2023.benchmark import (
@@ -29,7 +30,7 @@ from reproduction.lewidi2023.configurations import (
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.searches import claims_checked, correlations, learned_sizes, size_curve
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, METRICS, Effect, Outcome, effect
+from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, signed
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not replicate", "not available"
@@ -325,8 +326,8 @@ def beyond(study: Study) -> list[str]:
             words.append(f"{dataset}: no row of ours, {row.reason}.")
             continue
         best = best_printed(dataset)
-        won = [m for m in METRICS if (row.outcome.mean(m) > best[m]) == (m == "f1")]
-        lost = [m for m in METRICS if m not in won]
+        won = [m for m in MAIN_METRICS if (row.outcome.mean(m) > best[m]) == (m == "f1")]
+        lost = [m for m in MAIN_METRICS if m not in won]
         words.append(
             f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
             " held-out items); on test it is better than the best of the paper's table in"

@@ -11,12 +11,12 @@ from edokit._io.markup import Cell, Table
 from edokit._types import Floats
 from edokit.datasets.info import describe_annotations
 from edokit.datasets.near_duplicates import normal_form
-from edokit.metrics import entropy_items, md_items
+from edokit.metrics import MAIN_METRICS, entropy_items, md_items
 from reproduction import paper
 from reproduction.lewidi2023.benchmark import OURS, PAPERS, Line, choice
 from reproduction.lewidi2023.checks import duplicates
 from reproduction.lewidi2023.study import DATASETS, Missing, Study
-from reproduction.outcomes import HEADS, METRICS, Labels
+from reproduction.outcomes import HEADS, Labels
 from reproduction.section import Section, difference
 
 
@@ -110,12 +110,12 @@ def near_duplicates(study: Study) -> Section:
                 continue
             rest = one.among(~near)
             cells: list[Cell] = [dataset, line.label, line.pool]
-            for metric in METRICS:
+            for metric in MAIN_METRICS:
                 cells += [one.mean(metric), rest.mean(metric)]
             cells.append(one.among(~found[0]).mean("ce"))
             rows.append(cells)
     header = ["dataset", "method", "pool"]
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         header += [f"{HEADS[metric]} all", f"{HEADS[metric]} without"]
     header.append("CE without verbatim")
     listed = ", ".join(f"{dataset} {count}" for dataset, count in counts.items())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edokit._io.markup import Table
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.study import DATASETS, Study
 from reproduction.section import signed
@@ -43,7 +44,6 @@ def binary_entropy(p: float) -> float:
 
 SQUASHED = ("Soft-CE", "Soft-MD", "Top-5 Voting", "WEL")
 """Rows of the benchmark table whose CE is (for Soft-MD: seems to be) a sigmoid of the CE."""
-_METRICS = ("f1", "ce", "md", "bs")
 # Printed figures are rounded to four decimals.
 _ROUNDING = 1.01e-4
 
@@ -137,7 +137,7 @@ def zero_diversity(study: Study) -> Check:
             diversity="preserve",
         )
         assert minus is not None
-        gap = {m: minus[f"{m}_without"] - plus[f"{m}_without"] for m in _METRICS}
+        gap = {m: minus[f"{m}_without"] - plus[f"{m}_without"] for m in MAIN_METRICS}
         gaps[plus["dataset"], plus["objective"]] = gap["ce"]
         rows.append(
             [
@@ -145,7 +145,7 @@ def zero_diversity(study: Study) -> Check:
                 plus["objective"],
                 plus["ce_without"],
                 minus["ce_without"],
-                *(gap[m] for m in _METRICS),
+                *(gap[m] for m in MAIN_METRICS),
             ]
         )
     headline = paper.row("diversity_main", objective="f1+ce", diversity="preserve")
@@ -206,7 +206,7 @@ def averages(study: Study) -> Check:
                 "diversity_per_dataset", objective=row["objective"], diversity=row["diversity"]
             )
         )
-        for m in _METRICS:
+        for m in MAIN_METRICS:
             mean = float(np.mean([part[f"{m}_delta"] for part in parts]))
             printed = row[f"{m}_delta"]
             if abs(mean - printed) > 2 * _ROUNDING:

@@ -14,6 +14,7 @@ from scipy.stats import pearsonr, rankdata
 
 from edokit._io import whole_file
 from edokit._io.markup import Cell, Table
+from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.configurations import (
     PAPERS_POOL,
@@ -32,7 +33,7 @@ from reproduction.lewidi2023.configurations import (
 )
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.study import DATASETS, Missing, Pool, Study
-from reproduction.outcomes import HEADS, METRICS, Outcome, Predicted, outcome
+from reproduction.outcomes import HEADS, Outcome, Predicted, outcome
 from reproduction.section import Draw, Section, difference, signed
 
 LARGEST = 10
@@ -130,13 +131,13 @@ def heat_maps(study: Study) -> Section:
         for sign in SIGNS:
             for setting in SETTINGS:
                 cells: list[Cell] = [dataset, sign, setting]
-                for metric in METRICS:
+                for metric in MAIN_METRICS:
                     one = found.get((dataset, sign, setting, metric))
                     cells += [None, None] if one is None else [one[0], one[2]]
                 if any(cell is not None for cell in cells[3:]):
                     rows.append(cells)
     header = ["dataset", "sign", "setting"]
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         header += [f"ρ {HEADS[metric]}", f"ρ {HEADS[metric]} spread"]
     claims = claims_checked(found)
     tables = {
@@ -189,7 +190,7 @@ def correlations(study: Study) -> Correlations:
             for sign in SIGNS:
                 own = [t for t in trials if t.diversity == sign]
                 for setting in SETTINGS:
-                    for metric in METRICS:
+                    for metric in MAIN_METRICS:
                         one = within_seeds(own, setting, metric)
                         if one is not None:
                             found[dataset, sign, setting, metric] = one
@@ -253,8 +254,8 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
+        from edokit.metrics import SEARCH_METRICS as SHOWN
         from edokit.report import correlation_figure
-        from edokit.tuning.trials import METRICS as SHOWN
         from edokit.tuning.trials import Correlation
 
         own = [
@@ -293,7 +294,7 @@ def stability(study: Study) -> Section:
             why = f"not available: {line.found.reason}" if isinstance(line.found, Missing) else ""
             if why and paper_row is None:
                 continue
-            for metric in METRICS:
+            for metric in MAIN_METRICS:
                 ours = None if isinstance(line.found, Missing) else line.found.spread(metric)
                 theirs = None if paper_row is None else paper_row[metric]
                 rows.append(

@@ -14,13 +14,13 @@ from edokit._errors import InputError
 from edokit._io import write_json, write_table
 from edokit._outputs import check_output
 from edokit.annotations import Annotations
-from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
+from edokit.baselines.scores import Score, item_scores, score_methods
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
-from edokit.metrics import ce, entropy
+from edokit.metrics import MAIN_METRICS, ce, entropy
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import Input, RunRecord, digest
 from edokit.tuning import search
@@ -177,7 +177,7 @@ def _judged(answers: dict[str, npt.NDArray[Any]], test: Annotations, seed: int) 
 def _row(score: Score, truth_ce: float) -> dict[str, Any]:
     """One method, with its cross-entropy to the truth that is known here."""
     told = score.to_dict()
-    return {key: told[key] for key in ("name", *METRICS, "intervals")} | {"truth_ce": truth_ce}
+    return {key: told[key] for key in ("name", *MAIN_METRICS, "intervals")} | {"truth_ce": truth_ce}
 
 
 def _texts(part: Annotations) -> list[str]:

@@ -15,7 +15,14 @@ import pyarrow as pa
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
-from edokit.metrics import Interval, annotator_errors, bootstrap, compute_metrics, entropy
+from edokit.metrics import (
+    MAIN_METRICS,
+    Interval,
+    annotator_errors,
+    bootstrap,
+    compute_metrics,
+    entropy,
+)
 from edokit.predictions import Predictions, model_from_table, read_model_file
 
 FEWEST_SAMPLES = 50
@@ -41,7 +48,7 @@ class Evaluation:
     """Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``."""
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={self.metrics[name]:.4f}" for name in ("f1", "ce", "md", "bs"))
+        shown = ", ".join(f"{name}={self.metrics[name]:.4f}" for name in MAIN_METRICS)
         return f"Evaluation({self.items} items, {shown})"
 
     def to_dict(self) -> dict[str, Any]:

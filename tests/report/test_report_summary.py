@@ -13,8 +13,7 @@ from report_cases import make_run, people_and_pool
 from edokit import EDOEnsemble
 from edokit._io import write_json
 from edokit.baselines import compare
-from edokit.baselines.scores import METRICS
-from edokit.metrics import PairedTest
+from edokit.metrics import MAIN_METRICS, PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
@@ -111,7 +110,7 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     write_json(compared.to_dict(), run / "compare" / "methods.json")
     evaluation = collect(run).evaluation
     assert evaluation is not None
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         assert evaluation.scores[0].intervals[metric] == pytest.approx(ours.intervals[metric])
         page, table = evaluation.differences[metric], ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edokit.annotations import Annotations
-from edokit.metrics import compute_metrics
-from reproduction.outcomes import METRICS, Labels, Outcome, Predicted, effect, item_scores, outcome
+from edokit.metrics import MAIN_METRICS, compute_metrics
+from reproduction.outcomes import Labels, Outcome, Predicted, effect, item_scores, outcome
 
 
 def labels(n: int = 60) -> Labels:
@@ -32,7 +32,7 @@ def test_item_scores_average_to_the_metrics() -> None:
     known, said = labels(), predicted(60, 1)
     expected = compute_metrics(said.probabilities, known.soft, known.hard)
     means = item_scores(said, known).mean(axis=1)
-    assert list(means) == pytest.approx([expected[m] for m in METRICS])
+    assert list(means) == pytest.approx([expected[m] for m in MAIN_METRICS])
 
 
 def test_a_vote_counts_instead_of_the_likeliest_class() -> None:

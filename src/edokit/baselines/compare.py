@@ -18,7 +18,7 @@ from edokit._outputs import begin_run, check_output
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
-from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
+from edokit.baselines.scores import Score, item_scores, score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
@@ -27,7 +27,7 @@ from edokit.ensemble.inputs import (
     same_members,
     warn_if_unanimous,
 )
-from edokit.metrics import entropy
+from edokit.metrics import MAIN_METRICS, entropy
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import InputReader, RunRecord
 
@@ -333,7 +333,7 @@ def _losses(
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
-        return {metric: np.mean([one[metric] for one in each], axis=0) for metric in METRICS}
+        return {metric: np.mean([one[metric] for one in each], axis=0) for metric in MAIN_METRICS}
     codes = {name: code for code, name in enumerate(annotations.classes)}
     hard = np.array([codes[str(name)] for name in method.predict(predictions)])
     return item_scores(method.predict_proba(predictions), hard, q, y)

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from edokit._types import Codes, Floats, Ints
-from edokit.metrics import PairedTest, bs_items, ce_items, md_items
+from edokit.metrics import MAIN_METRICS, PairedTest, bs_items, ce_items, md_items
 from edokit.metrics.resampling import paired_tests, quantiles, resamples
-
-METRICS = ("f1", "ce", "md", "bs")
-"""In the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Score:
         return {
             "name": self.name,
             "about": self.about,
-            **{metric: getattr(self, metric) for metric in METRICS},
+            **{metric: getattr(self, metric) for metric in MAIN_METRICS},
             "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
             "against_reference": {metric: asdict(test) for metric, test in self.against.items()},
             "against_lowest_ce": None if lowest is None else asdict(lowest),
@@ -90,7 +87,9 @@ def score_methods(
         return found
     ends = _intervals([losses[score.name] for score in scores], samples, level, random_state)
     lowest = min(found, key=lambda score: score.ce).name
-    against = [(one.name, reference, m) for one in found if one.name != reference for m in METRICS]
+    against = [
+        (one.name, reference, m) for one in found if one.name != reference for m in MAIN_METRICS
+    ]
     above = [(one.name, lowest, "ce") for one in found if one.name != lowest]
     asked = list(dict.fromkeys([*against, *above]))
     tests = paired_tests(
@@ -106,7 +105,7 @@ def score_methods(
             intervals=intervals,
             against={
                 metric: known[score.name, reference, metric]
-                for metric in METRICS
+                for metric in MAIN_METRICS
                 if score.name != reference
             },
             above_lowest=known.get((score.name, lowest, "ce")),
@@ -116,7 +115,7 @@ def score_methods(
 
 
 def _measured(score: Score, losses: Mapping[str, Floats]) -> Score:
-    f1, ce, md, bs = (float(losses[metric].mean()) for metric in METRICS)
+    f1, ce, md, bs = (float(losses[metric].mean()) for metric in MAIN_METRICS)
     return replace(score, f1=f1, ce=ce, md=md, bs=bs)
 
 
@@ -124,8 +123,8 @@ def _intervals(
     losses: Sequence[Mapping[str, Floats]], samples: int, level: float, random_state: int
 ) -> list[dict[str, tuple[float, float]]]:
     """Percentile bootstrap intervals of every method and metric over the same resamples."""
-    columns = np.column_stack([one[metric] for one in losses for metric in METRICS])
+    columns = np.column_stack([one[metric] for one in losses for metric in MAIN_METRICS])
     counts = resamples(len(columns), samples, np.random.default_rng(random_state))
     drawn = np.concatenate([block @ columns / len(columns) for block in counts])
     ends = iter([quantiles(column, level) for column in drawn.T])
-    return [{metric: next(ends) for metric in METRICS} for _ in losses]
+    return [{metric: next(ends) for metric in MAIN_METRICS} for _ in losses]

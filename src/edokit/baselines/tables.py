@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from edokit._io.markup import Cell, Table
 from edokit.baselines.compare import REFERENCE, Comparison
-from edokit.baselines.scores import METRICS, Score
+from edokit.baselines.scores import Score
+from edokit.metrics import MAIN_METRICS
 
 _LABELS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 _TEST = ("difference", "low", "high", "p_value")
@@ -32,20 +33,20 @@ def text_table(comparison: Comparison, *, full: bool) -> Table:
 
 def number_table(comparison: Comparison) -> Table:
     """One column per number: metrics, ends of intervals, tests against the uniform mean, dev."""
-    header = ["method", "about", *METRICS, *(f"dev_{metric}" for metric in METRICS)]
+    header = ["method", "about", *MAIN_METRICS, *(f"dev_{metric}" for metric in MAIN_METRICS)]
     header += ["size", "seconds"]
     tested = _tested(comparison)
     if tested:
-        header += [f"{metric}_{end}" for metric in METRICS for end in ("low", "high")]
-        header += [f"{metric}_vs_{REFERENCE}_{part}" for metric in METRICS for part in _TEST]
+        header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
+        header += [f"{metric}_vs_{REFERENCE}_{part}" for metric in MAIN_METRICS for part in _TEST]
         header.append("within_noise_of_lowest_ce")
     rows = []
     for score in comparison.scores:
         row: list[Cell] = [score.name, score.about, *_values(score)[1:]]
-        row += [*(score.dev[metric] for metric in METRICS), score.size, score.seconds]
+        row += [*(score.dev[metric] for metric in MAIN_METRICS), score.size, score.seconds]
         if tested:
-            row += [end for metric in METRICS for end in score.intervals[metric]]
-            tests = [score.against.get(metric) for metric in METRICS]
+            row += [end for metric in MAIN_METRICS for end in score.intervals[metric]]
+            tests = [score.against.get(metric) for metric in MAIN_METRICS]
             row += [None if t is None else getattr(t, part) for t in tests for part in _TEST]
             row.append(int(score.within_noise))
         rows.append(row)
@@ -57,12 +58,12 @@ def _tested(comparison: Comparison) -> bool:
 
 
 def _values(score: Score) -> list[Cell]:
-    return [score.name, *(getattr(score, metric) for metric in METRICS)]
+    return [score.name, *(getattr(score, metric) for metric in MAIN_METRICS)]
 
 
 def _full_row(score: Score) -> list[Cell]:
     cells: list[Cell] = [score.name]
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         low, high = score.intervals[metric]
         cells.append(f"{getattr(score, metric):.4f} ({low:.4f} … {high:.4f})")
     test, near = score.against.get("ce"), "≈" if score.within_noise else ""
@@ -74,7 +75,7 @@ def _full_row(score: Score) -> list[Cell]:
 
 def _short_row(score: Score) -> list[Cell]:
     cells, test = _values(score), score.against.get("ce")
-    cells[1 + METRICS.index("ce")] = f"{score.ce:.4f}{'≈' if score.within_noise else ' '}"
+    cells[1 + MAIN_METRICS.index("ce")] = f"{score.ce:.4f}{'≈' if score.within_noise else ' '}"
     if test is None:
         return [*cells, None, None]
     ends = f"{_signed(test.low)}…{_signed(test.high)}".replace("0.", ".")
@@ -92,7 +93,7 @@ def _p_value(value: float) -> str:
 def _best(comparison: Comparison) -> set[tuple[int, int]]:
     """Cells of the best values: the largest F1, the lowest of the others."""
     found = set()
-    for column, metric in enumerate(METRICS, start=1):
+    for column, metric in enumerate(MAIN_METRICS, start=1):
         values = [round(getattr(score, metric), 4) for score in comparison.scores]
         best = max(values) if metric == "f1" else min(values)
         found |= {(row, column) for row, value in enumerate(values) if value == best}

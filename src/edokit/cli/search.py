@@ -16,7 +16,6 @@ from edokit.cli.report import WithReport, add_page
 if TYPE_CHECKING:
     from edokit.tuning import SearchResult, SearchSpace, SearchTrial
 
-METRICS = ("f1", "ce", "md")
 JOURNAL = "journal.log"
 
 
@@ -207,10 +206,12 @@ def _preference(text: str | None) -> dict[str, float] | None:
 
 def show(found: SearchResult, out: Path | None, asked: int) -> None:
     """The front as a table, the choice and its estimates; ``asked``: for how many trials."""
+    from edokit.metrics import SEARCH_METRICS
+
     # Trials of the same scores share a row, named after the chosen one or the first of them.
     alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in found.front:
-        scores = tuple(f"{getattr(trial, name):.4f}" for name in METRICS)
+        scores = tuple(f"{getattr(trial, name):.4f}" for name in SEARCH_METRICS)
         alike.setdefault((*scores, str(trial.size)), []).append(trial)
     shared = len(alike) < len(found.front)
     rows = []
@@ -266,4 +267,6 @@ def _estimates(found: SearchResult) -> list[str]:
 
 
 def _values(metrics: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.upper()} {metrics[name]:.4f}" for name in METRICS)
+    from edokit.metrics import SEARCH_METRICS
+
+    return ", ".join(f"{name.upper()} {metrics[name]:.4f}" for name in SEARCH_METRICS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._types import Floats, Ints
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import Reliability
+from edokit.metrics import SEARCH_METRICS, Reliability
 from edokit.report.chart import (
     BLUE,
     CLASSES,
@@ -33,7 +33,6 @@ from edokit.report.methods import Row, method_rows
 from edokit.report.trials import Search, Trial
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
-from edokit.tuning.trials import METRICS
 
 TERMS = {
     "f1": "1 − soft F1",
@@ -188,7 +187,7 @@ def pareto(search: Search, view: str) -> Chart:
     if search.chosen is not None:
         at = [getattr(search.chosen, x)], [getattr(search.chosen, y)]
         marks.append(Points(*at, INK, 20, symbol="ring", name="chosen", hover="none"))
-    titles = {goal: f"{goal.upper()} (lower is better)" for goal in METRICS}
+    titles = {goal: f"{goal.upper()} (lower is better)" for goal in SEARCH_METRICS}
     titles["f1"] = "F1 (higher is better)"
     title = f"{x.upper()} and {y.upper()} of the trials"
     return Chart(title, marks, x=Axis(titles[x]), y=Axis(titles[y]))
@@ -207,7 +206,7 @@ def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
     for sign in dict.fromkeys(one.diversity for one in found):
         pairs = {(one.parameter, one.metric): one for one in found if one.diversity == sign}
         parameters = list(dict.fromkeys(parameter for parameter, _ in pairs))
-        metrics = [goal for goal in METRICS if any(metric == goal for _, metric in pairs)]
+        metrics = [goal for goal in SEARCH_METRICS if any(metric == goal for _, metric in pairs)]
         cells = [[pairs.get((name, metric)) for metric in metrics] for name in parameters]
         heatmap = Heatmap(
             [[one.rho if one else None for one in row] for row in cells],

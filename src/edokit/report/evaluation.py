@@ -11,10 +11,11 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.scores import METRICS, Score, item_scores, score_methods
+from edokit.baselines.scores import Score, item_scores, score_methods
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
+    MAIN_METRICS,
     Interval,
     PairedTest,
     Reliability,
@@ -64,7 +65,7 @@ class Evaluation:
     @property
     def metrics(self) -> dict[str, float | None]:
         """F1, CE, MD, BS, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
-        values = {m: getattr(self.scores[0], m) for m in METRICS} if self.scores else {}
+        values = {m: getattr(self.scores[0], m) for m in MAIN_METRICS} if self.scores else {}
         return values | {"ece": self.ece, "entropy_correlation": self.rho.estimate}
 
     @property

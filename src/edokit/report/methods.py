@@ -10,8 +10,8 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import read_json
-from edokit.baselines.scores import METRICS, Score
-from edokit.metrics import PairedTest
+from edokit.baselines.scores import Score
+from edokit.metrics import MAIN_METRICS, PairedTest
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, interval, number, signed
 
@@ -85,7 +85,7 @@ def _score(row: Mapping[str, Any]) -> Score:
         for metric, one in (row.get("against_reference") or {}).items()
     }
     f1, ce, md, bs = (
-        math.nan if row.get(metric) is None else float(row[metric]) for metric in METRICS
+        math.nan if row.get(metric) is None else float(row[metric]) for metric in MAIN_METRICS
     )
     about = str(row.get("about") or ABOUT.get(name, ""))
     return Score(name, about, f1, ce, md, bs, intervals, tests)
@@ -105,7 +105,7 @@ def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) ->
         ]
     scores = sorted((one for one in scores if math.isfinite(one.ce)), key=lambda one: one.ce)
     best = {}
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
         best[metric] = number((max if metric == "f1" else min)(values, default=None))
     return [_row(score, best) for score in scores]
@@ -113,7 +113,7 @@ def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) ->
 
 def _row(score: Score, best: Mapping[str, str]) -> Row:
     cells = []
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         value = number(getattr(score, metric))
         cells.append((value, interval(score.intervals.get(metric)), value == best[metric] != "–"))
     ce = score.against.get("ce")

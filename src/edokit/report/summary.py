@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edokit._types import Floats
-from edokit.baselines.scores import METRICS
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import PairedTest
+from edokit.metrics import MAIN_METRICS, PairedTest
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, interval, listed, number, percent, signed
@@ -127,7 +126,7 @@ def standing(metric: str, difference: PairedTest) -> str:
 def standings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The metrics by standing."""
     found: dict[str, list[str]] = {"better": [], "worse": [], "noise": []}
-    for metric in METRICS:
+    for metric in MAIN_METRICS:
         if metric in evaluation.differences:
             found[standing(metric, evaluation.differences[metric])].append(metric.upper())
     return found

@@ -10,13 +10,13 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import read_json, read_table
+from edokit.metrics import SEARCH_METRICS
 from edokit.tuning import Correlation
-from edokit.tuning.trials import METRICS
 
 # Columns of the table that are not settings.
 _OUTCOMES = {
     *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
-    *(*METRICS, "ce_se"),
+    *(*SEARCH_METRICS, "ce_se"),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
 
@@ -72,7 +72,7 @@ def read_search(folder: Path) -> Search:
 def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
     try:
-        done = [row for row in rows if all(_finite(row[goal]) for goal in METRICS)]
+        done = [row for row in rows if all(_finite(row[goal]) for goal in SEARCH_METRICS)]
         chosen = about.get("chosen") or {}
         found = chosen.get("estimates") or {}
         estimates = {kind: (one or {}).get("ce") for kind, one in found.items()}

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
-from edokit.tuning.trials import METRICS, SearchTrial
+from edokit.metrics import SEARCH_METRICS
+from edokit.tuning.trials import SearchTrial
 
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
@@ -77,10 +78,10 @@ class ParetoFront:
         """The best F1, CE and MD on the front, each for itself."""
         points = _points(self.trials)
         best = points.min(axis=0) * _SIGNS
-        return dict(zip(METRICS, map(float, best), strict=True))
+        return dict(zip(SEARCH_METRICS, map(float, best), strict=True))
 
     def _closest(self, preference: Mapping[str, float]) -> SearchTrial:
-        columns = [METRICS.index(name) for name in preference]
+        columns = [SEARCH_METRICS.index(name) for name in preference]
         points = _points(self.trials)
         wanted = np.array(list(preference.values())) * _SIGNS[columns]
         apart = (points[:, columns] - wanted) / _spans(points)[columns]
@@ -105,7 +106,7 @@ def check_rule(rule: str, preference: Mapping[str, float] | None) -> None:
             parameters=("choose", "preference"),
         )
     for name, value in preference.items():
-        one_of("a preference", name, METRICS)
+        one_of("a preference", name, SEARCH_METRICS)
         if not np.isfinite(value):
             raise InputError(
                 f"the preference for {name} is {value!r}, which is no number", "give a number"
@@ -123,7 +124,7 @@ def non_dominated(points: Floats) -> NDArray[np.bool_]:
 
 def _points(trials: Sequence[SearchTrial]) -> Floats:
     """[T, 3] the three metrics, all the smaller the better."""
-    values = np.array([[getattr(trial, name) for name in METRICS] for trial in trials])
+    values = np.array([[getattr(trial, name) for name in SEARCH_METRICS] for trial in trials])
     points: Floats = values * _SIGNS
     return points
 

@@ -15,12 +15,12 @@ from edokit._outputs import check_output
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
-from edokit.metrics import compute_metrics
+from edokit.metrics import SEARCH_METRICS, compute_metrics
 from edokit.runs import Input, RunRecord
 from edokit.tuning.front import ParetoFront
 from edokit.tuning.storage import where_is
 from edokit.tuning.study import Plan, differences, finished, read_trials
-from edokit.tuning.trials import METRICS, Correlation, SearchTrial, correlations, trials_table
+from edokit.tuning.trials import Correlation, SearchTrial, correlations, trials_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,7 +221,9 @@ def earlier_test(folder: Path, found: SearchResult) -> dict[str, float | None] |
     """
     there = _summary(folder)
     test, before, now = there.get("test"), there.get("chosen"), found.to_dict()["chosen"]
-    if not isinstance(test, dict) or not all(isinstance(test.get(name), float) for name in METRICS):
+    if not isinstance(test, dict) or not all(
+        isinstance(test.get(name), float) for name in SEARCH_METRICS
+    ):
         return None
     if isinstance(before, dict) and all(before.get(k) == now[k] for k in ("settings", "weights")):
         return test

@@ -26,8 +26,9 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, one_of
 from edokit.fitdata import FitData
+from edokit.metrics import SEARCH_METRICS
 from edokit.tuning.space import SOLVERS, SearchSpace
-from edokit.tuning.trials import METRICS, SearchTrial
+from edokit.tuning.trials import SearchTrial
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ def open_study(storage: BaseStorage | None, plan: Plan, data: FitData) -> Study:
         attributes = study.user_attrs
         if SHAPE not in attributes:
             _refuse_foreign(study, name)
-            study.set_metric_names(list(METRICS))
+            study.set_metric_names(list(SEARCH_METRICS))
             study.set_user_attr(SHAPE, shape)
         elif attributes[SHAPE] != shape:
             raise _another_shape(name, attributes[SHAPE], shape)
@@ -122,7 +123,7 @@ def tell(study: Study, trial: FrozenTrial, result: dict[str, Any] | str, judge: 
         if isinstance(result, str):
             study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
         else:
-            values = [result[judge][name] for name in METRICS]
+            values = [result[judge][name] for name in SEARCH_METRICS]
             study.tell(trial.number, values, skip_if_finished=True)
 
 

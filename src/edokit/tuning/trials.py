@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edokit.metrics import SEARCH_METRICS
 from edokit.tuning.space import Configuration, SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-METRICS = ("f1", "ce", "md")
-ESTIMATES = (*METRICS, "ce_se")
+ESTIMATES = (*SEARCH_METRICS, "ce_se")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
             continue
         columns = {name: _column(here, name) for name in (*numeric, "size")}
         for name, values in columns.items():
-            for metric in METRICS:
+            for metric in SEARCH_METRICS:
                 scores = np.array([getattr(trial, metric) for trial in here])
                 if np.ptp(values) == 0 or np.ptp(scores) == 0:
                     continue
