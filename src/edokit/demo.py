@@ -1,4 +1,4 @@
-"""The whole story on simulated people: members, ensembles, and how close they come to answers."""
+"""The whole method on simulated annotations: members, ensembles and their evaluation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Step = Callable[[int, int, str], None]
 TRIALS = 50
 SAMPLES = 1000
 SEEN = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
-"""The share of the training items that each of ten members sees: pools are rarely all alike."""
+"""The share of the training items that each of ten members sees, so that they differ."""
 
 
 def run_demo(
@@ -41,13 +41,13 @@ def run_demo(
     step: Step = lambda done, total, what: None,
     command: str = "",
 ) -> dict[str, Any]:
-    """Simulate people, train members, learn their weights on dev, judge everything on test.
+    """Simulate annotations, train members, learn their weights on dev, evaluate on test.
 
     Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
-    data, the predictions, the ensemble, the trials and the results are kept there.
+    data, the predictions, the ensemble, the trials and the results are written there.
     """
     if members < 1:
-        raise InputError(f"the demo needs at least one member, but got {members}", "ask for ten")
+        raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
     if out is not None:
         check_output(out, "demo")
     simulation = simulate(regime, random_state=seed)
@@ -96,7 +96,7 @@ def run_demo(
 
 
 def _recorded(seed: int, out: Path, command: str) -> RunRecord:
-    """How the results came about; the files lie beside them."""
+    """How the results were made; the files are beside them."""
     inputs = {}
     for prefix, split in (("", "dev"), ("test_", "test")):
         people, table = "annotations.parquet", f"predictions/{split}.npz"
@@ -154,7 +154,7 @@ def _some(train: Annotations, share: float, seed: int) -> Annotations:
 def _answers(
     simulation: Simulation, ensemble: EDOEnsemble, predictions: Predictions
 ) -> dict[str, npt.NDArray[Any]]:
-    """What each method says of the test items [N, C]."""
+    """The predictions of each method for the test items [N, C]."""
     shares = simulation.annotations.split("train").soft_labels.mean(axis=0)
     best = int(ensemble.member_ce_.argmin())
     return {
@@ -166,7 +166,7 @@ def _answers(
 
 
 def _judged(answers: dict[str, npt.NDArray[Any]], test: Annotations, seed: int) -> dict[str, Score]:
-    """Metrics against people's answers with intervals, and tests against the plain mean."""
+    """Metrics against the soft labels with intervals, and tests against the uniform mean."""
     q, y = test.soft_labels, test.hard_labels()
     losses = {name: item_scores(p, p.argmax(axis=1), q, y) for name, p in answers.items()}
     scores = [Score(name, "") for name in answers]

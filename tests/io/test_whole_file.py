@@ -138,7 +138,7 @@ def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
         check_file(empty)
     with pytest.raises(InputError, match="is a folder, not a file"):
         check_file(tmp_path)
-    with pytest.raises(InputError, match="can't read .*: File name too long"):
+    with pytest.raises(InputError, match=r"can't read .*: File name too long"):
         check_file(tmp_path / ("x" * 400))
     with pytest.raises(InputError, match="can't be the name of a file"):
         check_file("a\0b")

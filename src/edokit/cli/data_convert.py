@@ -29,8 +29,8 @@ def convert(
     json: options.Json = False,
 ) -> None:
     """Write any source as one row per annotation: item, annotator, label and what else is known."""
-    from edokit._io import write_table
     from edokit._outputs import refuse_input
+    from edokit.datasets import write_annotations
 
     refuse_input(out, source)
     people = options.read_people(
@@ -46,7 +46,7 @@ def convert(
         clean=clean,
         dialogue=dialogue,
     )
-    write_table(people.to_table(), out)
+    write_annotations(people, out)
     console.done(
         {"out": str(out), "items": len(people.items), "annotations": len(people)},
         f"{out}: {counted(len(people), 'annotation')} of {counted(len(people.items), 'item')}",

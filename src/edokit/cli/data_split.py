@@ -30,9 +30,8 @@ def split(
     json: options.Json = False,
 ) -> None:
     """Split by item, alike in hard labels, near-duplicate texts kept on one side."""
-    from edokit._io import write_table
     from edokit._outputs import refuse_input
-    from edokit.datasets import describe_annotations, split_items
+    from edokit.datasets import describe_annotations, split_items, write_annotations
 
     refuse_input(out, source)
     people = options.read_people(
@@ -46,7 +45,7 @@ def split(
         multi_choice=multi_choice,
     )
     parted = split_items(people, _shares(shares), random_state=seed)
-    write_table(parted.to_table(), out)
+    write_annotations(parted, out)
     result = describe_annotations(parted)
     if json:
         console.print_json({"out": str(out), **result})
