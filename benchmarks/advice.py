@@ -51,7 +51,7 @@ def pool(
     members = []
     for k, (positions, targets) in enumerate(lessons):
         member = LinearMember(len(people.classes))
-        member.fit(MemberData(texts[positions].tolist(), targets, shared=shared), seed=k)
+        member.fit(MemberData(texts[positions].tolist(), targets, shared=shared), random_state=k)
         members.append(member)
     result = {}
     for name in ("dev", "test"):

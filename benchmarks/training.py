@@ -52,7 +52,9 @@ def our_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) 
     shared = LinearMember.prepare(texts, {})
     for k in range(POOL):
         targets = np.eye(2)[shuffled(labels, k)]
-        LinearMember(2).fit(MemberData(texts, lambda _, t=targets: t, shared=shared), seed=k)
+        LinearMember(2).fit(
+            MemberData(texts, lambda _, t=targets: t, shared=shared), random_state=k
+        )
 
 
 def plain_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
@@ -83,7 +85,7 @@ def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace)
         for k in range(POOL):
             targets = np.eye(2)[shuffled(labels, k)]
             lesson = MemberData(texts, lambda _, t=targets: t, shared=vectors)
-            EncoderMember(2, model=given.model, device=given.device).fit(lesson, seed=k)
+            EncoderMember(2, model=given.model, device=given.device).fit(lesson, random_state=k)
 
 
 def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
@@ -123,7 +125,7 @@ def our_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namesp
         device=given.device,
     )
     targets = np.eye(2)[labels]
-    member.fit(MemberData(texts, lambda epoch: targets), seed=0)
+    member.fit(MemberData(texts, lambda epoch: targets), random_state=0)
 
 
 def plain_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:

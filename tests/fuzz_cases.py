@@ -14,9 +14,9 @@ from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._errors import EDOError, EDOWarning
 from edokit._io import read_json
 from edokit.datasets import read_annotations
-from edokit.members import read_judges, read_texts
+from edokit.members import read_annotators, read_texts
 from edokit.members.folder import read_card, read_manifest
-from edokit.members.groups import parse_pool
+from edokit.members.groups import parse_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
 from edokit.predictions import join_models, read_model_file, read_predictions
@@ -86,7 +86,7 @@ def _plan(path: Path) -> Plan:
 
 
 def _pool(path: Path) -> Any:
-    return parse_pool(str(path))
+    return parse_groups(str(path))
 
 
 _LABEL_STUDIO = partial(read_annotations, format="label-studio")
@@ -116,7 +116,7 @@ OWN: dict[str, list[Reader]] = {
 """The readers that a file is meant for, by the file's name."""
 
 _TABLES: list[Reader] = [
-    *(read_annotations, read_model_file, _POSITIVE, _JOIN, read_texts, read_judges),
+    *(read_annotations, read_model_file, _POSITIVE, _JOIN, read_texts, read_annotators),
     *(_LABEL_STUDIO, _ARGILLA, _LEWIDI),
 ]
 ENDINGS: dict[str, list[Reader]] = {
@@ -125,7 +125,7 @@ ENDINGS: dict[str, list[Reader]] = {
     ".jsonl": _TABLES,
     ".parquet": [*_TABLES, read_predictions],
     ".npz": [_JOIN, read_arrays],
-    ".json": [read_annotations, _LABEL_STUDIO, _ARGILLA, _LEWIDI, read_json, read_judges],
+    ".json": [read_annotations, _LABEL_STUDIO, _ARGILLA, _LEWIDI, read_json, read_annotators],
 }
 """The readers that a file may be given to by mistake, by its ending."""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_json, write_table
-from edokit.members.groups import parse_pool
+from edokit.members.groups import parse_groups
 from edokit.members.jobs import plan_jobs
 from edokit.members.training_data import TrainingData
 from edokit.predictions import write_predictions
@@ -184,7 +184,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         warnings.simplefilter("ignore")
         fitted = EDOEnsemble("paper-fixed", ties="random", class_weights=False, epochs=2)
         fitted.fit(made, people).save(folder)
-        course = TrainingData.of(_few(people))
+        course = TrainingData.from_annotations(_few(people))
     (folder / "README.md").unlink()
     inputs = {"annotations": Input("people.csv", None, {"duplicates": "all", "splits": None})}
     RunRecord("fit", {**inputs, "predictions": Input("made.npz", "0" * 64)}).save(folder)
@@ -195,5 +195,5 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         ("member.json", _member()),
     ):
         write_json(document, folder / name)
-    plan_jobs(parse_pool("linear:1"), course).save(folder)
+    plan_jobs(parse_groups("linear:1"), course).save(folder)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}

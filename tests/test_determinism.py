@@ -15,7 +15,7 @@ import pytest
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_table
 from edokit.members import train_members
-from edokit.members.groups import parse_pool
+from edokit.members.groups import parse_groups
 from edokit.members.recipe import write_arrays
 from edokit.predictions import read_predictions, write_predictions
 from edokit.report import write_report
@@ -115,8 +115,8 @@ def posts(items: int = 60) -> Annotations:
 
 def test_the_same_training_is_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
     for name, jobs in (("one", 1), ("two", 1), ("both", 2)):
-        groups = parse_pool("linear:2", supervision="random-select")
-        train_members(posts(), groups, out=tmp_path / name, seed=4, jobs=jobs)
+        groups = parse_groups("linear:2", supervision="random-select")
+        train_members(posts(), groups, out=tmp_path / name, random_state=4, jobs=jobs)
     first = tmp_path / "one"
     files = [path.relative_to(first) for path in first.rglob("*.npz")]
     assert Path("predictions/dev.npz") in files
@@ -133,7 +133,7 @@ sys.path.insert(0, {here!r})
 from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
-from edokit.members.groups import parse_pool
+from edokit.members.groups import parse_groups
 from edokit.tuning import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
@@ -146,7 +146,7 @@ result = search(small, few, trials=6, population=3, folds=2, random_state=2)
 found["search"] = [
     [[trial.f1, trial.ce, trial.md] for trial in result.trials], result.ensemble.weights_.tolist()
 ]
-trained = train_members(posts(), parse_pool("linear:2"), jobs=1)
+trained = train_members(posts(), parse_groups("linear:2"), jobs=1)
 found["training"] = [trained.predictions["dev"].probabilities.tolist(), []]
 print(json.dumps(found))
 """

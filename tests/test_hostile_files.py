@@ -22,7 +22,7 @@ from edokit._io.npz import read_arrays
 from edokit._outputs import begin_run
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members
-from edokit.members.groups import Group, read_pool
+from edokit.members.groups import Group, read_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
@@ -100,7 +100,7 @@ def test_a_header_that_claims_too_much_is_refused(
 ) -> None:
     path = archive(tmp_path / "p.npz", **{name: claiming(shape, kind)})
     assert "can't be read as an .npz file of plain arrays" in refused(read_predictions, path)
-    assert "whole file of plain arrays" in refused(read_member_arrays, path)
+    assert "no file of plain arrays" in refused(read_member_arrays, path)
 
 
 def test_the_archive_of_the_other_tests_is_valid(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_members_whose_names_point_outside_are_refused(name: str, members: Path)
     manifest = read_json(members / "manifest.json")
     manifest["members"][0]["name"] = name
     (members / "manifest.json").write_text(json.dumps(manifest))
-    assert "must list members" in refused(lambda path: score_members(path, ["a text"]), members)
+    assert "does not list members" in refused(lambda path: score_members(path, ["a text"]), members)
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -301,12 +301,12 @@ def test_plans_whose_names_point_outside_are_refused(name: str, members: Path) -
 def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:
     card = {"recipe": "os:system", "kept": True}
     (members / "members" / "few-0" / "member.json").write_text(json.dumps(card))
-    assert "only imported when you trust it" in refused(load_member, members / "members" / "few-0")
+    assert "imported only if you trust it" in refused(load_member, members / "members" / "few-0")
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "..", "con\0", "a b", "-x"])
 def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="folders are named after it"):
+    with pytest.raises(InputError, match="folders are named after groups"):
         Group("linear", 1, name).checked()
 
 
@@ -353,7 +353,7 @@ def test_a_pipe_or_a_device_is_refused_and_not_waited_for(ending: str, tmp_path:
         assert "it is no file" in refused(read_member_arrays, path)
         assert "is a pipe or a device" in refused(read_texts, path)
     (tmp_path / "pool.toml").symlink_to(pipe)
-    refused(read_pool, tmp_path / "pool.toml")
+    refused(read_groups, tmp_path / "pool.toml")
 
 
 @unix

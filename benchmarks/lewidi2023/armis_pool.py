@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("pool", type=Path)
     parser.add_argument("--join", type=Path, metavar="RUN")
     given = parser.parse_args()
-    course = TrainingData.of(read_annotations(given.data))
+    course = TrainingData.from_annotations(read_annotations(given.data))
     folds = fold_numbers(course, FOLDS, seed=0)
     pool = list(members(course, readings([str(text) for text in course.texts])))
     said = np.zeros((len(course), len(pool)))

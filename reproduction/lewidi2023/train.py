@@ -186,7 +186,7 @@ def train_pools(
                 annotations,
                 plan.groups,
                 out=folder,
-                seed=plan.seed,
+                random_state=plan.seed,
                 cross_fit=plan.cross_fit,
                 pairs=pairs,
                 device=device if any(g.recipe in _ON_TORCH for g in plan.groups) else None,

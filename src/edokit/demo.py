@@ -127,7 +127,7 @@ def train_members(
             return random_select(part, seed + k, epoch)
 
         member = LinearMember(len(people.classes))
-        member.fit(MemberData(_texts(part), targets, shared=shared), seed=seed + k)
+        member.fit(MemberData(_texts(part), targets, shared=shared), random_state=seed + k)
         for name in unseen:
             answers[name].append(member.predict_proba(texts[name]))
     step(members, members, "training members")

@@ -54,11 +54,11 @@ class PriorMember(Member):
         self.n_classes, self.weight, self.note = n_classes, weight, note
         self.answer: Floats = np.zeros(n_classes)
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         if self.note:
             with open(self.note, "a", encoding="utf-8") as stream:
-                stream.write(f"{seed}\n")
-        self.answer = lesson.targets(0).mean(axis=0)
+                stream.write(f"{random_state}\n")
+        self.answer = data.targets(0).mean(axis=0)
         if progress is not None:
             progress({"epoch": 1, "dev_ce": 0.5})
         return self
@@ -80,8 +80,8 @@ class PriorMember(Member):
 class PeopleMember(PriorMember):
     """Knows the mean answer of every annotator, and can answer for some of them."""
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        told = lesson.annotations
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        told = data.annotations
         chosen = np.eye(self.n_classes)[told.label_codes]
         self.people = {
             name: chosen[told.annotator_codes == code].mean(axis=0)
@@ -115,8 +115,8 @@ class PeopleMember(PriorMember):
 class SeenMember(PriorMember):
     """Says 1 of texts that it learned from, else 0."""
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        self.seen = set(lesson.texts)
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        self.seen = set(data.texts)
         return self
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
@@ -131,26 +131,26 @@ class FailingMember(PriorMember):
         super().__init__(n_classes)
         self.cured = cured
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        if seed % 2 and not (self.cured and Path(self.cured).exists()):
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        if random_state % 2 and not (self.cured and Path(self.cured).exists()):
             raise RuntimeError("the dog ate\nthe weights")
-        return super().fit(lesson, seed=seed, progress=progress)
+        return super().fit(data, random_state=random_state, progress=progress)
 
 
 class DyingMember(PriorMember):
     """Members with an odd seed take their process with them."""
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        if seed % 2:
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        if random_state % 2:
             os._exit(1)
-        return super().fit(lesson, seed=seed, progress=progress)
+        return super().fit(data, random_state=random_state, progress=progress)
 
 
 class SlowMember(PriorMember):
     """Takes its time, and says when it begins."""
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        super().fit(lesson, seed=seed, progress=progress)
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        super().fit(data, random_state=random_state, progress=progress)
         time.sleep(0.2)
         return self
 
@@ -168,9 +168,9 @@ class EpochMember(PriorMember):
     resamples = True
     stops_early = True
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        self.lesson = lesson
-        self.answer = np.mean([lesson.targets(epoch) for epoch in range(3)], axis=(0, 1))
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        self.data = data
+        self.answer = np.mean([data.targets(epoch) for epoch in range(3)], axis=(0, 1))
         return self
 
 

@@ -12,7 +12,7 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.members.training_data import FIT, TrainingData, check_splits, fold_numbers, rows_for_job
 
-COURSE = TrainingData.of(small_people(200))
+COURSE = TrainingData.from_annotations(small_people(200))
 
 
 def test_folds_part_train_and_dev_evenly() -> None:
@@ -40,7 +40,7 @@ def test_near_duplicates_share_a_fold() -> None:
     ]
     texts = [text + ("!" if i % 2 else "") for i, text in enumerate(texts)]
     people = replace(small_people(40), texts=as_names(texts), splits=as_names(["train"] * 40))
-    folds = fold_numbers(TrainingData.of(people), 4, seed=0)
+    folds = fold_numbers(TrainingData.from_annotations(people), 4, seed=0)
     assert (folds[::2] == folds[1::2]).all()
 
 
@@ -49,29 +49,29 @@ def test_no_fold_answers_what_it_learned_and_each_item_is_answered_once() -> Non
     answered = []
     for fold in range(3):
         rows = rows_for_job(COURSE, folds, fold)
-        assert not set(rows.learn) & set(rows.answer[FIT])
-        assert set(rows.stop) <= set(rows.learn)
-        assert set(rows.answer) == {FIT, "test"}
-        answered += rows.answer[FIT].tolist()
+        assert not set(rows.train) & set(rows.predict[FIT])
+        assert set(rows.stop) <= set(rows.train)
+        assert set(rows.predict) == {FIT, "test"}
+        answered += rows.predict[FIT].tolist()
     assert sorted(answered) == COURSE.where("train", "dev").tolist()
 
 
 def test_without_folds_each_other_split_is_answered() -> None:
     rows = rows_for_job(COURSE, None, None)
-    np.testing.assert_array_equal(rows.learn, COURSE.where("train"))
+    np.testing.assert_array_equal(rows.train, COURSE.where("train"))
     np.testing.assert_array_equal(rows.stop, COURSE.where("dev"))
-    assert set(rows.answer) == {"dev", "test"}
+    assert set(rows.predict) == {"dev", "test"}
 
 
 def test_dev_may_be_called_validation() -> None:
     splits = ["validation" if split == "dev" else split for split in COURSE.splits]
-    course = replace(COURSE, splits=tuple(splits))
-    np.testing.assert_array_equal(rows_for_job(course, None, None).stop, COURSE.where("dev"))
+    data = replace(COURSE, splits=tuple(splits))
+    np.testing.assert_array_equal(rows_for_job(data, None, None).stop, COURSE.where("dev"))
 
 
 @pytest.mark.parametrize("folds", [-1, 0, 1, 151])
 def test_a_number_of_folds_that_cannot_be_is_refused(folds: int) -> None:
-    with pytest.raises(InputError, match="between 2 and the 150 items"):
+    with pytest.raises(InputError, match="the 150 items of train and dev; choose between 2"):
         fold_numbers(COURSE, folds, seed=0)
 
 
@@ -79,18 +79,18 @@ def test_folds_without_items_are_refused() -> None:
     people = replace(
         small_people(8), texts=as_names(["the same text"] * 8), splits=as_names(["train"] * 8)
     )
-    with pytest.raises(InputError, match="near-duplicate texts leave 2 folds"):
-        fold_numbers(TrainingData.of(people), 2, seed=0)
+    with pytest.raises(InputError, match="some of the 2 folds empty"):
+        fold_numbers(TrainingData.from_annotations(people), 2, seed=0)
 
 
 def test_data_without_a_train_split_is_refused() -> None:
-    course = replace(COURSE, splits=("dev",) * len(COURSE))
-    with pytest.raises(InputError, match="must have items, but the data has 'dev'"):
-        check_splits(course, None)
+    data = replace(COURSE, splits=("dev",) * len(COURSE))
+    with pytest.raises(InputError, match="no items; the splits are 'dev'"):
+        check_splits(data, None)
 
 
 def test_data_with_nothing_to_predict_needs_folds() -> None:
-    course = replace(COURSE, splits=("train",) * len(COURSE))
-    with pytest.raises(InputError, match="--cross-fit 5"):
-        check_splits(course, None)
-    check_splits(course, 5)
+    data = replace(COURSE, splits=("train",) * len(COURSE))
+    with pytest.raises(InputError, match="cross_fit=5"):
+        check_splits(data, None)
+    check_splits(data, 5)

@@ -14,7 +14,7 @@ pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]
 
 from edokit._errors import InputError
 from edokit.members import engine
-from edokit.members.groups import parse_pool
+from edokit.members.groups import parse_groups
 from edokit.members.train import train_members
 
 
@@ -40,8 +40,8 @@ def cluster() -> Iterator[str]:
 
 def test_a_cluster_gives_what_this_machine_gives(cluster: str, tmp_path: Path) -> None:
     people = small_people()
-    here = train_members(people, parse_pool("linear:4"), jobs=1)
-    there = train_members(people, parse_pool("linear:4"), out=tmp_path, engine=cluster)
+    here = train_members(people, parse_groups("linear:4"), jobs=1)
+    there = train_members(people, parse_groups("linear:4"), out=tmp_path, engine=cluster)
     np.testing.assert_array_equal(
         there.predictions["test"].probabilities, here.predictions["test"].probabilities
     )
@@ -51,7 +51,7 @@ def test_a_cluster_gives_what_this_machine_gives(cluster: str, tmp_path: Path) -
 def test_a_member_that_fails_there_is_told_and_the_others_finish(
     cluster: str, tmp_path: Path
 ) -> None:
-    pool = parse_pool("member_cases:FailingMember:6")
+    pool = parse_groups("member_cases:FailingMember:6")
     trained = train_members(small_people(), pool, out=tmp_path, engine=cluster)
     assert 0 < len(trained.failed) < 6
     assert trained.failed[0].reason == "RuntimeError: the dog ate the weights"
@@ -64,4 +64,4 @@ def test_a_member_that_fails_there_is_told_and_the_others_finish(
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_PATIENCE", 0.5)
     with pytest.raises(InputError, match=r"a Dask scheduler must answer at 127\.0\.0\.1:9"):
-        train_members(small_people(), parse_pool("linear:1"), engine="dask://127.0.0.1:9")
+        train_members(small_people(), parse_groups("linear:1"), engine="dask://127.0.0.1:9")

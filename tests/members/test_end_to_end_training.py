@@ -22,11 +22,21 @@ from edokit.cli.predict import predict
 from edokit.cli.score import score
 from edokit.cli.train import train
 from edokit.ensemble import load_ensemble
-from edokit.members import Texts, TrainingData, parse_pool, score_members, train_members
-from edokit.members.end_to_end import EndToEndMembers
+from edokit.members import (
+    Plan,
+    Texts,
+    Trained,
+    TrainingData,
+    parse_groups,
+    score_members,
+    train_end_to_end,
+    train_members,
+)
+from edokit.members.jobs import member_data
+from edokit.members.recipe import make_member
+from edokit.members.recipes._end_to_end import EndToEndMembers
+from edokit.members.train import plan_end_to_end
 from edokit.predictions import read_predictions
-from edokit.torch import TrainedEndToEnd, train_end_to_end
-from edokit.torch.plan import JointPlan
 
 K = 3
 
@@ -65,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(folder: Path, how: dict[str, Any]) -> TrainedEndToEnd:
+def trained(folder: Path, how: dict[str, Any]) -> Trained:
     return train_end_to_end(PEOPLE, out=folder, **how)
 
 
@@ -74,7 +84,7 @@ def stand_still(*_: object, **__: object) -> None:
 
 
 def test_the_folder_holds_model_predictions_ensemble_and_manifest(
-    trained: TrainedEndToEnd, folder: Path
+    trained: Trained, folder: Path
 ) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "end-to-end",
@@ -90,7 +100,7 @@ def test_the_folder_holds_model_predictions_ensemble_and_manifest(
     assert not any(path.suffix in (".pkl", ".bin", ".pt") for path in folder.rglob("*"))
 
 
-def test_the_pool_learns(trained: TrainedEndToEnd) -> None:
+def test_the_pool_learns(trained: Trained) -> None:
     dev = PEOPLE.split("dev")
     share = PEOPLE.split("train").soft_labels.mean(axis=0)
     constant = -float((dev.soft_labels @ np.log(share)).mean())
@@ -99,7 +109,7 @@ def test_the_pool_learns(trained: TrainedEndToEnd) -> None:
 
 
 def test_the_ensemble_carries_what_was_learned_with_the_members(
-    trained: TrainedEndToEnd, folder: Path
+    trained: Trained, folder: Path
 ) -> None:
     ensemble = load_ensemble(folder / "ensemble")
     members = EndToEndMembers.load(folder / "end-to-end", device="cpu")
@@ -114,7 +124,7 @@ def test_the_ensemble_carries_what_was_learned_with_the_members(
 
 
 def test_started_again_it_finds_everything_done(
-    trained: TrainedEndToEnd, folder: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    trained: Trained, folder: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(EndToEndMembers, "fit", stand_still)
     before = (folder / "ensemble" / "ensemble.json").read_bytes()
@@ -129,20 +139,24 @@ def test_started_again_it_finds_everything_done(
 
 @pytest.mark.parametrize(
     "other",
-    [{"seed": 1}, {"members": 2}, {"supervision": "soft"}, {"preset": "paper-fixed"}, {"pairs": 1}],
+    [
+        {"random_state": 1},
+        {"members": 2},
+        {"supervision": "soft"},
+        {"preset": "paper-fixed"},
+        {"pairs": 1},
+    ],
     ids=lambda other: next(iter(other)),
 )
 def test_another_plan_is_refused(
-    trained: TrainedEndToEnd, folder: Path, how: dict[str, Any], other: dict[str, Any]
+    trained: Trained, folder: Path, how: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    with pytest.raises(InputError, match=r"with other settings; .*--overwrite"):
+    with pytest.raises(InputError, match=r"with other settings.*overwrite"):
         train_end_to_end(PEOPLE, out=folder, **{**how, **other})
     assert (folder / "manifest.json").is_file()
 
 
-def test_heads_score_new_texts_as_they_scored_the_splits(
-    trained: TrainedEndToEnd, folder: Path
-) -> None:
+def test_heads_score_new_texts_as_they_scored_the_splits(trained: Trained, folder: Path) -> None:
     test = PEOPLE.split("test")
     assert test.texts is not None
     asked = Texts(tuple(map(str, test.items)), tuple(test.texts))
@@ -150,8 +164,8 @@ def test_heads_score_new_texts_as_they_scored_the_splits(
     assert scored.members == ("head-03", "head-01")
     kept = trained.predictions["test"].probabilities[:, [2, 0]]
     np.testing.assert_allclose(scored.probabilities, kept, atol=1e-6)
-    with pytest.warns(EDOWarning, match="3 of 3 members cannot tell annotators apart"):
-        score_members(folder, asked, device="cpu", judges={"test-0": ["person-0"]})
+    with pytest.warns(EDOWarning, match="3 of 3 members have no head per annotator"):
+        score_members(folder, asked, device="cpu", annotators={"test-0": ["person-0"]})
 
 
 @pytest.fixture
@@ -172,7 +186,9 @@ def test_what_is_finished_stays_until_its_successor_is(
     assert list(tmp_path.iterdir()) == []
     train_end_to_end(PEOPLE, out=tmp_path, **quick)
     with pytest.raises(KeyboardInterrupt):
-        train_end_to_end(PEOPLE, out=tmp_path, **quick, seed=1, overwrite=True, step=interrupt)
+        train_end_to_end(
+            PEOPLE, out=tmp_path, **quick, random_state=1, overwrite=True, step=interrupt
+        )
     assert score_members(tmp_path, ["rude"], device="cpu").shape == (1, 2, 2)
     replaced = train_end_to_end(
         PEOPLE, out=tmp_path, **quick, preset="paper-fixed", supervision="majority", overwrite=True
@@ -182,26 +198,33 @@ def test_what_is_finished_stays_until_its_successor_is(
 
 
 def test_members_of_both_kinds_do_not_share_a_folder(quick: dict[str, Any], tmp_path: Path) -> None:
-    one_by_one = parse_pool("linear:1")
+    one_by_one = parse_groups("linear:1")
     train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1)
-    with pytest.raises(InputError, match=r"members trained one by one; .*--overwrite"):
+    with pytest.raises(InputError, match=r"trained one by one; .*overwrite"):
         train_end_to_end(PEOPLE, out=tmp_path, **quick)
     train_end_to_end(PEOPLE, out=tmp_path, **quick, overwrite=True)
     assert not (tmp_path / "members").exists()
-    with pytest.raises(InputError, match=r"members trained end to end; .*--overwrite"):
+    with pytest.raises(InputError, match=r"trained end to end; .*overwrite"):
         train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1)
     train_members(PEOPLE, one_by_one, out=tmp_path, jobs=1, overwrite=True)
     assert {path.name for path in tmp_path.iterdir()} == {"members", "predictions", "manifest.json"}
 
 
-def plan(**given: Any) -> JointPlan:
-    usual: dict[str, Any] = {"members": K, "options": {}, "preset": "default", "seed": 0}
+def plan(**given: Any) -> Plan:
+    usual: dict[str, Any] = {"members": K, "options": {}, "preset": "default", "random_state": 0}
     usual |= {"supervision": "random-select", "draw": "epoch"}
-    return JointPlan.of(TrainingData.of(PEOPLE), **{**usual, **given})
+    data = TrainingData.from_annotations(PEOPLE)
+    return plan_end_to_end(data, **{**usual, **given})[0]
+
+
+def targets_of(**given: Any) -> Callable[[int], np.ndarray]:
+    made = plan(**given)
+    rows = made.rows(made.jobs[0])
+    return member_data(made.data.take(rows.train), made.jobs[0], made.data.take(rows.stop)).targets
 
 
 def test_every_head_draws_answers_of_its_own() -> None:
-    targets = plan().lesson().member_targets
+    targets = targets_of()
     first = targets(0)
     assert first.shape == (64, K, 2)
     assert (first[:, 0] != first[:, 1]).any()
@@ -209,22 +232,24 @@ def test_every_head_draws_answers_of_its_own() -> None:
     soft = PEOPLE.split("train").soft_labels
     mean = np.mean([targets(epoch) for epoch in range(600)], axis=0)
     np.testing.assert_allclose(mean, np.repeat(soft[:, None], K, axis=1), atol=0.1)
-    once = plan(draw="once").lesson().member_targets
+    once = targets_of(draw="once")
     np.testing.assert_array_equal(once(0), once(7))
 
 
 def test_soft_and_majority_are_the_same_for_every_head() -> None:
     train = PEOPLE.split("train")
-    soft = plan(supervision="soft").lesson().member_targets(0)
-    majority = plan(supervision="majority").lesson().member_targets(0)
+    soft = targets_of(supervision="soft")(0)
+    majority = targets_of(supervision="majority")(0)
     for k in range(K):
         np.testing.assert_array_equal(soft[:, k], train.soft_labels)
         np.testing.assert_array_equal(majority[:, k].argmax(axis=1), train.hard_labels())
 
 
 def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> None:
-    assert plan(members=12).head().size_logits.shape == (12,)
-    assert plan(members=12, preset="paper-fixed").head().size_logits.shape == (10,)
+    for preset, most in (("default", 12), ("paper-fixed", 10)):
+        job = plan(members=12, preset=preset).jobs[0]
+        members: Any = make_member(job.recipe, 2, job.options)
+        assert members.new_head([0, 1]).size_logits.shape == (most,)
 
 
 @pytest.mark.parametrize(
@@ -233,12 +258,18 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
         ({"supervision": "per-annotator"}, "supervision must be one of 'random-select', 'soft'"),
         ({"preset": "paper"}, "preset must be one of 'default', 'paper-fixed'"),
         ({"draw": "daily"}, "draw must be one of"),
-        ({"members": 0}, "members must be a whole number at least 1"),
-        ({"seed": -1}, "must not be negative"),
-        ({"options": {"heads": 3}}, "training end to end has the options .* but got 'heads'"),
-        ({"options": {"annotator_heads": True}}, "but got 'annotator_heads'"),
-        ({"options": {"epochs": "many"}}, "the option epochs must be a whole number"),
-        ({"options": {"member_weight": -1.0}}, "member_weight must be a number at least 0"),
+        ({"members": 0}, "members is 0, but must be a whole number of at least 1"),
+        ({"random_state": -1}, "must not be negative"),
+        ({"options": {"heads": 3}}, "training end to end has no option 'heads'"),
+        ({"options": {"annotator_heads": True}}, "no option 'annotator_heads'"),
+        (
+            {"options": {"epochs": "many"}},
+            "the option epochs is 'many', but must be a whole number",
+        ),
+        (
+            {"options": {"member_weight": -1.0}},
+            "member_weight is -1.0, but must be a number of at least 0",
+        ),
         ({"device": "cuda:9"}, "no device 'cuda:9'"),
         ({"device": "mps"}, "mps"),
     ],
@@ -252,19 +283,19 @@ def test_bad_input_is_refused(given: dict[str, Any], reason: str, tmp_path: Path
 def test_data_that_does_not_do_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="chooses its epoch on the split 'dev'"):
         train_end_to_end(PEOPLE.split("train", "test"), out=tmp_path)
-    with pytest.raises(InputError, match="in 'train' '2' never is; choose --preset default"):
+    with pytest.raises(InputError, match="in 'train' '2' never is; choose preset='default'"):
         train_end_to_end(people(("0", "1", "2")), out=tmp_path, preset="paper-fixed")
-    with pytest.raises(InputError, match="must have items"):
+    with pytest.raises(InputError, match="has no items"):
         train_end_to_end(PEOPLE.split("dev", "test"), out=tmp_path)
 
 
 def test_a_manifest_that_knows_other_heads_is_refused(
-    trained: TrainedEndToEnd, folder: Path, tmp_path: Path
+    trained: Trained, folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "end-to-end").symlink_to(folder / "end-to-end")
     manifest = {**trained.manifest, "members": trained.manifest["members"][:2]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="the 2 members of the manifest, but holds 3"):
+    with pytest.raises(InputError, match="holds 3 members, but the manifest lists 2"):
         score_members(tmp_path, ["rude"], device="cpu")
 
 
@@ -337,5 +368,5 @@ def test_a_preset_is_for_end_to_end(run: Callable[..., str], tmp_path: Path) -> 
 
 
 def test_texts_without_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a split beside 'train'"):
+    with pytest.raises(InputError, match="no split beside 'train'"):
         train_end_to_end(small_people(splits=False), out=tmp_path)

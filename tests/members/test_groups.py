@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit.members.groups import Group, check_pool, parse_pool
+from edokit.members.groups import Group, check_groups, parse_groups
 
 TOML = """
 [[group]]
@@ -25,12 +25,12 @@ options.estimator = "sklearn.naive_bayes.ComplementNB()"
 
 
 def test_one_recipe_has_ten_members_unless_told() -> None:
-    assert [group.members for group in parse_pool("linear")] == [10]
-    assert [group.members for group in parse_pool("linear", members=3)] == [3]
+    assert [group.members for group in parse_groups("linear")] == [10]
+    assert [group.members for group in parse_groups("linear", members=3)] == [3]
 
 
 def test_recipes_stand_side_by_side_with_their_numbers() -> None:
-    pool = parse_pool("linear:5, transformer:2", supervision="soft")
+    pool = parse_groups("linear:5, transformer:2", supervision="soft")
     assert [(g.name, g.members, g.supervision) for g in pool] == [
         ("linear", 5, "soft"),
         ("transformer", 2, "soft"),
@@ -38,26 +38,26 @@ def test_recipes_stand_side_by_side_with_their_numbers() -> None:
 
 
 def test_a_recipe_of_ones_own_may_have_a_number() -> None:
-    pool = parse_pool("member_cases:PriorMember:4")
+    pool = parse_groups("member_cases:PriorMember:4")
     assert (pool[0].name, pool[0].members) == ("PriorMember", 4)
-    assert parse_pool("member_cases:PriorMember")[0].members == 10
+    assert parse_groups("member_cases:PriorMember")[0].members == 10
 
 
 def test_a_file_says_everything_and_the_rest_is_filled_in(tmp_path: Path) -> None:
     (tmp_path / "pool.toml").write_text(TOML)
-    words, bayes = parse_pool(str(tmp_path / "pool.toml"), supervision="soft")
+    words, bayes = parse_groups(str(tmp_path / "pool.toml"), supervision="soft")
     assert words == Group("linear", 3, "words", "soft", "once", {"strength": 2.0, "words": 1.0})
     assert (bayes.name, bayes.supervision) == ("sklearn", "majority")
 
 
 def test_targets_are_drawn_every_epoch_where_there_are_epochs() -> None:
-    assert [group.draw for group in parse_pool("linear:1,transformer:1")] == ["once", "epoch"]
-    assert parse_pool("transformer", draw="once")[0].draw == "once"
+    assert [group.draw for group in parse_groups("linear:1,transformer:1")] == ["once", "epoch"]
+    assert parse_groups("transformer", draw="once")[0].draw == "once"
 
 
 def test_an_option_goes_to_the_groups_that_have_it() -> None:
     given = {"strength": "2", "encoder.context": "0.1"}
-    linear, encoder = parse_pool("linear:1,encoder:1", options=given)
+    linear, encoder = parse_groups("linear:1,encoder:1", options=given)
     assert linear.options == {"strength": 2.0}
     assert encoder.options == {"strength": 2.0, "context": 0.1}
 
@@ -65,46 +65,46 @@ def test_an_option_goes_to_the_groups_that_have_it() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "reason"),
     [
-        ("linear:5", {"members": 3}, "leave --members out"),
-        ("linear,encoder", {"members": 3}, "leave --members out"),
-        ("linear:0", {}, "whole number of members above 0, but got 0"),
-        ("linear", {"members": -2}, "but got -2"),
-        ("linear:2,linear:3", {}, "'linear' stand twice; name them in a TOML file"),
+        ("linear:5", {"members": 3}, "leave members out"),
+        ("linear,encoder", {"members": 3}, "leave members out"),
+        ("linear:0", {}, "has 0 members; it needs a whole number above 0"),
+        ("linear", {"members": -2}, "has -2 members"),
+        ("linear:2,linear:3", {}, "several groups are called 'linear'; name them in a TOML file"),
         ("linear", {"supervision": "vote"}, "supervision must be one of 'random-select'"),
         ("linear", {"draw": "often"}, "draw must be one of 'epoch', 'once'"),
-        ("linear", {"draw": "epoch"}, "learns in one pass"),
-        ("", {}, "must be one of"),
-        ("linear", {"options": {"depth": "3"}}, "must belong to a group of the pool"),
-        ("linear", {"options": {"encoder.context": "3"}}, "must belong to a group of the pool"),
-        ("nowhere.toml", {}, "must be a readable file"),
+        ("linear", {"draw": "epoch"}, "trains in one pass"),
+        ("", {}, "there is no recipe"),
+        ("linear", {"options": {"depth": "3"}}, "no group has the option"),
+        ("linear", {"options": {"encoder.context": "3"}}, "no group has the option"),
+        ("nowhere.toml", {}, "can't be read"),
     ],
 )
 def test_what_does_not_make_a_pool_is_refused(
     text: str, given: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(InputError, match=reason):
-        parse_pool(text, **given)  # type: ignore[arg-type]
+        parse_groups(text, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("toml", "reason"),
     [
-        ("[[group]]\nrecipe = ", "must be valid TOML"),
-        ("[group]\nrecipe = 'linear'", r"must hold \[\[group\]\] tables"),
-        ("", r"must hold \[\[group\]\] tables"),
-        ("seed = 1\n[[group]]\nrecipe = 'linear'", "and nothing else"),
-        ("[[group]]\nmembers = 3", "must have a recipe"),
+        ("[[group]]\nrecipe = ", "is not valid TOML"),
+        ("[group]\nrecipe = 'linear'", r"instead of \[\[group\]\] tables"),
+        ("", r"instead of \[\[group\]\] tables"),
+        ("seed = 1\n[[group]]\nrecipe = 'linear'", "holds 'seed', 'group' instead of"),
+        ("[[group]]\nmembers = 3", "a group has a recipe"),
         ("[[group]]\nrecipe = 'linear'\nmember = 3", "may have name, recipe, members"),
-        ("[[group]]\nrecipe = 'linear'\nmembers = '3'", "whole number of members"),
+        ("[[group]]\nrecipe = 'linear'\nmembers = '3'", "whole number above 0"),
         ("[[group]]\nrecipe = 'linear'\nname = 'a/b'", "letters, digits"),
     ],
 )
 def test_what_does_not_make_a_file_is_refused(tmp_path: Path, toml: str, reason: str) -> None:
     (tmp_path / "pool.toml").write_text(toml)
     with pytest.raises(InputError, match=reason):
-        parse_pool(str(tmp_path / "pool.toml"))
+        parse_groups(str(tmp_path / "pool.toml"))
 
 
 def test_a_pool_needs_a_group() -> None:
-    with pytest.raises(InputError, match="has none"):
-        check_pool([])
+    with pytest.raises(InputError, match="no group"):
+        check_groups([])

@@ -10,46 +10,48 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.members.groups import Group, parse_pool
+from edokit.members.groups import Group, parse_groups
 from edokit.members.jobs import Plan, plan_jobs
 from edokit.members.training_data import TrainingData, fold_numbers
 
-COURSE = TrainingData.of(small_people())
+COURSE = TrainingData.from_annotations(small_people())
 
 
 def test_members_are_numbered_within_their_group() -> None:
-    plan = plan_jobs(parse_pool("linear:2,sklearn:1", options={"estimator": "x"}), COURSE)
-    assert [unit.path for unit in plan.units] == ["linear-01", "linear-02", "sklearn-01"]
+    plan = plan_jobs(parse_groups("linear:2,sklearn:1", options={"estimator": "x"}), COURSE)
+    assert [job.path for job in plan.jobs] == ["linear-01", "linear-02", "sklearn-01"]
 
 
 def test_with_folds_each_member_has_a_unit_per_fold() -> None:
     folds = fold_numbers(COURSE, 3, 0)
-    plan = plan_jobs(parse_pool("linear:1"), COURSE, folds=folds)
-    assert [unit.path for unit in plan.units] == [f"linear-01/fold-{f}" for f in range(3)]
-    assert len({unit.seed for unit in plan.units}) == 3
+    plan = plan_jobs(parse_groups("linear:1"), COURSE, folds=folds)
+    assert [job.path for job in plan.jobs] == [f"linear-01/fold-{f}" for f in range(3)]
+    assert len({job.seed for job in plan.jobs}) == 3
 
 
 def test_a_growing_pool_keeps_the_members_it_has() -> None:
-    small = plan_jobs(parse_pool("linear:3"), COURSE)
-    large = plan_jobs(parse_pool("linear:5,transformer:2"), COURSE)
-    assert large.units[:3] == small.units
-    assert [large.fingerprint(u) for u in large.units[:3]] == [
-        small.fingerprint(u) for u in small.units
+    small = plan_jobs(parse_groups("linear:3"), COURSE)
+    large = plan_jobs(parse_groups("linear:5,transformer:2"), COURSE)
+    assert large.jobs[:3] == small.jobs
+    assert [large.fingerprint(u) for u in large.jobs[:3]] == [
+        small.fingerprint(u) for u in small.jobs
     ]
 
 
 def test_all_members_have_their_own_seed() -> None:
-    plans = [plan_jobs(parse_pool("linear:20,transformer:20"), COURSE, seed=s) for s in (0, 1)]
-    seeds = [unit.seed for plan in plans for unit in plan.units]
+    plans = [
+        plan_jobs(parse_groups("linear:20,transformer:20"), COURSE, random_state=s) for s in (0, 1)
+    ]
+    seeds = [job.seed for plan in plans for job in plan.jobs]
     assert len(set(seeds)) == len(seeds)
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
 def test_per_annotator_members_learn_from_the_most_active_of_train() -> None:
-    plan = plan_jobs(parse_pool("linear:3", supervision="per-annotator"), COURSE)
-    assert [unit.annotator for unit in plan.units] == ["person-0", "person-1", "person-2"]
-    with pytest.raises(InputError, match="4 members for 3 annotators"):
-        plan_jobs(parse_pool("linear:4", supervision="per-annotator"), COURSE)
+    plan = plan_jobs(parse_groups("linear:3", supervision="per-annotator"), COURSE)
+    assert [job.annotator for job in plan.jobs] == ["person-0", "person-1", "person-2"]
+    with pytest.raises(InputError, match=r"4 per-annotator members .* there are 3 annotators"):
+        plan_jobs(parse_groups("linear:4", supervision="per-annotator"), COURSE)
 
 
 @pytest.mark.parametrize(
@@ -57,26 +59,26 @@ def test_per_annotator_members_learn_from_the_most_active_of_train() -> None:
     [{"options": {"strength": 2.0}}, {"supervision": "soft"}, {"recipe": "sklearn"}],
 )
 def test_a_fingerprint_changes_with_what_is_trained(change: dict[str, object]) -> None:
-    plan = plan_jobs(parse_pool("linear:1"), COURSE)
-    unit = plan.units[0]
+    plan = plan_jobs(parse_groups("linear:1"), COURSE)
+    unit = plan.jobs[0]
     assert plan.fingerprint(replace(unit, **change)) != plan.fingerprint(unit)  # type: ignore[arg-type]
 
 
 def test_a_fingerprint_changes_with_the_data_and_with_the_folds() -> None:
-    plan = plan_jobs(parse_pool("linear:1"), COURSE)
-    other = plan_jobs(parse_pool("linear:1"), TrainingData.of(small_people(seed=1)))
-    folded = Plan(COURSE, plan.units, fold_numbers(COURSE, 3, 0))
-    prints = {one.fingerprint(plan.units[0]) for one in (plan, other, folded)}
+    plan = plan_jobs(parse_groups("linear:1"), COURSE)
+    other = plan_jobs(parse_groups("linear:1"), TrainingData.from_annotations(small_people(seed=1)))
+    folded = Plan(COURSE, plan.jobs, fold_numbers(COURSE, 3, 0))
+    prints = {one.fingerprint(plan.jobs[0]) for one in (plan, other, folded)}
     assert len(prints) == 3
 
 
 def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
-    plan = plan_jobs(parse_pool("linear:2"), COURSE, folds=fold_numbers(COURSE, 3, 0))
+    plan = plan_jobs(parse_groups("linear:2"), COURSE, folds=fold_numbers(COURSE, 3, 0))
     plan.save(tmp_path)
     again = Plan.load(tmp_path)
-    assert again.units == plan.units
+    assert again.jobs == plan.jobs
     np.testing.assert_array_equal(again.folds, plan.folds)
-    assert [again.fingerprint(u) for u in again.units] == [plan.fingerprint(u) for u in plan.units]
+    assert [again.fingerprint(u) for u in again.jobs] == [plan.fingerprint(u) for u in plan.jobs]
 
 
 def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
 
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(InputError, match="must not be negative"):
-        plan_jobs(parse_pool("linear:1"), COURSE, seed=-1)
+        plan_jobs(parse_groups("linear:1"), COURSE, random_state=-1)
 
 
 def test_names_that_fall_together_are_refused() -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from edokit._errors import EDOWarning, InputError
 from edokit._io import write_table
 from edokit.cli.score import score
-from edokit.members import parse_pool, read_judges, score_members, train_members
+from edokit.members import parse_groups, read_annotators, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts
 from edokit.predictions import read_predictions
@@ -30,7 +30,7 @@ NEW = Texts(("a", "b", "c"), ("warm tea", "awful nonsense", "dull music"))
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pool")
-    train_members(PEOPLE, parse_pool(POOL), out=folder, jobs=1)
+    train_members(PEOPLE, parse_groups(POOL), out=folder, jobs=1)
     return folder
 
 
@@ -45,7 +45,7 @@ def mean_answers() -> dict[str, float]:
 
 def test_members_answer_for_those_who_judge(pool: Path) -> None:
     judges = {"a": ["person-0"], "b": ["person-1", "person-2"], "c": ["person-2"]}
-    scored = score_members(pool, NEW, trust=TRUST, judges=judges)
+    scored = score_members(pool, NEW, trust=TRUST, annotators=judges)
     own = mean_answers()
     wanted = [own["person-0"], (own["person-1"] + own["person-2"]) / 2, own["person-2"]]
     np.testing.assert_allclose(scored.probabilities[:, 0, 1], wanted, atol=1e-6)
@@ -54,18 +54,18 @@ def test_members_answer_for_those_who_judge(pool: Path) -> None:
 
 def test_a_text_without_known_judges_gets_the_average_over_all(pool: Path) -> None:
     judges = {"a": ["person-0"], "b": ["somebody else"]}
-    with pytest.warns(EDOWarning, match="for 2 of 3 texts some members know none of the judges"):
-        scored = score_members(pool, NEW, trust=TRUST, judges=judges)
+    with pytest.warns(EDOWarning, match="for 2 of 3 texts some members know none"):
+        scored = score_members(pool, NEW, trust=TRUST, annotators=judges)
     everyone = score_members(pool, NEW, trust=TRUST)
     np.testing.assert_array_equal(scored.probabilities[1:], everyone.probabilities[1:])
     assert abs(scored.probabilities[0, 0, 1] - everyone.probabilities[0, 0, 1]) > 1e-3
 
 
 def test_members_that_cannot_tell_people_apart_answer_as_always(tmp_path: Path) -> None:
-    train_members(PEOPLE, parse_pool(f"linear:1,{POOL}"), out=tmp_path, jobs=1)
+    train_members(PEOPLE, parse_groups(f"linear:1,{POOL}"), out=tmp_path, jobs=1)
     judges = {item: ["person-0"] for item in NEW.items}
-    with pytest.warns(EDOWarning, match="1 of 3 members cannot tell annotators apart") as told:
-        scored = score_members(tmp_path, NEW, trust=TRUST, judges=judges)
+    with pytest.warns(EDOWarning, match="1 of 3 members have no head per annotator") as told:
+        scored = score_members(tmp_path, NEW, trust=TRUST, annotators=judges)
     assert len(told) == 1
     as_always = score_members(tmp_path, NEW, trust=TRUST)
     changed = np.abs(scored.probabilities - as_always.probabilities).max(axis=(0, 2)) > 1e-3
@@ -74,15 +74,15 @@ def test_members_that_cannot_tell_people_apart_answer_as_always(tmp_path: Path) 
 
 def test_judges_of_other_items_are_refused(pool: Path) -> None:
     with pytest.raises(InputError, match="use the same item ids"):
-        score_members(pool, NEW, trust=TRUST, judges={"z": ["person-0"]})
+        score_members(pool, NEW, trust=TRUST, annotators={"z": ["person-0"]})
 
 
 def test_judges_come_from_a_table_without_answers(tmp_path: Path) -> None:
     table = "item,annotator\n1,ann\n1,bob\n2,ann\n1,ann\n"
     (tmp_path / "judges.csv").write_text(table)
-    assert read_judges(tmp_path / "judges.csv") == {"1": ("ann", "bob"), "2": ("ann",)}
+    assert read_annotators(tmp_path / "judges.csv") == {"1": ("ann", "bob"), "2": ("ann",)}
     (tmp_path / "other.csv").write_text(table.replace("annotator", "who"))
-    assert read_judges(tmp_path / "other.csv", columns={"annotator": "who", "item": "id"}) == {
+    assert read_annotators(tmp_path / "other.csv", columns={"annotator": "who", "item": "id"}) == {
         "1": ("ann", "bob"),
         "2": ("ann",),
     }
@@ -94,21 +94,21 @@ def test_judges_come_from_any_source_of_annotations(tmp_path: Path) -> None:
         entry |= {"number of annotations": 2, "hard_label": "0", "lang": "en", "split": "dev"}
         entry["soft_label"] = {"0": 0.5, "1": 0.5}
     (tmp_path / "HS-Brexit_dev.json").write_text(json.dumps(items))
-    assert read_judges(tmp_path / "HS-Brexit_dev.json") == {"dev-1": ("Ann1", "Ann2")}
+    assert read_annotators(tmp_path / "HS-Brexit_dev.json") == {"dev-1": ("Ann1", "Ann2")}
 
 
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ("item,label\n1,0\n", "a column for the annotator, but 'annotator' is not among"),
-        ("item,annotator\n1,ann\n2,\n", "must name its annotator, but row 2 does not"),
+        ("item,label\n1,0\n", "no column 'annotator' for the annotator"),
+        ("item,annotator\n1,ann\n2,\n", "row 2 has no annotator"),
         ("item,annotator\n,ann\n", "row 1 has no item"),
     ],
 )
 def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, reason: str) -> None:
     (tmp_path / "judges.csv").write_text(table)
     with pytest.raises(InputError, match=reason):
-        read_judges(tmp_path / "judges.csv")
+        read_annotators(tmp_path / "judges.csv")
 
 
 def run(*arguments: object) -> str:
@@ -123,7 +123,7 @@ def run(*arguments: object) -> str:
 def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
     options = {"model": tiny_model(tmp_path / "tiny"), "annotator_heads": True, "epochs": 1}
-    pool = parse_pool("transformer:1", options={**options, "learning_rate": 1e-2})
+    pool = parse_groups("transformer:1", options={**options, "learning_rate": 1e-2})
     train_members(PEOPLE, pool, out=tmp_path / "m", device="cpu", jobs=1)
     done = run(
         *("--members", tmp_path / "m", "--texts", tmp_path / "people.parquet", "--split", "dev"),
@@ -134,7 +134,7 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     member = TransformerMember.load(tmp_path / "m" / "members" / "transformer-01", device="cpu")
     dev = PEOPLE.split("dev")
     assert dev.texts is not None
-    # Here everybody judged everything: the plain mean over heads.
+    # Here everybody judged everything: the uniform mean over heads.
     wanted = member.predict_annotators(list(dev.texts)).mean(axis=1)
     np.testing.assert_allclose(scored.probabilities[:, 0], wanted, atol=1e-6)
 

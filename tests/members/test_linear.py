@@ -18,29 +18,29 @@ from edokit.metrics import ce
 
 
 def test_it_learns_who_objects() -> None:
-    course = TrainingData.of(small_people(400))
-    train, test = course.take(course.where("train")), course.take(course.where("test"))
+    data = TrainingData.from_annotations(small_people(400))
+    train, test = data.take(data.where("train")), data.take(data.where("test"))
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < ce(constant, test.soft_labels)
 
 
 def test_shared_counts_change_nothing() -> None:
-    course = TrainingData.of(small_people())
+    data = TrainingData.from_annotations(small_people())
     lessons = [
-        MemberData(course.texts, lambda epoch: soft(course), shared=shared)
-        for shared in (None, LinearMember.prepare(course.texts, {}))
+        MemberData(data.texts, lambda epoch: soft(data), shared=shared)
+        for shared in (None, LinearMember.prepare(data.texts, {}))
     ]
     alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
     np.testing.assert_array_equal(
-        alone.predict_proba(course.texts), together.predict_proba(course.texts)
+        alone.predict_proba(data.texts), together.predict_proba(data.texts)
     )
 
 
 def test_a_context_weight_of_zero_makes_context_silent() -> None:
-    course = TrainingData.of(small_people(24))
-    pairs = [(str(text), f"reply {i}") for i, text in enumerate(course.texts)]
-    member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft(course)))
+    data = TrainingData.from_annotations(small_people(24))
+    pairs = [(str(text), f"reply {i}") for i, text in enumerate(data.texts)]
+    member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft(data)))
     np.testing.assert_allclose(
         member.predict_proba([("tea", "river")]), member.predict_proba([("tea", "awful")])
     )
@@ -58,8 +58,8 @@ def test_a_strength_of_zero_is_refused() -> None:
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    course = TrainingData.of(small_people(24))
-    LinearMember(2).fit(MemberData(course.texts, lambda epoch: soft(course))).save(tmp_path)
+    data = TrainingData.from_annotations(small_people(24))
+    LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft(data))).save(tmp_path)
     file = tmp_path / "linear.npz"
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(InputError, match="train the member again"):
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
     lewidi: Path, dataset: str, bound: float
 ) -> None:
-    course = TrainingData.of(read_annotations(lewidi / dataset))
-    train, test = course.take(course.where("train")), course.take(course.where("test"))
+    data = TrainingData.from_annotations(read_annotations(lewidi / dataset))
+    train, test = data.take(data.where("train")), data.take(data.where("test"))
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < bound

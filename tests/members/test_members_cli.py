@@ -169,5 +169,5 @@ def test_options_of_a_transformer_are_searched_once(data: Path, tmp_path: Path) 
 
 
 def test_there_is_nothing_to_search_without_a_transformer(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="tuning is for the recipe 'transformer'"):
+    with pytest.raises(InputError, match="only groups of the recipe 'transformer' can be tuned"):
         trained(data, tmp_path / "m", "--tune", 2)

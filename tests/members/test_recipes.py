@@ -56,10 +56,10 @@ def lesson_of(
 def test_it_learns_from_shares_and_comes_back_from_its_folder(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = TrainingData.of(small_people())
+    data = TrainingData.from_annotations(small_people())
     member = made(recipe)
-    member.fit(lesson_of(course.texts, soft(course), recipe), seed=1)
-    new = [*course.texts[:5], "something never seen before"]
+    member.fit(lesson_of(data.texts, soft(data), recipe), random_state=1)
+    new = [*data.texts[:5], "something never seen before"]
     answers = member.predict_proba(new)
     assert answers.shape == (6, 2)
     np.testing.assert_allclose(answers.sum(axis=1), 1, atol=1e-6)
@@ -72,9 +72,9 @@ def test_it_learns_from_shares_and_comes_back_from_its_folder(
 def test_nothing_it_keeps_is_a_pickle(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = TrainingData.of(small_people(24))
+    data = TrainingData.from_annotations(small_people(24))
     member = made(recipe)
-    member.fit(lesson_of(course.texts, majority(course), recipe), seed=1)
+    member.fit(lesson_of(data.texts, majority(data), recipe), random_state=1)
     (tmp_path / "kept").mkdir()
     member.save(tmp_path / "kept")
     endings = {file.suffix for file in (tmp_path / "kept").rglob("*") if file.is_file()}
@@ -82,31 +82,29 @@ def test_nothing_it_keeps_is_a_pickle(
 
 
 def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object]]) -> None:
-    course = TrainingData.of(small_people(24))
-    lesson = lesson_of(course.texts, majority(course), recipe)
+    data = TrainingData.from_annotations(small_people(24))
+    lesson = lesson_of(data.texts, majority(data), recipe)
     first, second = made(recipe), made(recipe)
-    first.fit(lesson, seed=5)
-    second.fit(lesson, seed=5)
-    np.testing.assert_array_equal(
-        first.predict_proba(course.texts), second.predict_proba(course.texts)
-    )
+    first.fit(lesson, random_state=5)
+    second.fit(lesson, random_state=5)
+    np.testing.assert_array_equal(first.predict_proba(data.texts), second.predict_proba(data.texts))
 
 
 def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
-    course = TrainingData.of(small_people(24))
-    pairs = [(str(text), "nice day\nyou are late") for text in course.texts]
+    data = TrainingData.from_annotations(small_people(24))
+    pairs = [(str(text), "nice day\nyou are late") for text in data.texts]
     member = made(recipe)
-    member.fit(lesson_of(pairs, soft(course), recipe), seed=1)
+    member.fit(lesson_of(pairs, soft(data), recipe), random_state=1)
     assert member.predict_proba(pairs[:3]).shape == (3, 2)
 
 
 def test_one_class_gives_a_constant_member_and_a_warning(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    course = TrainingData.of(small_people(24))
+    data = TrainingData.from_annotations(small_people(24))
     member = made(recipe, n_classes=3)
     with pytest.warns(EDOWarning, match="one class"):
-        member.fit(lesson_of(course.texts, np.eye(3)[np.full(24, 1)], recipe), seed=1)
+        member.fit(lesson_of(data.texts, np.eye(3)[np.full(24, 1)], recipe), random_state=1)
     answers = member.predict_proba(["anything", "else"])
     np.testing.assert_allclose(answers[0], answers[1])
     assert answers[0].argmax() == 1

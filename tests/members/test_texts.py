@@ -66,12 +66,12 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "columns", "reason"),
     [
-        ("item,body\n1,tea\n", {}, "column for the text, but 'text' is not among"),
-        ("item,text\n1,tea\n", {"item": "id"}, "column for the item, but 'id' is not among"),
-        ("item,text\n1,tea\n2,\n", {}, "1 of 2 has none: '2'"),
-        ("item,text\n1,tea\n1,river\n", {}, "an item must have one text, but item '1'"),
+        ("item,body\n1,tea\n", {}, "no column 'text' for the text; its columns are"),
+        ("item,text\n1,tea\n", {"item": "id"}, "no column 'id' for the item; its columns are"),
+        ("item,text\n1,tea\n2,\n", {}, "1 of 2 has no text: '2'"),
+        ("item,text\n1,tea\n1,river\n", {}, "item '1' has two texts"),
         ("item,text\n,tea\n", {}, "row 1 has no item"),
-        ("item,text\n1,tea\n", {"label": "x"}, "columns item and text, but got 'label'"),
+        ("item,text\n1,tea\n", {"label": "x"}, "columns item and text, but no 'label'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(
@@ -94,5 +94,5 @@ def test_what_is_no_text_is_refused(odd: object) -> None:
 
 
 def test_no_texts_are_refused() -> None:
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="there is no text"):
         Texts.of([])

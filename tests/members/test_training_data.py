@@ -1,4 +1,4 @@
-"""A course is the annotations in plain arrays, and travels as one JSON file."""
+"""A data is the annotations in plain arrays, and travels as one JSON file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members.training_data import TrainingData
 
+data_of = TrainingData.from_annotations
+
 
 def test_taking_items_of_a_course_is_taking_items_of_the_annotations() -> None:
     people = small_people()
     chosen = np.array([7, 3, 20])
-    mine, theirs = TrainingData.of(people).take(chosen), TrainingData.of(people.take(chosen))
+    mine, theirs = (
+        data_of(people).take(chosen),
+        data_of(people.take(chosen)),
+    )
     assert mine.items == theirs.items == ("item-7", "item-3", "item-20")
     assert mine.texts == theirs.texts
     np.testing.assert_allclose(mine.soft_labels, theirs.soft_labels)
@@ -28,18 +33,18 @@ def test_taking_items_of_a_course_is_taking_items_of_the_annotations() -> None:
 def test_taking_items_drops_annotators_who_did_not_answer_them() -> None:
     people = Annotations.from_matrix([[0, None], [1, 1]], annotators=["x", "y"])
     people = replace(people, texts=as_names(["one", "two"]))
-    assert TrainingData.of(people).take([0]).annotators == ("x",)
-    assert TrainingData.of(people).take([0]).annotator_codes.tolist() == [0]
+    assert data_of(people).take([0]).annotators == ("x",)
+    assert data_of(people).take([0]).annotator_codes.tolist() == [0]
 
 
 def test_a_course_comes_back_from_its_file(tmp_path: Path) -> None:
-    course = TrainingData.of(small_people(), pairs=True)
-    course.save(tmp_path / "course.json")
-    again = TrainingData.load(tmp_path / "course.json")
-    assert again.digest == course.digest
-    assert again.texts == course.texts
+    data = data_of(small_people(), pairs=True)
+    data.save(tmp_path / "data.json")
+    again = TrainingData.load(tmp_path / "data.json")
+    assert again.digest == data.digest
+    assert again.texts == data.texts
     assert isinstance(again.texts[0], tuple)
-    np.testing.assert_array_equal(again.soft_labels, course.soft_labels)
+    np.testing.assert_array_equal(again.soft_labels, data.soft_labels)
 
 
 def test_probabilities_of_annotators_come_back_from_the_file(tmp_path: Path) -> None:
@@ -47,21 +52,19 @@ def test_probabilities_of_annotators_come_back_from_the_file(tmp_path: Path) -> 
         Annotations.from_soft_labels([[0.2, 0.8], [0.5, 0.5]]), texts=as_names(["one", "two"])
     )
     with pytest.warns(UserWarning, match="tied"):
-        course = TrainingData.of(people)
-    course.save(tmp_path / "course.json")
-    np.testing.assert_allclose(
-        TrainingData.load(tmp_path / "course.json").soft_labels[0], [0.2, 0.8]
-    )
+        data = data_of(people)
+    data.save(tmp_path / "data.json")
+    np.testing.assert_allclose(TrainingData.load(tmp_path / "data.json").soft_labels[0], [0.2, 0.8])
 
 
 def test_the_digest_names_the_data() -> None:
-    assert TrainingData.of(small_people()).digest == TrainingData.of(small_people()).digest
-    assert TrainingData.of(small_people()).digest != TrainingData.of(small_people(seed=1)).digest
+    assert data_of(small_people()).digest == data_of(small_people()).digest
+    assert data_of(small_people()).digest != data_of(small_people(seed=1)).digest
 
 
 def test_the_first_line_of_a_pair_is_the_utterance() -> None:
     people = replace(small_people(4), texts=as_names(["a\nb\nc", "d", "e\n", "f\ng"]))
-    assert TrainingData.of(people, pairs=True).texts == (
+    assert data_of(people, pairs=True).texts == (
         ("a", "b\nc"),
         ("d", ""),
         ("e", ""),
@@ -70,12 +73,12 @@ def test_the_first_line_of_a_pair_is_the_utterance() -> None:
 
 
 def test_data_without_splits_is_all_train() -> None:
-    assert set(TrainingData.of(small_people(splits=False)).splits) == {"train"}
+    assert set(data_of(small_people(splits=False)).splits) == {"train"}
 
 
 def test_data_without_texts_is_refused() -> None:
-    with pytest.raises(InputError, match="the data has none; give it a text column"):
-        TrainingData.of(Annotations.from_matrix([[0, 1]]))
+    with pytest.raises(InputError, match="the data has none; add a text column"):
+        data_of(Annotations.from_matrix([[0, 1]]))
 
 
 @pytest.mark.parametrize("gap", ["", "  ", None, 3.5])
@@ -84,5 +87,5 @@ def test_items_without_text_are_counted_and_named(gap: object) -> None:
     assert texts is not None
     texts = texts.copy()
     texts[[1, 4]] = gap
-    with pytest.raises(InputError, match="2 of 72 have none: 'item-1', 'item-4'"):
-        TrainingData.of(replace(small_people(), texts=texts))
+    with pytest.raises(InputError, match="2 of 72 have no text: 'item-1', 'item-4'"):
+        data_of(replace(small_people(), texts=texts))

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def member(model: str, **options: object) -> TransformerMember:
 
 @pytest.fixture(scope="module")
 def fitted(model: str) -> TransformerMember:
-    return member(model).fit(lesson(), seed=3)
+    return member(model).fit(lesson(), random_state=3)
 
 
 def test_loss_and_dev_ce_fall(fitted: TransformerMember) -> None:
@@ -54,9 +55,9 @@ def test_the_same_seed_gives_the_same_member_and_another_seed_another(
     model: str, fitted: TransformerMember
 ) -> None:
     texts, _ = texts_and_classes(10, 7)
-    again = member(model).fit(lesson(), seed=3)
+    again = member(model).fit(lesson(), random_state=3)
     np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
-    other = member(model).fit(lesson(), seed=4)
+    other = member(model).fit(lesson(), random_state=4)
     assert np.abs(other.predict_proba(texts) - fitted.predict_proba(texts)).max() > 1e-6
 
 
@@ -65,7 +66,7 @@ def test_training_leaves_other_peoples_random_numbers_alone(model: str) -> None:
         torch.manual_seed(1)
         np.random.seed(1)  # noqa: NPY002
         if training:
-            member(model, epochs=1).fit(lesson(n=16), seed=3)
+            member(model, epochs=1).fit(lesson(n=16), random_state=3)
         return [float(torch.rand(())), float(np.random.rand())]  # noqa: NPY002
 
     assert after(training=True) == after(training=False)
@@ -90,7 +91,7 @@ def test_the_best_epoch_comes_back(model: str) -> None:
     _, classes = texts_and_classes(64, 0)
     eye = np.eye(2)
     turning = lesson(targets=lambda epoch: eye[classes] if epoch < 3 else eye[1 - classes])
-    tuned = member(model, epochs=5).fit(turning, seed=0)
+    tuned = member(model, epochs=5).fit(turning, random_state=0)
     dev = [report["dev_ce"] for report in tuned.history_]
     assert tuned.best_epoch_ == int(np.argmin(dev)) + 1 <= 3
     probabilities = tuned.predict_proba(turning.dev_texts)
@@ -101,7 +102,7 @@ def test_the_best_epoch_comes_back(model: str) -> None:
 def test_patience_ends_training(model: str) -> None:
     _, classes = texts_and_classes(64, 0)
     wrong = lesson(targets=lambda epoch: np.eye(2)[1 - classes])
-    tuned = member(model, epochs=12, patience=2).fit(wrong, seed=0)
+    tuned = member(model, epochs=12, patience=2).fit(wrong, random_state=0)
     assert len(tuned.history_) == tuned.best_epoch_ + 2 < 12
 
 
@@ -112,13 +113,13 @@ def test_targets_are_asked_for_in_every_epoch(model: str) -> None:
         asked.append(epoch)
         return np.eye(2)[np.random.default_rng(epoch).integers(0, 2, 64)]
 
-    member(model, epochs=3).fit(lesson(targets=targets), seed=0)
+    member(model, epochs=3).fit(lesson(targets=targets), random_state=0)
     assert asked[-3:] == [0, 1, 2]
 
 
 def test_without_dev_texts_the_last_epoch_counts(model: str) -> None:
     alone = lesson(dev_texts=(), dev_soft_labels=None, dev_hard_labels=None)
-    tuned = member(model, epochs=2).fit(alone, seed=0)
+    tuned = member(model, epochs=2).fit(alone, random_state=0)
     assert tuned.best_epoch_ is None
     assert [sorted(report) for report in tuned.history_] == [["epoch", "epochs", "loss"]] * 2
 
@@ -129,7 +130,7 @@ def test_soft_targets_are_learned_as_shares(model: str) -> None:
     dev_texts, dev_classes = texts_and_classes(24, 1)
     dev_shares = np.where(dev_classes[:, None] == [0, 1], 0.8, 0.2)
     soft = lesson(targets=lambda epoch: shares, dev_soft_labels=dev_shares)
-    tuned = member(model, epochs=8).fit(soft, seed=0)
+    tuned = member(model, epochs=8).fit(soft, random_state=0)
     assert np.abs(tuned.predict_proba(dev_texts) - dev_shares).mean() < 0.1
 
 
@@ -137,7 +138,7 @@ def test_manhattan_distance_is_another_loss(model: str) -> None:
     _, classes = texts_and_classes(64, 0)
     shares = np.where(classes[:, None] == [0, 1], 0.8, 0.2)
     soft = lesson(targets=lambda epoch: shares)
-    tuned = member(model, loss="md", epochs=6).fit(soft, seed=0)
+    tuned = member(model, loss="md", epochs=6).fit(soft, random_state=0)
     losses = [report["loss"] for report in tuned.history_]
     assert losses[-1] < losses[0] < 2.0
 
@@ -152,7 +153,7 @@ def test_all_options_together_train(model: str) -> None:
         pooling="mean+target",
         speaker_tags=True,
         epochs=6,
-    ).fit(lesson(texts=pairs, dev_texts=dev), seed=0)
+    ).fit(lesson(texts=pairs, dev_texts=dev), random_state=0)
     dev_ce = [report["dev_ce"] for report in tuned.history_]
     assert min(dev_ce) < 0.7 * dev_ce[0]
 
@@ -161,7 +162,7 @@ def test_shared_tokens_change_nothing(model: str, fitted: TransformerMember) -> 
     data = lesson()
     options = {"model": model, "max_length": 512}
     shared = TransformerMember.prepare([*data.texts, *data.dev_texts], options)
-    again = member(model).fit(lesson(shared=shared), seed=3)
+    again = member(model).fit(lesson(shared=shared), random_state=3)
     texts, _ = texts_and_classes(10, 7)
     np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
 
@@ -170,7 +171,7 @@ def test_half_precision_trains_and_is_undone(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edokit.members.recipes._trainer.uses_bfloat16", lambda device: True)
-    tuned = member(model, epochs=4).fit(lesson(), seed=3)
+    tuned = member(model, epochs=4).fit(lesson(), random_state=3)
     assert tuned.history_[-1]["dev_ce"] < tuned.history_[0]["dev_ce"]
     weights = tuned._tuned.network.state_dict().values()
     assert all(weight.dtype == torch.float32 for weight in weights if weight.is_floating_point())
@@ -203,7 +204,7 @@ def judged() -> SimpleNamespace:
 @pytest.fixture(scope="module")
 def people(model: str) -> TransformerMember:
     everyone = lesson(annotations=judged(), dev_soft_labels=np.full((24, 2), 0.5))
-    return member(model, annotator_heads=True, epochs=10).fit(everyone, seed=0)
+    return member(model, annotator_heads=True, epochs=10).fit(everyone, random_state=0)
 
 
 def test_heads_are_averaged_by_activity_or_over_those_who_judge(people: TransformerMember) -> None:
@@ -220,7 +221,7 @@ def test_heads_are_averaged_by_activity_or_over_those_who_judge(people: Transfor
 
 def test_contrary_people_get_contrary_heads(model: str) -> None:
     alone = lesson(annotations=judged(), dev_texts=(), dev_soft_labels=None, dev_hard_labels=None)
-    tuned = member(model, annotator_heads=True, epochs=12).fit(alone, seed=0)
+    tuned = member(model, annotator_heads=True, epochs=12).fit(alone, random_state=0)
     texts, classes = texts_and_classes(40, 7)
     answers = tuned.predict_annotators(texts).argmax(axis=2)
     assert (answers[:, 0] == classes).mean() > 0.9
@@ -251,7 +252,7 @@ def test_heads_survive_the_disk(people: TransformerMember, tmp_path: Path) -> No
 def test_targets_of_one_class_make_a_constant_member(model: str, tmp_path: Path) -> None:
     ones = np.tile([0.0, 1.0], (64, 1))
     with pytest.warns(EDOWarning, match="one class"):
-        constant = member(model).fit(lesson(targets=lambda epoch: ones), seed=0)
+        constant = member(model).fit(lesson(targets=lambda epoch: ones), random_state=0)
     probabilities = constant.predict_proba(["what", "ever"])
     np.testing.assert_allclose(probabilities, [[1 / 66, 65 / 66]] * 2)
     constant.save(tmp_path)
@@ -283,7 +284,7 @@ def fail_above(monkeypatch: pytest.MonkeyPatch, most: int, training_only: bool =
 def test_out_of_memory_halves_the_batch_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = fail_above(monkeypatch, 8)
     with pytest.warns(EDOWarning, match="batches of 8"):
-        tuned = member(model, batch_size=16).fit(lesson(), seed=3)
+        tuned = member(model, batch_size=16).fit(lesson(), random_state=3)
     assert set(sizes) == {8}
     # As many steps as with batches of 16: pairs of batches are one step.
     assert tuned.history_[-1]["loss"] < 0.5 * tuned.history_[0]["loss"]
@@ -293,9 +294,9 @@ def test_out_of_memory_twice_is_an_error(model: str, monkeypatch: pytest.MonkeyP
     fail_above(monkeypatch, 4)
     with (
         pytest.warns(EDOWarning),
-        pytest.raises(InputError, match="one of 8 texts of up to 24 tokens does not; lower"),
+        pytest.raises(InputError, match=r"a batch of 8 texts of up to 24 tokens does not .*lower"),
     ):
-        member(model, batch_size=16).fit(lesson(), seed=3)
+        member(model, batch_size=16).fit(lesson(), random_state=3)
 
 
 def test_accumulated_halves_learn_like_the_whole(
@@ -307,10 +308,10 @@ def test_accumulated_halves_learn_like_the_whole(
     monkeypatch.setattr("torch.nn.Dropout.forward", lambda self, x: x)
     monkeypatch.setattr("torch.nn.functional.dropout", lambda x, *args, **kwargs: x)
     texts, _ = texts_and_classes(10, 7)
-    whole = member(model, **plain).fit(quiet, seed=3).predict_proba(texts)
+    whole = member(model, **plain).fit(quiet, random_state=3).predict_proba(texts)
     sizes = fail_above(monkeypatch, 8)
     with pytest.warns(EDOWarning):
-        halves = member(model, **plain).fit(quiet, seed=3).predict_proba(texts)
+        halves = member(model, **plain).fit(quiet, random_state=3).predict_proba(texts)
     assert sizes == [8, 8]
     np.testing.assert_allclose(halves, whole, atol=1e-3)
 
@@ -334,44 +335,44 @@ def test_texts_must_be_texts(model: str) -> None:
     for odd, said in ((None, "missing"), (float("nan"), "missing"), (7, "int")):
         texts = [*lesson().texts[:-1], odd]
         with pytest.raises(InputError, match=f"text 64 of 64 is {said}"):
-            member(model).fit(lesson(texts=texts), seed=0)
+            member(model).fit(lesson(texts=texts), random_state=0)
 
 
 def test_a_lesson_without_texts_is_refused(model: str) -> None:
     empty = lesson(texts=[], targets=lambda epoch: np.empty((0, 2)))
-    with pytest.raises(InputError, match="there are none"):
-        member(model).fit(empty, seed=0)
+    with pytest.raises(InputError, match="there are no texts"):
+        member(model).fit(empty, random_state=0)
 
 
 def test_targets_must_fit_the_texts(model: str) -> None:
-    with pytest.raises(InputError, match=r"shape \[64, 2\].*\[63, 2\]"):
-        member(model).fit(lesson(targets=lambda epoch: np.ones((63, 2))), seed=0)
+    with pytest.raises(InputError, match=r"shape \[63, 2\] instead of shape \[64, 2\]"):
+        member(model).fit(lesson(targets=lambda epoch: np.ones((63, 2))), random_state=0)
     with pytest.raises(InputError, match="finite"):
-        member(model).fit(lesson(targets=lambda epoch: np.full((64, 2), np.nan)), seed=0)
+        member(model).fit(lesson(targets=lambda epoch: np.full((64, 2), np.nan)), random_state=0)
 
 
 def test_dev_texts_need_labels(model: str) -> None:
-    with pytest.raises(InputError, match="24 dev texts need a soft label each"):
-        member(model).fit(lesson(dev_soft_labels=None), seed=0)
+    with pytest.raises(InputError, match="24 dev texts, but 0 soft labels"):
+        member(model).fit(lesson(dev_soft_labels=None), random_state=0)
 
 
 def test_heads_per_annotator_need_annotations(
     model: str, fitted: TransformerMember, people: TransformerMember
 ) -> None:
-    with pytest.raises(InputError, match="no annotations"):
-        member(model, annotator_heads=True).fit(lesson(), seed=0)
+    with pytest.raises(InputError, match="needs annotations"):
+        member(model, annotator_heads=True).fit(lesson(), random_state=0)
     with pytest.raises(InputError, match="one head"):
         fitted.predict_annotators(["no"])
-    with pytest.raises(InputError, match="each of the 2 texts"):
+    with pytest.raises(InputError, match="there are 2 texts, but 1 lists"):
         people.predict_proba(["no", "no"], [["sincere"]])
 
 
 def test_a_gpu_that_is_not_there_is_refused(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="no device 'cuda'"):
-        member(model, device="cuda").fit(lesson(), seed=0)
+        member(model, device="cuda").fit(lesson(), random_state=0)
     with pytest.raises(InputError, match="none of 'cpu', 'cuda'"):
-        member(model, device="abacus").fit(lesson(), seed=0)
+        member(model, device="abacus").fit(lesson(), random_state=0)
 
 
 def test_a_folder_that_is_no_model_is_refused(model: str, tmp_path: Path) -> None:
@@ -381,14 +382,14 @@ def test_a_folder_that_is_no_model_is_refused(model: str, tmp_path: Path) -> Non
         (__file__, "is a file"),
     ):
         with pytest.raises(InputError, match=said):
-            member(given).fit(lesson(), seed=0)
+            member(given).fit(lesson(), random_state=0)
     broken = tmp_path / "broken"
     broken.mkdir()
     for path in Path(model).iterdir():
         (broken / path.name).write_bytes(path.read_bytes())
     (broken / "model.safetensors").write_bytes(b"cut off")
     with pytest.raises(InputError, match="can't be loaded") as caught:
-        member(str(broken)).fit(lesson(), seed=0)
+        member(str(broken)).fit(lesson(), random_state=0)
     assert "\n" not in str(caught.value)
 
 
@@ -398,7 +399,7 @@ def test_weights_that_lack_parameters_are_warned_about(model: str, tmp_path: Pat
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.warns(EDOWarning, match="16 of the model's parameters"):
-        member(str(tmp_path), epochs=1).fit(lesson(n=16), seed=0)
+        member(str(tmp_path), epochs=1).fit(lesson(n=16), random_state=0)
 
 
 def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
@@ -409,11 +410,51 @@ def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
 
 def test_training_that_diverges_is_an_error(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "edokit.members.recipes._fine_tune.target_loss",
+        "edokit.members.recipes._network.target_loss",
         lambda kind, logits, targets: logits.sum() * float("nan"),
     )
-    with pytest.raises(InputError, match="stay finite, but in epoch 1"):
-        member(model).fit(lesson(), seed=0)
+    with pytest.raises(InputError, match="diverged: in epoch 1"):
+        member(model).fit(lesson(), random_state=0)
+
+
+def epochs_by_dev(
+    model: str, monkeypatch: pytest.MonkeyPatch, scores: list[tuple[float, float]], **options: Any
+) -> TransformerMember:
+    """A member whose epochs have these CE and F1 on dev, whatever it predicts."""
+    coming = iter(scores)
+
+    def given(*_: object, **__: object) -> dict[str, float]:
+        return dict(zip(("ce", "f1"), next(coming), strict=True))
+
+    monkeypatch.setattr("edokit.members.recipes._trainer.compute_metrics", given)
+    return member(model, epochs=len(scores), **options).fit(lesson(n=16, n_dev=8), random_state=0)
+
+
+def test_patience_counts_epochs_that_are_not_clearly_better(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [(0.0, f1) for f1 in (0.5, 0.505, 0.52, 0.521, 0.525, 0.9)]
+    tuned = epochs_by_dev(model, monkeypatch, scores, criterion="f1", patience=2)
+    # 0.521 and 0.525 rise by less than 0.01 each, so training stops; but the last is the best.
+    assert [report["dev_f1"] for report in tuned.history_] == [0.5, 0.505, 0.52, 0.521, 0.525]
+    assert tuned.best_epoch_ == 5
+
+
+def test_an_f1_that_rises_by_just_the_delta_counts_as_better(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [(0.0, f1) for f1 in (0.5, 0.51, 0.52, 0.53)]
+    tuned = epochs_by_dev(model, monkeypatch, scores, criterion="f1", patience=1)
+    assert len(tuned.history_) == 4
+
+
+def test_by_ce_the_lowest_wins_and_the_first_of_equals(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [(ce, 0.9) for ce in (0.5, 0.4, 0.4, 0.6)]
+    tuned = epochs_by_dev(model, monkeypatch, scores, patience=0)
+    assert (len(tuned.history_), tuned.best_epoch_) == (4, 2)
+    assert epochs_by_dev(model, monkeypatch, scores, patience=1).best_epoch_ == 2
 
 
 def test_a_member_that_was_not_fitted_says_so(model: str, tmp_path: Path) -> None:
@@ -423,18 +464,18 @@ def test_a_member_that_was_not_fitted_says_so(model: str, tmp_path: Path) -> Non
 
 
 def test_a_folder_without_a_member_is_refused(fitted: TransformerMember, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be the folder of a saved transformer member"):
+    with pytest.raises(InputError, match="is not the folder of a saved transformer member"):
         TransformerMember.load(tmp_path)
     fitted.save(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"cut off")
-    with pytest.raises(InputError, match="must hold the weights"):
+    with pytest.raises(InputError, match="does not hold the weights"):
         TransformerMember.load(tmp_path)
 
 
 def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
-        member(model).fit(lesson(), seed=0)
+        member(model).fit(lesson(), random_state=0)
 
 
 def test_it_is_a_recipe() -> None:

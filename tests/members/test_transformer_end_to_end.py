@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tiny_transformer import texts_and_classes, tiny_model, torch
 
 from edokit._errors import InputError
-from edokit.members.end_to_end import EndToEndMembers, JointData
+from edokit.members import MemberData
 from edokit.members.pretrained import load_backbone
+from edokit.members.recipes._end_to_end import EndToEndMembers
 from edokit.objective import Settings
 from edokit.torch import EDOHead
 
@@ -23,22 +25,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-def joint_lesson(**given: object) -> JointData:
+def labels(soft: np.ndarray, hard: np.ndarray) -> SimpleNamespace:
+    """Labels of the pool, as annotations give them."""
+    return SimpleNamespace(soft_labels=soft, hard_labels=lambda: hard)
+
+
+def joint_data(**given: object) -> MemberData:
     """The last member is taught the contrary: it should count for little."""
     texts, classes = texts_and_classes(N, 0)
     dev_texts, dev_classes = texts_and_classes(24, 1)
 
     arguments = {
         "texts": texts,
-        "member_targets": lambda epoch: np.eye(2)[np.column_stack([classes, classes, 1 - classes])],
-        "soft_labels": np.eye(2)[classes],
-        "hard_labels": classes,
+        "targets": lambda epoch: np.eye(2)[np.column_stack([classes, classes, 1 - classes])],
+        "annotations": labels(np.eye(2)[classes], classes),
         "dev_texts": dev_texts,
         "dev_soft_labels": np.eye(2)[dev_classes],
         "dev_hard_labels": dev_classes,
         **given,
     }
-    return JointData(**arguments)
+    return MemberData(**arguments)
 
 
 def members(model: str, **options: object) -> EndToEndMembers:
@@ -49,7 +55,7 @@ def members(model: str, **options: object) -> EndToEndMembers:
 @pytest.fixture(scope="module")
 def trained(model: str) -> tuple[EndToEndMembers, EDOHead]:
     head = EDOHead(K, settings=Settings(lambda_div=0.0))
-    return members(model).fit(joint_lesson(), head, seed=0), head
+    return members(model).fit(joint_data(), head=head, random_state=0), head
 
 
 def test_the_loss_falls(trained: tuple[EndToEndMembers, EDOHead]) -> None:
@@ -70,7 +76,7 @@ def test_weights_learn_with_the_members(trained: tuple[EndToEndMembers, EDOHead]
 def test_every_member_answers(trained: tuple[EndToEndMembers, EDOHead]) -> None:
     ensemble, head = trained
     texts, classes = texts_and_classes(40, 7)
-    shares = ensemble.predict_members(texts)
+    shares = ensemble.predict_proba(texts)
     assert shares.shape == (40, K, 2)
     np.testing.assert_allclose(shares.sum(axis=2), 1.0)
     pooled = head.eval()(torch.from_numpy(shares)).detach().numpy()
@@ -81,7 +87,7 @@ def test_every_member_answers(trained: tuple[EndToEndMembers, EDOHead]) -> None:
 def test_the_gradient_reaches_the_backbone(model: str) -> None:
     # Without their own loss, members learn from the pool alone.
     ensemble = members(model, member_weight=0.0, epochs=3)
-    ensemble.fit(joint_lesson(dev_texts=()), EDOHead(K), seed=0)
+    ensemble.fit(joint_data(dev_texts=()), head=EDOHead(K), random_state=0)
     before = load_backbone(model).state_dict()
     after = ensemble._tuned.network.backbone.state_dict()
     layer = "encoder.layer.0.attention.self.value.weight"
@@ -95,7 +101,7 @@ def test_members_survive_the_disk(trained: tuple[EndToEndMembers, EDOHead], tmp_
     ensemble.save(tmp_path)
     loaded = EndToEndMembers.load(tmp_path)
     np.testing.assert_allclose(
-        loaded.predict_members(texts), ensemble.predict_members(texts), rtol=0, atol=1e-7
+        loaded.predict_proba(texts), ensemble.predict_proba(texts), rtol=0, atol=1e-7
     )
     assert (loaded.weights_, loaded.size_) == (ensemble.weights_, ensemble.size_)
     assert loaded.options() == {**ensemble.options(), "device": None}
@@ -108,7 +114,7 @@ def test_a_bad_option_in_a_folder_is_named_as_such(
     kept = json.loads((tmp_path / "end_to_end.json").read_text())
     kept["options"]["epochs"] = 0
     (tmp_path / "end_to_end.json").write_text(json.dumps(kept))
-    with pytest.raises(InputError, match=r"^epochs must be a whole number at least 1"):
+    with pytest.raises(InputError, match=r"^epochs is 0, but must be a whole number of at least 1"):
         EndToEndMembers.load(tmp_path)
     (tmp_path / "end_to_end.json").write_text(json.dumps({"options": {"n_classes": 2}}))
     with pytest.raises(InputError, match="can't be read: 'weights'"):
@@ -117,14 +123,18 @@ def test_a_bad_option_in_a_folder_is_named_as_such(
 
 def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="need soft labels of shape"):
-        members(model).fit(joint_lesson(soft_labels=np.ones((3, 2))), EDOHead(K), seed=0)
-    wrong = joint_lesson(member_targets=lambda epoch: np.ones((N, 2)))
+        members(model).fit(
+            joint_data(annotations=labels(np.ones((3, 2)), np.zeros(N))),
+            head=EDOHead(K),
+            random_state=0,
+        )
+    wrong = joint_data(targets=lambda epoch: np.ones((N, 2)))
     with pytest.raises(InputError, match=r"shape \[64, 3, 2\]"):
-        members(model).fit(wrong, EDOHead(K), seed=0)
+        members(model).fit(wrong, head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="a head per member"):
-        members(model, annotator_heads=True).fit(joint_lesson(), EDOHead(K), seed=0)
+        members(model, annotator_heads=True).fit(joint_data(), head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="trained end to end"):
         EndToEndMembers.load(tmp_path)
-    for use in (lambda m: m.predict_members(["no"]), lambda m: m.save(tmp_path)):
+    for use in (lambda m: m.predict_proba(["no"]), lambda m: m.save(tmp_path)):
         with pytest.raises(InputError, match="fitted"):
             use(members(model))

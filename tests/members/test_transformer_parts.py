@@ -11,26 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_transformer import LONGEST, tiny_model, torch
 
-from edokit import metrics
 from edokit._errors import InputError
-from edokit.members.dev_scores import dev_scores
 from edokit.members.pretrained import load_backbone, load_tokenizer
-from edokit.members.recipes._fine_tune import BestEpoch
+from edokit.members.recipes._fine_tuning import FineTuning
 from edokit.members.recipes._network import (
     AnnotatorHeads,
     MemberHeads,
     MemberNetwork,
     OneHead,
+    adversarial_step,
     annotator_loss,
     class_prior,
     cross_entropy,
     manhattan,
-    moved_to_hurt,
     parameter_groups,
     word_embeddings,
 )
 from edokit.members.recipes._tokens import Reader, batches_by_length, padded, with_speaker_tags
-from edokit.members.recipes.transformer import FineTuning
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +134,12 @@ def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> No
             last = weight
     with torch.no_grad():
         last.mul_(1e-3)
-    net.start_quietly(**batch)
+    net.rescale_heads(**batch)
     assert torch.equal(net.head.shared.weight, before)  # soft features: nothing to do
     with torch.no_grad():
         last.mul_(3e4)
     loud = net.eval()(**batch).std()
-    net.train().start_quietly(**batch)
+    net.train().rescale_heads(**batch)
     assert net.training
     assert net.eval()(**batch).std() < loud / 5
     assert net.head.shared.bias.abs().sum() == 0  # the prior is no matter of loudness
@@ -156,7 +153,7 @@ def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader
     assert not torch.allclose(net(**batch), net(**other))
 
 
-def test_heads_start_at_the_class_prior() -> None:
+def test_heads_set_prior_the_class_prior() -> None:
     prior = class_prior(np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]]))
     np.testing.assert_allclose(prior, [0.8, 0.2])
     for head, shape in (
@@ -164,7 +161,7 @@ def test_heads_start_at_the_class_prior() -> None:
         (AnnotatorHeads(4, 2, 5), (3, 5, 2)),
         (MemberHeads(4, 2, 6), (3, 6, 2)),
     ):
-        head.start_at(prior)
+        head.set_prior(prior)
         logits = head(torch.zeros(3, 4))
         assert logits.shape == shape
         torch.testing.assert_close(
@@ -205,7 +202,7 @@ def test_the_adversarial_step_has_its_norm_and_is_taken_back() -> None:
     weight = torch.nn.Parameter(torch.randn(5, 3))
     before = weight.detach().clone()
     weight.grad = torch.randn(5, 3)
-    with moved_to_hurt(weight, 0.7):
+    with adversarial_step(weight, 0.7):
         step = weight.detach() - before
         assert float(step.norm()) == pytest.approx(0.7, rel=1e-5)
         torch.testing.assert_close(step / 0.7, weight.grad / weight.grad.norm())
@@ -215,7 +212,7 @@ def test_the_adversarial_step_has_its_norm_and_is_taken_back() -> None:
 def test_embeddings_come_back_even_when_the_pass_fails() -> None:
     weight = torch.nn.Parameter(torch.ones(2, 2))
     weight.grad = torch.ones(2, 2)
-    with pytest.raises(ZeroDivisionError), moved_to_hurt(weight, 1.0):
+    with pytest.raises(ZeroDivisionError), adversarial_step(weight, 1.0):
         raise ZeroDivisionError
     assert torch.equal(weight.detach(), torch.ones(2, 2))
 
@@ -223,7 +220,7 @@ def test_embeddings_come_back_even_when_the_pass_fails() -> None:
 def test_only_this_batchs_gradient_says_where_to_step() -> None:
     weight = torch.nn.Parameter(torch.zeros(2))
     weight.grad = torch.tensor([3.0, 1.0])
-    with moved_to_hurt(weight, 1.0, earlier=torch.tensor([3.0, 0.0])):
+    with adversarial_step(weight, 1.0, earlier=torch.tensor([3.0, 0.0])):
         torch.testing.assert_close(weight.detach(), torch.tensor([0.0, 1.0]))
 
 
@@ -231,7 +228,7 @@ def test_only_this_batchs_gradient_says_where_to_step() -> None:
 def test_without_a_usable_gradient_nothing_moves(gradient: list[float] | None) -> None:
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = None if gradient is None else torch.tensor(gradient)
-    with moved_to_hurt(weight, 1.0):
+    with adversarial_step(weight, 1.0):
         assert torch.equal(weight.detach(), torch.ones(2))
 
 
@@ -246,7 +243,7 @@ def test_the_step_hurts(model: str, reader: Reader) -> None:
 
     clean = loss()
     clean.backward()
-    with moved_to_hurt(word_embeddings(net.backbone), 0.5):
+    with adversarial_step(word_embeddings(net.backbone), 0.5):
         assert loss() > clean
 
 
@@ -277,51 +274,19 @@ def test_biases_and_norms_do_not_decay(model: str) -> None:
         assert (id(weight) in still) == (name.endswith("bias") or "LayerNorm" in name)
 
 
-# Epochs
-
-
-def test_patience_counts_epochs_that_are_not_clearly_better() -> None:
-    best = BestEpoch("f1", patience=2)
-    seen = [best.see(e, 0.0, f1) for e, f1 in enumerate([0.5, 0.505, 0.52, 0.521, 0.525], 1)]
-    assert seen == [True, True, True, True, True]
-    assert (best.epoch, best.waited, best.out_of_patience) == (5, 2, True)
-
-
-def test_by_ce_the_lowest_wins() -> None:
-    best = BestEpoch("ce", patience=0)
-    assert [best.see(e, ce, 0.9) for e, ce in enumerate([0.5, 0.4, 0.4, 0.6])] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert (best.epoch, best.out_of_patience) == (1, False)
-
-
-def test_scores_are_those_of_the_metrics_room() -> None:
-    rng = np.random.default_rng(0)
-    p, q, y = rng.dirichlet([1, 1, 1], 50), rng.dirichlet([1, 1, 1], 50), rng.integers(0, 3, 50)
-    p[0] = [1.0, 0.0, 0.0]
-    wanted = {
-        "f1": metrics.f1(p, y),
-        "ce": metrics.ce(p, q),
-        "md": metrics.md(p, q),
-        "bs": metrics.bs(p, q),
-    }
-    assert dev_scores(p, q, y) == pytest.approx(wanted, rel=1e-12)
+# Bare machines
 
 
 def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
-    # The training room imports what is on a GPU machine anyway, and torch only when it trains.
+    # Training imports what is on a GPU machine anyway, and torch only when it trains.
     script = (
         "import sys\n"
         "for name in ('pandas', 'pyarrow', 'optuna', 'typer', 'rich', 'plotly', 'skops'):\n"
         "    sys.modules[name] = None\n"
-        "import edokit.members.recipes.transformer, edokit.members.end_to_end\n"
+        "import edokit.members.recipes.transformer, edokit.members.recipes._end_to_end\n"
         "import edokit.members.tuning\n"
         "assert 'torch' not in sys.modules\n"
-        "import edokit.members.recipes._fine_tune\n"
-        "import edokit.members.end_to_end_task\n"
+        "import edokit.members.recipes._trainer\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -359,10 +324,10 @@ def test_the_papers_settings_are_the_defaults() -> None:
     ],
 )
 def test_options_that_make_no_sense_are_refused(option: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"{option} must be"):
+    with pytest.raises(InputError, match=f"{option} (must be|is .* but must be)"):
         FineTuning(**{"n_classes": 2, option: value})
 
 
 def test_a_head_per_annotator_has_no_manhattan_loss() -> None:
-    with pytest.raises(InputError, match="single answers"):
+    with pytest.raises(InputError, match="single labels"):
         FineTuning(2, annotator_heads=True, loss="md")

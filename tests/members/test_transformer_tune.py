@@ -21,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_lowest_dev_ce_wins(model: str) -> None:
     told = []
     options = {"model": model, "epochs": 1, "device": "cpu"}
-    tuned = tune(4, lesson(n=16, n_dev=8), 2, options, seed=0, progress=told.append)
+    tuned = tune(4, lesson(n=16, n_dev=8), 2, options, random_state=0, progress=told.append)
     assert len(tuned.trials) == 4
     best = min(tuned.trials, key=lambda trial: trial["dev_ce"])
     assert tuned.best == {name: best[name] for name in tuned.best}
@@ -33,23 +33,23 @@ def test_the_lowest_dev_ce_wins(model: str) -> None:
     assert [(report["trial"], report["trials"]) for report in told] == [
         (t, 4) for t in (1, 2, 3, 4)
     ]
-    again = tune(4, lesson(n=16, n_dev=8), 2, options, seed=0)
+    again = tune(4, lesson(n=16, n_dev=8), 2, options, random_state=0)
     assert again.best == tuned.best
 
 
 def test_a_search_needs_dev_texts_and_trials(model: str) -> None:
     for n_trials, given in ((0, lesson(n=16)), (1, lesson(n=16, dev_texts=()))):
         with pytest.raises(InputError, match="at least one trial and dev texts"):
-            tune(n_trials, given, 2, {"model": model}, seed=0)
+            tune(n_trials, given, 2, {"model": model}, random_state=0)
 
 
 def test_a_search_in_which_nothing_trains_says_why(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"all 2 failed: .* holds neither config.json"):
-        tune(2, lesson(n=16), 2, {"model": str(tmp_path)}, seed=0)
+    with pytest.raises(InputError, match=r"all 2 trials failed: .* holds neither config"):
+        tune(2, lesson(n=16), 2, {"model": str(tmp_path)}, random_state=0)
 
 
 def test_targets_of_one_class_cannot_be_tuned_on(model: str) -> None:
     ones = np.tile([0.0, 1.0], (16, 1))
     same = lesson(n=16, targets=lambda epoch: ones)
-    with pytest.warns(UserWarning, match="one class"), pytest.raises(InputError, match="several"):
-        tune(1, same, 2, {"model": model, "device": "cpu"}, seed=0)
+    with pytest.warns(UserWarning, match="one class"), pytest.raises(InputError, match="one class"):
+        tune(1, same, 2, {"model": model, "device": "cpu"}, random_state=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,12 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
-from edokit.members import train as training
-from edokit.members.groups import parse_pool
-from edokit.members.storing import discard, remove_unfinished
+from edokit.members.groups import parse_groups
 from edokit.members.train import Trained, train_members
 
 
 def train(out: Path, members: int = 2, **how: Any) -> Trained:
-    return train_members(small_people(), parse_pool(f"linear:{members}"), out=out, jobs=1, **how)
+    return train_members(small_people(), parse_groups(f"linear:{members}"), out=out, jobs=1, **how)
 
 
 def cards(out: Path) -> dict[str, int]:
@@ -70,7 +66,7 @@ def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(tmp_path, members=3)
-    manifest = tmp_path / training.NAME
+    manifest = tmp_path / "manifest.json"
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -83,30 +79,3 @@ def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, members=2)
     assert not manifest.is_file()
-
-
-def test_a_folder_goes_at_once_whatever_happens_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "member").mkdir()
-    (tmp_path / "member" / "file").write_text("x")
-
-    def killed(path: Path, **_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "rmtree", killed)
-        with pytest.raises(KeyboardInterrupt):
-            discard(tmp_path / "member")
-    assert not (tmp_path / "member").exists()
-    discard(tmp_path / "never there")
-
-
-def test_what_a_machine_of_a_similar_name_writes_is_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / f".unfinished-{platform.node()}-2-999999999-abcdefgh"
-    odd = tmp_path / ".unfinished-of-my-own"
-    mine = tmp_path / f".unfinished-{platform.node()}-999999999-abcdefgh"
-    for folder in (theirs, odd, mine):
-        folder.mkdir()
-    remove_unfinished(tmp_path)
-    assert [theirs.exists(), odd.exists(), mine.exists()] == [True, True, False]

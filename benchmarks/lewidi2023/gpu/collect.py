@@ -3,7 +3,7 @@
     python benchmarks/lewidi2023/gpu/collect.py LEWIDI_FOLDER RUNS [--to FOLDER]
 
 RUNS is what prepare.py wrote, with the folders ``members`` that were trained. Pools whose members
-are not all there are left out. Prints the scores of each pool's plain mean; choose by dev.
+are not all there are left out. Prints the scores of each pool's uniform mean; choose by dev.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pools import DATASETS, DECODER, DECODER_FOLDS, SEED, decoder_groups, groups
 
 from edokit._errors import EDOWarning
 from edokit.members import Trained, TrainingData, make_plan, train_members
-from edokit.members.dev_scores import dev_scores
-from edokit.members.folder import unfinished
-from edokit.members.groups import Group, check_pool
+from edokit.members.folder import METRICS, unfinished_jobs
+from edokit.members.groups import Group, check_groups
+from edokit.metrics import compute_metrics
 
 
 def main() -> None:
@@ -35,17 +35,17 @@ def main() -> None:
         if not (run / "members").is_dir():
             continue
         annotations, pairs = read(given.lewidi, dataset)
-        course = TrainingData.of(annotations, pairs=pairs)
+        course = TrainingData.from_annotations(annotations, pairs=pairs)
         pools: dict[str, list[Group]] = {}
-        for group in check_pool(groups_of(dataset)):
-            if unfinished(make_plan(course, [group], seed=SEED), run):
+        for group in check_groups(groups_of(dataset)):
+            if unfinished_jobs(make_plan(course, [group], random_state=SEED), run):
                 print(f"{dataset} {group.name}: not complete, left out")
             else:
                 pools.setdefault(group.name.partition(".")[0], []).append(group)
         for pool, groups in pools.items():
             # Everything is there, so this trains nothing: it gathers and describes.
             trained = train_members(
-                annotations, groups, out=run, seed=SEED, pairs=pairs, source=f"{dataset}"
+                annotations, groups, out=run, random_state=SEED, pairs=pairs, source=f"{dataset}"
             )
             target = given.to / dataset / pool
             target.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,12 @@ def main() -> None:
     if (run / "members").is_dir():
         armis, _ = read(given.lewidi, "ArMIS")
         train_members(
-            armis, decoder_groups(), out=run, seed=SEED, cross_fit=DECODER_FOLDS, source="ArMIS"
+            armis,
+            decoder_groups(),
+            out=run,
+            random_state=SEED,
+            cross_fit=DECODER_FOLDS,
+            source="ArMIS",
         )
         target = given.to / "ArMIS" / "cross-fitted"
         shutil.copy(run / "manifest.json", target / "gemma-manifest.json")
@@ -70,12 +75,12 @@ def members_of(trained: Trained) -> int:
 
 
 def scores_of(trained: Trained, course: TrainingData) -> str:
-    """Scores of the plain mean on dev and test, for people."""
+    """Scores of the uniform mean on dev and test, for people."""
     shown = []
     for split in ("dev", "test"):
         labels = course.take(course.where(split))
         mean = trained.predictions[split].probabilities.mean(axis=1, dtype=float)
-        s = dev_scores(mean, labels.soft_labels, labels.hard_labels())
+        s = compute_metrics(mean, labels.soft_labels, labels.hard, metrics=METRICS)
         shown.append(f"{split} F1 {s['f1']:.4f} CE {s['ce']:.4f} MD {s['md']:.4f} BS {s['bs']:.4f}")
     return "  ".join(shown)
 

@@ -76,7 +76,7 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
 def lines_of(lewidi: Path, dataset: str) -> list[str]:
     """Everything that a member reads of a dataset, dialogues with who speaks."""
     annotations, pairs = read(lewidi, dataset)
-    course = TrainingData.of(annotations, pairs=pairs)
+    course = TrainingData.from_annotations(annotations, pairs=pairs)
     lines: list[str] = []
     for text in course.texts:
         lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]

@@ -151,7 +151,7 @@ def temporary_folder(parent: Path, prefix: str) -> Path:
     Leftover folders of the same prefix, of killed processes, are removed.
     """
     for entry in list(os.scandir(parent)):
-        if re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", entry.name) and entry.is_dir():
+        if _is_temporary(entry.name, prefix) and entry.is_dir():
             _remove_unless_held(Path(entry.path))
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
@@ -171,6 +171,60 @@ def drop_folder(folder: Path) -> None:
         os.close(_held.pop(folder))
 
 
+_UNFINISHED = ".unfinished-"
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty temporary folder that is renamed to ``path`` only when all is written.
+
+    If ``path`` came to exist meanwhile, it stays and the new folder is dropped.
+    """
+    outer: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        outer = temporary_folder(path.parent, _UNFINISHED)
+        inner = outer / path.name
+        inner.mkdir()
+        yield inner
+        for file in inner.rglob("*"):
+            if file.is_file():
+                with file.open("r+b") as stream:
+                    os.fsync(stream.fileno())
+            elif file.is_dir():
+                sync_folder(file)
+        sync_folder(inner)
+        try:
+            inner.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        if outer is not None:
+            drop_folder(outer)
+
+
+def discard(path: Path) -> None:
+    """Remove a folder: it is gone at once, even if removing its files is interrupted."""
+    try:
+        if path.is_dir():
+            outer = temporary_folder(path.parent, _UNFINISHED)
+            path.rename(outer / path.name)
+            drop_folder(outer)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the unfinished folders in it, at any depth, that killed processes have left."""
+    for left in list(folder.rglob(f"{_UNFINISHED}*")):
+        if _is_temporary(left.name, _UNFINISHED):
+            _remove_unless_held(left)
+
+
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk, as fsync does with the content of a file."""
     with suppress(OSError):  # folders can't be opened on Windows, nor synced everywhere else
@@ -179,6 +233,10 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _is_temporary(name: str, prefix: str) -> bool:
+    return re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", name) is not None
 
 
 def _remove_leftover_files(folder: Path) -> None:

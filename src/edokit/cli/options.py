@@ -130,10 +130,10 @@ def read_asked(
     dialogue: str | None = None,
 ) -> tuple[Texts, dict[str, tuple[str, ...]] | None]:
     """Texts that members are asked about, and who judges them, if that is known."""
-    from edokit.members import read_judges, read_texts
+    from edokit.members import read_annotators, read_texts
 
     columns = pairs(column, "--column", "ROLE=NAME")
-    people = None if judges is None else read_judges(judges, columns=columns)
+    people = None if judges is None else read_annotators(judges, columns=columns)
     if people is not None and split is None:
         columns.pop("annotator", None)  # said of the judges' table; one of texts has none
     return read_texts(texts, columns=columns, pairs=context, split=split, dialogue=dialogue), people

@@ -93,7 +93,7 @@ def predict(
 
         asked, people = options.read_asked(texts, judges, column=column, split=split, context=pairs)
         needed = fitted.needed_members()
-        answers = score_members(members, asked, needed, device=device, judges=people)
+        answers = score_members(members, asked, needed, device=device, annotators=people)
     pooled = fitted.describe(answers)
     queue.add(pooled)
     queue.find_texts()

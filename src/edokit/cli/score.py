@@ -94,7 +94,7 @@ def score(
                 load_ensemble(ensemble).needed_members() if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
-                judges=people,
+                annotators=people,
                 step=step,
             )
         else:

@@ -11,7 +11,6 @@ from edokit._errors import InputError, counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
-    from edokit.ensemble import EDOEnsemble
     from edokit.members import Trained
 
 
@@ -107,7 +106,7 @@ def train(
 ) -> None:
     """Train members and write what they say about dev and test; start again to go on."""
     from edokit._outputs import check_output
-    from edokit.members import parse_pool, train_members
+    from edokit.members import parse_groups, train_members
     from edokit.members.train import prepare_training
 
     check_output(out, "members", data)
@@ -124,7 +123,7 @@ def train(
                 "--prepare": prepare,
             },
         )
-        from edokit.torch import train_end_to_end
+        from edokit.members import train_end_to_end
     elif preset is not None:
         raise InputError(
             "--preset chooses the objective of --end-to-end, which is not given",
@@ -132,7 +131,7 @@ def train(
         )
     else:
         more: Any = {"members": members, "supervision": supervision, "draw": draw}
-        groups = parse_pool(recipe or "linear", options=chosen, **more)
+        groups = parse_groups(recipe or "linear", options=chosen, **more)
     people = options.read_people(
         data,
         column=column,
@@ -148,15 +147,14 @@ def train(
     if posterior is not None:
         from edokit.members.supervision import crowd_targets
 
-        people = crowd_targets(people, posterior, seed=seed)
-    how: dict[str, Any] = {"out": out, "seed": seed, "cross_fit": cross_fit, "pairs": pairs}
+        people = crowd_targets(people, posterior, random_state=seed)
+    how: dict[str, Any] = {"out": out, "random_state": seed, "cross_fit": cross_fit, "pairs": pairs}
     if prepare:
-        units = prepare_training(people, groups, **how)
-        line = f"{out}: {counted(units, 'fit')} planned; train with `python -m edokit.members`"
-        console.done({"out": str(out), "planned": units}, line, json)
+        planned = prepare_training(people, groups, **how)
+        line = f"{out}: {counted(planned, 'fit')} planned; train with `python -m edokit.members`"
+        console.done({"out": str(out), "planned": planned}, line, json)
         return
     trained: Trained
-    ensemble: EDOEnsemble | None = None
     kept = 0
     with console.progress() as bars:
         task = bars.add_task("training", total=None, detail="")
@@ -168,7 +166,7 @@ def train(
             bars.update(task, total=event.get("total"), detail=_detail(event), **done)
 
         if end_to_end:
-            joint = train_end_to_end(
+            trained = train_end_to_end(
                 people,
                 out=out,
                 members=10 if members is None else members,
@@ -176,14 +174,13 @@ def train(
                 preset=preset or "default",
                 supervision=supervision,
                 draw=draw or "epoch",
-                seed=seed,
+                random_state=seed,
                 device=device,
                 pairs=pairs,
                 overwrite=overwrite,
                 source=data.name,
                 step=step,
             )
-            trained, ensemble = joint, joint.ensemble
         else:
             trained = train_members(
                 people,
@@ -198,9 +195,9 @@ def train(
                 source=data.name,
                 step=step,
             )
-    _show(trained, out, json, ensemble, kept)
+    _show(trained, out, json, kept)
     if trained.failed:
-        listed = "; ".join(f"{one.unit.path}: {one.reason}" for one in trained.failed)
+        listed = "; ".join(f"{one.job.path}: {one.reason}" for one in trained.failed)
         raise InputError(
             f"every member must be trained, but {len(trained.failed)} failed ({listed})",
             "the others are saved; start again to try these again",
@@ -231,10 +228,8 @@ def _detail(event: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show(
-    trained: Trained, out: Path, json: bool, ensemble: EDOEnsemble | None, before: int
-) -> None:
-    manifest = trained.manifest
+def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
+    manifest, ensemble = trained.manifest, trained.ensemble
     if json:
         kept = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
         result = {"out": str(out), **{key: manifest[key] for key in kept}}

@@ -66,7 +66,7 @@ def load_ensemble(folder: str | Path) -> EDOEnsemble:
 
 def save_classifier(model: EDOClassifier, folder: str | Path) -> None:
     """Write a classifier: its pool as an ensemble, its members with skops."""
-    from edokit.members.recipes.sklearn import write_estimator
+    from edokit._io.skops import write_estimator
 
     check_is_fitted(model, "ensemble_")
     folder = Path(folder)
@@ -91,8 +91,8 @@ def save_classifier(model: EDOClassifier, folder: str | Path) -> None:
 
 def load_classifier(folder: str | Path, *, trust: Sequence[str] = ()) -> EDOClassifier:
     """The fitted classifier in a folder."""
+    from edokit._io.skops import read_estimator_file
     from edokit.ensemble.classifier import EDOClassifier
-    from edokit.members.recipes.sklearn import read_estimator_file
 
     path = Path(folder) / CLASSIFIER
     if not path.exists():

@@ -31,25 +31,25 @@ def main() -> int:
         plan = Plan.load(given.folder)
         if given.only:
             wanted = given.only.split(",")
-            units = tuple(unit for unit in plan.units if unit.group in wanted)
-            plan = Plan(plan.course, units, plan.folds)
+            jobs = tuple(job for job in plan.jobs if job.group in wanted)
+            plan = Plan(plan.data, jobs, plan.folds)
         failed = train_plan(
             plan,
             given.folder,
             jobs=given.jobs,
             device=given.device,
             keep_models=not given.forget_models,
-            step=_tell,
+            step=_print,
         )
     except EDOError as error:
         sys.stderr.write(f"edo: {error}\n")
         return 2
     for outcome in failed:
-        sys.stderr.write(f"edo: {outcome.unit.path} failed: {outcome.reason}\n")
+        sys.stderr.write(f"edo: {outcome.job.path} failed: {outcome.reason}\n")
     return 2 if failed else 0
 
 
-def _tell(event: dict[str, Any]) -> None:
+def _print(event: dict[str, Any]) -> None:
     line = ", ".join(
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in event.items()

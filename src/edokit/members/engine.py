@@ -1,4 +1,4 @@
-"""Where units are trained: in this process, in processes beside it, or on a Dask cluster."""
+"""Where jobs run: in this process, in processes beside it, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,123 +7,123 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from edokit._errors import InputError
+from edokit._io.atomic import whole_folder
 from edokit._parallel import dask_client
 from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job
 from edokit.members.recipe import Progress
-from edokit.members.storing import whole_folder
 
 LOCAL = "local"
 _DASK = "dask://"
-_PATIENCE = 30  # seconds in which a scheduler and its first worker must answer
+_PATIENCE = 30  # seconds in which a cluster's first worker must answer
+Placed = Sequence[tuple[TrainingJob, str | None]]
+"""Jobs, and the device that each runs on."""
 
 
 def run_jobs(
-    room: JobContext,
-    units: Sequence[TrainingJob],
-    members: Path,
+    context: JobContext,
+    todo: Sequence[TrainingJob],
+    out: Path,
     *,
     engine: str = LOCAL,
     jobs: int | None = None,
     devices: Sequence[str | None] = (None,),
     progress: Callable[[TrainingJob], Progress] | None = None,
 ) -> Iterator[Outcome]:
-    """Outcomes as they come; each finished unit is in its folder by then.
+    """Outcomes as they come; each finished job is in its folder by then.
 
-    Units take the devices in turn. A worker that dies takes its unit with it, no other.
+    Jobs take the devices in turn. A worker that dies takes its job with it, no other.
     """
-    if not units:
+    if not todo:
         return
-    placed = [(unit, devices[k % len(devices)]) for k, unit in enumerate(units)]
+    placed = [(job, devices[k % len(devices)]) for k, job in enumerate(todo)]
     if engine.startswith(_DASK):
-        yield from _on_dask(room, placed, members, engine)
+        yield from _on_dask(context, placed, out, engine)
         return
     if engine != LOCAL:
         raise InputError(
-            f"the engine must be 'local' or 'dask://host:port', but got {engine!r}",
+            f"engine is {engine!r}, but must be 'local' or 'dask://host:port'",
             "leave it out to train on this machine",
+            parameters=("engine",),
         )
-    jobs = min(jobs or 1, len(units))
+    jobs = min(jobs or 1, len(todo))
     if jobs == 1:
-        for unit, device in placed:
-            note = None if progress is None else progress(unit)
-            yield run_job(room, unit, members, device, note)
+        for job, device in placed:
+            yield run_job(context, job, out, device, None if progress is None else progress(job))
         return
 
-    def together(some: Sequence[tuple[TrainingJob, str | None]]) -> Iterator[Outcome]:
+    def together(some: Placed) -> Iterator[Outcome]:
         from joblib import Parallel, delayed
 
         # Two workers at least: with one, joblib would train in this process.
         parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-        yield from parallel(delayed(run_job)(room, u, members, d) for u, d in some)
+        yield from parallel(delayed(run_job)(context, job, out, device) for job, device in some)
 
     yield from _survive(placed, together)
 
 
-def _survive(
-    placed: Sequence[tuple[TrainingJob, str | None]],
-    together: Callable[[Sequence[tuple[TrainingJob, str | None]]], Iterator[Outcome]],
-) -> Iterator[Outcome]:
+def _survive(placed: Placed, together: Callable[[Placed], Iterator[Outcome]]) -> Iterator[Outcome]:
     """All at once; after a crash each of the rest alone, so that the guilty one is known."""
-    waiting = {unit.path: (unit, device) for unit, device in placed}
+    waiting = {job.path: (job, device) for job, device in placed}
     try:
         for outcome in together(placed):
-            del waiting[outcome.unit.path]
+            del waiting[outcome.job.path]
             yield outcome
-    except Exception:  # a unit's own errors are outcomes; this is a worker that died
-        for unit, device in list(waiting.values()):
+    except Exception:  # a job's own errors are outcomes; this is a worker that died
+        for job, device in list(waiting.values()):
             try:
-                yield from together([(unit, device)])
-            except Exception as error:  # it died again, on this unit alone
+                yield from together([(job, device)])
+            except Exception as error:  # it died again, on this job alone
                 reason = " ".join(str(error).split())[:200]
-                yield Outcome(unit, f"its worker died, perhaps out of memory: {reason}")
+                yield Outcome(job, f"its worker died, perhaps out of memory: {reason}")
 
 
-def _on_dask(
-    room: JobContext, placed: Sequence[tuple[TrainingJob, str | None]], members: Path, engine: str
-) -> Iterator[Outcome]:
+def _on_dask(context: JobContext, placed: Placed, out: Path, engine: str) -> Iterator[Outcome]:
     with dask_client(engine) as client:
 
-        def together(some: Sequence[tuple[TrainingJob, str | None]]) -> Iterator[Outcome]:
+        def together(some: Placed) -> Iterator[Outcome]:
             from joblib import Parallel, delayed, parallel_config
 
             with parallel_config(
-                backend="dask", client=client, scatter=[room], wait_for_workers_timeout=_PATIENCE
+                backend="dask", client=client, scatter=[context], wait_for_workers_timeout=_PATIENCE
             ):
                 parallel = Parallel(return_as="generator_unordered")
-                for outcome in parallel(delayed(_train_far_away)(room, u, d) for u, d in some):
-                    yield _bring_home(outcome, members)
+                for outcome in parallel(delayed(_run_remotely)(context, j, d) for j, d in some):
+                    yield _store(outcome, out)
 
         yield from _survive(placed, together)
 
 
-def _train_far_away(room: JobContext, unit: TrainingJob, device: str | None) -> Outcome:
-    """Train on a machine that may not see our folders; its files travel back."""
+def _run_remotely(context: JobContext, job: TrainingJob, device: str | None) -> Outcome:
+    """Run on a machine that may not see our folders; the files travel back."""
     with tempfile.TemporaryDirectory() as folder:
-        outcome = run_job(room, unit, Path(folder), device)
-        place = Path(folder) / unit.path
+        outcome = run_job(context, job, Path(folder), device)
+        own = Path(folder) / job.folder
         files = {
-            file.relative_to(place).as_posix(): file.read_bytes()
-            for file in place.rglob("*")
+            file.relative_to(own).as_posix(): file.read_bytes()
+            for file in own.rglob("*")
             if file.is_file()
         }
-        return Outcome(unit, outcome.reason, outcome.notes, files)
+        return Outcome(job, outcome.reason, outcome.notes, files)
 
 
-def _bring_home(outcome: Outcome, members: Path) -> Outcome:
+def _store(outcome: Outcome, out: Path) -> Outcome:
+    """Write the files of a job that ran remotely."""
     if outcome.reason:
         return outcome
-    with whole_folder(members / outcome.unit.path) as folder:
+    with whole_folder(out / outcome.job.folder) as folder:
         for name, content in (outcome.files or {}).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
-    return Outcome(outcome.unit, notes=outcome.notes)
+    return Outcome(outcome.job, notes=outcome.notes)
 
 
 def how_many_jobs(jobs: int | None, on_device: bool, devices: Sequence[str | None]) -> int:
     """Jobs at a time: as asked; else one for each device, or for each core."""
     if jobs is not None:
         if jobs < 1:
-            raise InputError(f"jobs must be at least 1, but got {jobs}", "leave it out")
+            raise InputError(
+                f"jobs is {jobs}, but must be at least 1", "leave it out", parameters=("jobs",)
+            )
         return jobs
     if on_device:
         return len(devices)

@@ -1,4 +1,4 @@
-"""The folder of trained members: finished jobs, predictions, manifest."""
+"""The folder of a training: which jobs are finished, their predictions, and the manifest."""
 
 from __future__ import annotations
 
@@ -13,152 +13,123 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edokit._errors import EDOWarning, InputError, examples
-from edokit.members.end_to_end import END_TO_END
+from edokit._io.atomic import discard
 from edokit.members.groups import Group, is_folder_name
-from edokit.members.jobs import CARD, FORMAT, Outcome, Plan, TrainingJob, sizes_of, versions
-from edokit.members.jobs import JOB_PREDICTIONS as PREDICTIONS
+from edokit.members.jobs import (
+    CARD,
+    END_TO_END,
+    FORMAT,
+    JOB_PREDICTIONS,
+    MANIFEST,
+    MEMBERS,
+    PREDICTIONS,
+    Outcome,
+    Plan,
+    TrainingJob,
+    read_card,
+    sizes_of,
+    versions,
+)
 from edokit.members.recipe import find_recipe, known_options, read_arrays
-from edokit.members.storing import discard
 from edokit.members.training_data import FIT, TrainingData
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
-MEMBERS = "members"
+METRICS = ("f1", "ce", "md", "bs")
+Scores = dict[str, float | None]
 
 
-def read_card(folder: Path) -> dict[str, Any] | None:
-    """What a finished unit says of itself; none if it is not there."""
-    try:
-        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{folder / CARD} must be a whole JSON file, but: {error}", "remove this folder"
-        ) from error
-    if not isinstance(card, dict):
-        raise InputError(
-            f"{folder / CARD} must describe a member, but does not", "remove this folder"
-        )
-    return card
-
-
-def unfinished(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
-    """The units that are not there yet; units trained otherwise are refused or replaced."""
-    missing, other = [], {}
-    for unit in plan.units:
-        place = out / MEMBERS / unit.path
-        card = read_card(place)
+def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
+    """The jobs that are not finished; members trained otherwise are refused or replaced."""
+    missing: list[TrainingJob] = []
+    other: dict[str, Path] = {}
+    for job in plan.jobs:
+        folder = out / job.folder
+        card = read_card(folder)
         if card is None:
-            missing.append(unit)
-            in_the_way = _in_the_way(place, unit)
-            if in_the_way is not None:
-                other[unit.path] = in_the_way
+            missing.append(job)
+            blocking = _trained_in_other_folds(folder, job)
+            if blocking is not None:
+                other[job.path] = blocking
             else:
                 # A folder without a card is what is left of one that was being removed.
-                discard(place)
-        elif card.get("fingerprint") != plan.fingerprint(unit):
-            other[unit.path] = place
-        elif not _all_there(place, card):
+                discard(folder)
+        elif card.get("fingerprint") != plan.fingerprint(job):
+            other[job.path] = folder
+        elif not _is_complete(folder, card):
             # Such as a copy from another machine that broke off.
             warnings.warn(
-                f"{place} has lost a file or a part of one and is trained again",
+                f"{folder} has lost a file or a part of one and is trained again",
                 EDOWarning,
                 stacklevel=3,
             )
-            discard(place)
-            missing.append(unit)
+            discard(folder)
+            missing.append(job)
     if other and not overwrite:
         raise InputError(
-            f"{out} must be empty or hold members of this very training, but"
-            f" {len(other)} {'was' if len(other) == 1 else 'were'} trained on other data or with"
-            f" other settings: {examples(other)}",
-            "choose another --out, or replace them with --overwrite",
+            f"{out} holds other members: {len(other)} {'was' if len(other) == 1 else 'were'}"
+            f" trained on other data or with other settings: {examples(other)}",
+            "choose another out folder, or replace them with overwrite=True",
+            parameters=("out", "overwrite"),
         )
-    if not other:
-        return missing
-    for place in dict.fromkeys(other.values()):
-        discard(place)
-    return unfinished(plan, out)
+    if plan.end_to_end:
+        return list(plan.jobs) if other else missing  # replaced when the new is finished
+    for folder in dict.fromkeys(other.values()):
+        discard(folder)
+    return unfinished_jobs(plan, out) if other else missing
 
 
-def _all_there(place: Path, card: dict[str, Any]) -> bool:
-    """Whether the files of a finished unit are still those that its card lists."""
-    there, listed = sizes_of(place), card.get("files", {})
-    return isinstance(listed, dict) and all(there.get(name) == listed[name] for name in listed)
+def check_kind(plan: Plan, out: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds members of the other kind, unless they are to be replaced."""
+    other, how = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
+    if (out / other).is_dir() and not overwrite:
+        raise InputError(
+            f"{out} holds other members: they were trained {how}",
+            "choose another out folder, or replace them with overwrite=True",
+            parameters=("out", "overwrite"),
+        )
 
 
-def _in_the_way(place: Path, unit: TrainingJob) -> Path | None:
-    """Where a member was trained in folds that is now to be trained without, or the reverse."""
-    if unit.fold is None:
-        return place if any(map(read_card, place.glob("fold-*"))) else None
-    return place.parent if read_card(place.parent) is not None else None
-
-
-def not_asked_for(plan: Plan, out: Path) -> list[str]:
-    """Members that are finished here, but not among those of the plan."""
-    asked = {unit.member for unit in plan.units}
+def other_members(plan: Plan, out: Path) -> list[str]:
+    """Members that are finished here, but are not part of the plan."""
+    planned = {job.member for job in plan.jobs}
     found = {card.relative_to(out / MEMBERS).parts[0] for card in _cards(out)}
-    return sorted(name for name in found - asked if not name.startswith("."))
+    return sorted(name for name in found - planned if not name.startswith("."))
 
 
-def _cards(out: Path) -> Iterator[Path]:
-    for pattern in (f"*/{CARD}", f"*/fold-*/{CARD}"):
-        yield from (out / MEMBERS).glob(pattern)
-
-
-def collect(plan: Plan, out: Path, failed: Sequence[str] = ()) -> dict[str, Predictions]:
+def collect_predictions(
+    plan: Plan, out: Path, failed: Sequence[str] = ()
+) -> dict[str, Predictions]:
     """Predictions of all members but the failed ones, by name.
 
-    With folds, ``fit`` holds for each item the answer of the fit that did not see it, and the
-    others hold the mean over the folds' fits.
+    With folds, ``fit`` holds for each item the prediction of the fit that it was held out from,
+    and the others hold the mean over the folds' fits.
     """
     from edokit.predictions import Predictions
 
     of_member: dict[str, list[TrainingJob]] = {}
-    for unit in plan.units:
-        if unit.member not in failed:
-            of_member.setdefault(unit.member, []).append(unit)
+    for job in plan.jobs:
+        if job.member not in failed:
+            of_member.setdefault(job.member, []).append(job)
     gathered: dict[str, list[Any]] = {}
     items: dict[str, Any] = {}
-    for units in of_member.values():
-        for name, (ids, answers) in _of_one(units, out, plan).items():
-            gathered.setdefault(name, []).append(answers)
+    for jobs in of_member.values():
+        for name, (ids, predicted) in _of_member(jobs, out, plan).items():
+            gathered.setdefault(name, []).append(predicted)
             items[name] = ids
+    first = [jobs[0] for jobs in of_member.values()]
     return {
         name: Predictions.from_arrays(
-            np.stack(answers, axis=1),
+            predicted[0] if plan.end_to_end else np.stack(predicted, axis=1),
             items=items[name],
-            members=list(of_member),
-            classes=plan.course.classes,
-            groups=[units[0].group for units in of_member.values()],
+            members=[member for job in first for member in job.members],
+            classes=plan.data.classes,
+            groups=[job.group for job in first for _ in job.members],
             layout="NKC",
         )
-        for name, answers in gathered.items()
+        for name, predicted in gathered.items()
     }
-
-
-def _of_one(units: Sequence[TrainingJob], out: Path, plan: Plan) -> dict[str, tuple[Any, Any]]:
-    """Items and answers of one member, by name of the predictions."""
-    stored = [read_arrays(out / MEMBERS / unit.path / PREDICTIONS) for unit in units]
-    names = [name for name in stored[0] if not name.endswith(" items")]
-    result = {}
-    for name in names:
-        ids = [arrays[f"{name} items"].tolist() for arrays in stored]
-        if name == FIT and plan.folds is not None:
-            place = {item: row for row, item in enumerate(chain.from_iterable(ids))}
-            answers = np.concatenate([arrays[name] for arrays in stored])
-            wanted = [item for item in plan.course.items if item in place]
-            result[name] = (wanted, answers[[place[item] for item in wanted]])
-        else:
-            result[name] = (ids[0], np.mean([arrays[name] for arrays in stored], axis=0))
-    return result
-
-
-MANIFEST, PREDICTIONS_FOLDER, ENSEMBLE_FOLDER = "manifest.json", "predictions", "ensemble"
-METRICS = ("f1", "ce", "md", "bs")
-Scores = dict[str, float | None]
 
 
 def make_manifest(
@@ -168,67 +139,111 @@ def make_manifest(
     failed: Sequence[Outcome],
     out: Path,
     *,
-    seed: int,
+    random_state: int,
     source: str = "",
+    ensemble: Any = None,
 ) -> dict[str, Any]:
-    """Groups, members with their metrics, the plain mean's metrics, what failed, versions."""
-    scores = {name: member_scores(plan.course, table) for name, table in predictions.items()}
-    named = next(iter(predictions.values()), None)
+    """Groups, members with their metrics, those of the uniform mean, failures, versions.
+
+    ``ensemble`` is the one that was trained end to end with its members.
+    """
+    data = plan.data
+    scores = {
+        name: [_scores(data, table, table.probabilities[:, k]) for k in range(len(table.members))]
+        for name, table in predictions.items()
+    }
+    listed = next(iter(predictions.values())).members if predictions else ()
     members = [
-        _member(plan, name, out, {split: table[k] for split, (table, _) in scores.items()})
-        for k, name in enumerate(named.members if named is not None else ())
+        _member(plan, name, out, {split: table[k] for split, table in scores.items()})
+        for k, name in enumerate(listed)
     ]
-    return {
+    manifest = {
         "format": FORMAT,
-        "data": described(plan.course, source),
-        "seed": seed,
+        "data": {
+            "source": source,
+            "digest": data.digest,
+            "items": dict(Counter(data.splits)),
+            "classes": list(data.classes),
+            "annotators": len(data.annotators),
+        },
+        "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
-        "groups": [
-            {
-                "name": group.name,
-                "recipe": group.recipe,
-                "members": group.members,
-                "supervision": group.supervision,
-                "draw": group.draw,
-                "options": {**known_options(find_recipe(group.recipe)), **group.options},
-            }
-            for group in groups
-        ],
+        "groups": [_group(group, defaults=not plan.end_to_end) for group in groups],
         "members": members,
-        "mean": {split: mean for split, (_, mean) in scores.items()},
-        "failed": [{"name": one.unit.path, "reason": one.reason} for one in failed],
-        "predictions": {name: f"{PREDICTIONS_FOLDER}/{name}.npz" for name in predictions},
-        "seconds": round(sum(member["seconds"] for member in members), 3),
+        "mean": {split: _scores(data, t, t.uniform) for split, t in predictions.items()},
+        "failed": [{"name": one.job.path, "reason": one.reason} for one in failed],
+        "predictions": {name: f"{PREDICTIONS}/{name}.npz" for name in predictions},
+        "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
         "versions": versions(),
     }
+    if ensemble is not None:
+        card = finished_card(out / END_TO_END)
+        manifest |= {
+            "pool": {
+                split: _scores(data, table, ensemble.predict_proba(table))
+                for split, table in predictions.items()
+            },
+            "end_to_end": {
+                "folder": END_TO_END,
+                "preset": plan.jobs[0].options["preset"],
+                **{key: card[key] for key in ("size", "best_epoch", "history", "notes")},
+                "hardware": card["hardware"],
+            },
+            "seconds": card["seconds"],
+            "versions": card["versions"],
+        }
+    return manifest
+
+
+def write_training(
+    out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
+) -> None:
+    """Write predictions, and the manifest last."""
+    from edokit._io import write_json
+    from edokit.predictions import write_predictions
+
+    path = out / MANIFEST
+    if path.is_file() and _as_text(path) != json.dumps(manifest):
+        path.unlink()  # it does not describe what is written now
+    for name, table in predictions.items():
+        write_predictions(table, out / PREDICTIONS / f"{name}.npz")
+    write_json(manifest, path)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder of members."""
     from edokit._io import read_json
 
-    if not (folder / MANIFEST).is_file():
+    path = folder / MANIFEST
+    if not path.is_file():
         raise InputError(
-            f"a folder of members must hold {MANIFEST}, but {folder} does not",
+            f"{folder} holds no {MANIFEST}, so it is no folder of trained members",
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(path)
     if not isinstance(manifest, dict) or not _is_whole(manifest):
         raise InputError(
-            f"{folder / MANIFEST} must list members with names, groups and classes, but does not",
-            "train again",
+            f"{path} does not list members with names, groups and classes", "train again"
         )
     written = manifest.get("format", 0)
     if not isinstance(written, int) or written > FORMAT:
         raise InputError(
-            f"{folder / MANIFEST} must have the format {FORMAT} or older, but has {written!r}",
+            f"{path} has the format {written!r}; this version reads {FORMAT} and older",
             "install a newer edokit",
         )
     return manifest
 
 
+def finished_card(folder: Path) -> dict[str, Any]:
+    """The card of a job that was finished a moment ago."""
+    card = read_card(folder)
+    if card is None:
+        raise InputError(f"{folder} was removed while it was in use", "run it again")
+    return card
+
+
 def _is_whole(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest says what is needed to ask its members."""
+    """Whether a manifest says what is needed to use its members."""
     members, data = manifest.get("members"), manifest.get("data")
     if not isinstance(members, list) or not isinstance(data, dict):
         return False
@@ -242,83 +257,100 @@ def _is_whole(manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def check_kind(out: Path, other: str, *, overwrite: bool) -> None:
-    """Refuse a folder that holds members of the other kind, unless they are to be replaced."""
-    if (out / other).is_dir() and not overwrite:
-        how = {MEMBERS: "one by one", END_TO_END: "end to end"}[other]
-        raise InputError(
-            f"{out} must be empty or hold members of this very training, but holds members trained"
-            f" {how}",
-            "choose another --out, or replace them with --overwrite",
-        )
+def _is_complete(folder: Path, card: Mapping[str, Any]) -> bool:
+    """Whether the files of a finished job are still those that its card lists."""
+    found, listed = sizes_of(folder), card.get("files", {})
+    return isinstance(listed, dict) and all(found.get(name) == listed[name] for name in listed)
 
 
-def clear(out: Path, *kinds: str) -> None:
-    """Remove members, and what was written about them."""
-    (out / MANIFEST).unlink(missing_ok=True)
-    for name in (PREDICTIONS_FOLDER, ENSEMBLE_FOLDER, *kinds):
-        discard(out / name)
+def _trained_in_other_folds(folder: Path, job: TrainingJob) -> Path | None:
+    """Where a member was trained in folds that is now to be trained without, or the reverse."""
+    if job.fold is None:
+        return folder if any(map(read_card, folder.glob("fold-*"))) else None
+    return folder.parent if read_card(folder.parent) is not None else None
 
 
-def described(course: TrainingData, source: str) -> dict[str, Any]:
-    """What members were trained on."""
-    return {
-        "source": source,
-        "digest": course.digest,
-        "items": dict(Counter(course.splits)),
-        "classes": list(course.classes),
-        "annotators": len(course.annotators),
-    }
+def _cards(out: Path) -> Iterator[Path]:
+    for pattern in (f"*/{CARD}", f"*/fold-*/{CARD}"):
+        yield from (out / MEMBERS).glob(pattern)
 
 
-def member_scores(course: TrainingData, table: Predictions) -> tuple[list[Scores], Scores]:
-    """Metrics of each member and of the plain mean."""
-    members = [scores(course, table, table.probabilities[:, k]) for k in range(len(table.members))]
-    return members, scores(course, table, table.uniform)
+def _of_member(jobs: Sequence[TrainingJob], out: Path, plan: Plan) -> dict[str, tuple[Any, Any]]:
+    """Items and predictions of one member, by name of the predictions."""
+    stored = [read_arrays(out / job.folder / JOB_PREDICTIONS) for job in jobs]
+    result = {}
+    for name in [name for name in stored[0] if not name.endswith(" items")]:
+        ids = [arrays[f"{name} items"].tolist() for arrays in stored]
+        if name == FIT and plan.folds is not None:
+            row_of = {item: row for row, item in enumerate(chain.from_iterable(ids))}
+            predicted = np.concatenate([arrays[name] for arrays in stored])
+            items = [item for item in plan.data.items if item in row_of]
+            result[name] = (items, predicted[[row_of[item] for item in items]])
+        else:
+            result[name] = (ids[0], np.mean([arrays[name] for arrays in stored], axis=0))
+    return result
 
 
-def scores(course: TrainingData, table: Predictions, probabilities: Any) -> Scores:
+def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> Scores:
     """Metrics of probabilities [N, C] of the table's items."""
     from edokit.metrics import compute_metrics
 
-    place = {item: row for row, item in enumerate(course.items)}
-    rows = [place[str(item)] for item in table.items]
-    return compute_metrics(
-        probabilities, course.soft_labels[rows], course.hard[rows], metrics=METRICS
-    )
+    row_of = {item: row for row, item in enumerate(data.items)}
+    rows = [row_of[str(item)] for item in table.items]
+    return compute_metrics(probabilities, data.soft_labels[rows], data.hard[rows], metrics=METRICS)
 
 
-def _card(folder: Path) -> dict[str, Any]:
-    """What a unit says of itself, which was there a moment ago."""
-    card = read_card(folder)
-    if card is None:
-        raise InputError(
-            f"finished members must stay where they are, but {folder} is gone", "run it again"
-        )
-    return card
+def _group(group: Group, *, defaults: bool) -> dict[str, Any]:
+    default = known_options(find_recipe(group.recipe)) if defaults else {}
+    return {
+        "name": group.name,
+        "recipe": group.recipe,
+        "members": group.members,
+        "supervision": group.supervision,
+        "draw": group.draw,
+        "options": {**default, **group.options},
+    }
 
 
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
-    units = [unit for unit in plan.units if unit.member == name]
-    cards = [_card(out / MEMBERS / unit.path) for unit in units]
-    first = units[0]
+    jobs = [job for job in plan.jobs if name in job.members]
+    cards = [finished_card(out / job.folder) for job in jobs]
+    first, card = jobs[0], cards[0]
     member: dict[str, Any] = {
         "name": name,
         "group": first.group,
         "recipe": first.recipe,
         "targets": {"supervision": first.supervision, "draw": first.draw},
-        "seed": first.seed if first.fold is None else [unit.seed for unit in units],
-        "items": cards[0]["items"] if first.fold is None else [card["items"] for card in cards],
-        "seconds": round(sum(card["seconds"] for card in cards), 3),
         "metrics": scores,
-        "kept": all(card["kept"] for card in cards),
-        "versions": cards[0]["versions"],
-        "hardware": cards[0]["hardware"],
+        "kept": all(card.get("kept", True) for card in cards),
     }
+    if first.heads:
+        k = first.members.index(name)
+        return member | {
+            "recipe": "transformer",
+            "seed": first.head_seeds[k],
+            "items": card["items"],
+            "weight": card["weights"][k],
+        }
     if first.annotator is not None:
         member["targets"]["annotator"] = first.annotator
+    member |= {
+        "seed": first.seed if first.fold is None else [job.seed for job in jobs],
+        "items": card["items"] if first.fold is None else [card["items"] for card in cards],
+        "seconds": round(sum(card["seconds"] for card in cards), 3),
+        "versions": card["versions"],
+        "hardware": card["hardware"],
+    }
     for key in ("history", "notes"):
         listed = [card[key] for card in cards]
         if any(listed):
             member[key] = listed[0] if first.fold is None else listed
     return member
+
+
+def _as_text(path: Path) -> str:
+    """A manifest as one text, to be compared."""
+    try:
+        return json.dumps(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return ""

@@ -1,4 +1,4 @@
-"""Which members make up a pool: groups of one recipe each."""
+"""Groups of members: one recipe each, from text or a TOML file."""
 
 from __future__ import annotations
 
@@ -19,20 +19,30 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class Group:
-    """Members of one recipe that differ in what they were told, or by chance."""
+    """Members of one recipe that differ in their targets, or by chance.
+
+    Parameters
+    ----------
+    recipe : str
+        ``"linear"``, ``"encoder"``, ``"sklearn"``, ``"transformer"`` or ``"package.module:Class"``.
+    members : int, default=10
+        How many.
+    name : str, default=""
+        Its name; the recipe's where none is given.
+    supervision : {"random-select", "per-annotator", "soft", "majority"}
+        Which labels are the targets; "random-select" by default.
+    draw : {"epoch", "once"}, default=None
+        When random-select draws. None: every epoch if the recipe has epochs.
+    options : mapping, default={}
+        Options of the recipe.
+    """
 
     recipe: str
-    """A recipe's name, or package.module:Class."""
     members: int = MEMBERS
-    """How many."""
     name: str = ""
-    """Its name; the recipe's where none is given."""
     supervision: str = Supervision.RANDOM_SELECT.value
-    """Whose answers they learn from."""
     draw: str | None = None
-    """When random-select draws; where none is given, every epoch if the recipe has epochs."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the recipe."""
 
     def checked(self) -> Group:
         """The same group with nothing left open, or an error that says what is wrong."""
@@ -40,24 +50,25 @@ class Group:
         name = self.name or self.recipe.rpartition(":")[2]
         if not is_folder_name(name):
             raise InputError(
-                "the name of a group must be letters, digits, '.', '_' and '-' (folders are named"
-                f" after it), but got {name!r}",
+                f"folders are named after groups, but {name!r} is not made of letters, digits, '.',"
+                " '_' and '-', a letter or digit first",
                 "rename the group",
             )
         if isinstance(self.members, bool) or not isinstance(self.members, int) or self.members < 1:
             raise InputError(
-                f"group {name!r} must have a whole number of members above 0, but got"
-                f" {self.members!r}",
+                f"group {name!r} has {self.members!r} members; it needs a whole number above 0",
                 "ask for ten",
+                parameters=("members",),
             )
         one_of("supervision", self.supervision, [mode.value for mode in Supervision])
         draw = self.draw or (Draw.EPOCH.value if recipe.resamples else Draw.ONCE.value)
         one_of("draw", draw, [mode.value for mode in Draw])
         if draw == Draw.EPOCH.value and not recipe.resamples:
             raise InputError(
-                f"the recipe {self.recipe!r} learns in one pass, so its targets are drawn once, but"
-                f" got draw={draw!r}",
+                f"the recipe {self.recipe!r} trains in one pass, so its targets can't be drawn"
+                f" anew: draw={draw!r}",
                 "leave draw out",
+                parameters=("draw",),
             )
         return replace(
             self, name=name, draw=draw, options=recipe_options(self.recipe, self.options)
@@ -65,11 +76,11 @@ class Group:
 
 
 def is_folder_name(name: object) -> bool:
-    """Whether a folder may be named so, wherever the name comes from: no path, no odd letters."""
+    """Whether a folder may be named so: no path, no odd characters."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def parse_pool(
+def parse_groups(
     text: str,
     *,
     members: int | None = None,
@@ -77,15 +88,34 @@ def parse_pool(
     draw: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> list[Group]:
-    """Groups from ``linear``, from ``linear:5,encoder:5``, or from a TOML file.
+    """Groups from a text such as ``"linear:5,encoder:5"``, or from a TOML file.
 
-    What the text leaves open is taken from the other arguments. An option goes to every group that
-    has one of that name; ``group.option`` goes to one group.
+    Parameters
+    ----------
+    text : str
+        A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables.
+    members : int, default=None
+        Members of a single group whose text gives no number. None: 10.
+    supervision, draw
+        Of groups that don't have their own; see `Group`.
+    options : mapping, default=None
+        An option goes to every group that has one of that name; ``group.option`` to one group.
+
+    Returns
+    -------
+    list of Group
+        Checked groups.
+
+    Examples
+    --------
+    >>> from edokit.members import parse_groups
+    >>> [(group.name, group.members) for group in parse_groups("linear:5,encoder:3")]
+    [('linear', 5), ('encoder', 3)]
     """
     common: dict[str, Any] = {"supervision": supervision, "draw": draw}
     if text.endswith(".toml"):
         _no_count(members, text)
-        groups = read_pool(text, **common)
+        groups = read_groups(text, **common)
     else:
         parts = [_part(part) for part in text.split(",")]
         if any(count is not None for _, count in parts) or len(parts) > 1:
@@ -96,32 +126,31 @@ def parse_pool(
         ]
         if members is not None and len(groups) == 1:
             groups = [replace(groups[0], members=members)]
-    return check_pool(_with_options(groups, options or {}))
+    return check_groups(_with_options(groups, options or {}))
 
 
-def check_pool(groups: Iterable[Group]) -> list[Group]:
+def check_groups(groups: Iterable[Group]) -> list[Group]:
     """The groups with nothing left open, each name once."""
-    pool = [group.checked() for group in groups]
-    names = [group.name for group in pool]
+    checked = [group.checked() for group in groups]
+    names = [group.name for group in checked]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
-            f"groups must have different names, but {examples(twice)} stand twice",
+            f"several groups are called {examples(twice)}",
             "name them in a TOML file",
         )
-    if not pool:
-        raise InputError("a pool must have a group, but has none", "name a recipe")
-    return pool
+    if not checked:
+        raise InputError("there is no group of members to train", "name a recipe")
+    return checked
 
 
-def read_pool(path: str | Path, **common: Any) -> list[Group]:
+def read_groups(path: str | Path, **common: Any) -> list[Group]:
     """Groups from a TOML file with one ``[[group]]`` table each; ``common`` fills what it omits."""
     document = _toml(Path(path))
     tables = document.get("group")
     if set(document) != {"group"} or not isinstance(tables, list):
         raise InputError(
-            f"{path} must hold [[group]] tables and nothing else, but holds"
-            f" {examples(document) or 'nothing'}",
+            f"{path} holds {examples(document) or 'nothing'} instead of [[group]] tables",
             'write [[group]] and under it recipe = "linear" and members = 5',
         )
     groups = []
@@ -129,15 +158,15 @@ def read_pool(path: str | Path, **common: Any) -> list[Group]:
         unknown = [key for key in table if key not in _KEYS]
         if unknown or "recipe" not in table:
             raise InputError(
-                f"a group must have a recipe and may have {', '.join(_KEYS)}, but group"
-                f" {position + 1} of {path} has {examples(table, 10)}",
+                f"group {position + 1} of {path} has {examples(table, 10)}; a group has a recipe"
+                f" and may have {', '.join(_KEYS)}",
                 "check the spelling",
             )
         odd = [key for key in ("recipe", "name", "supervision", "draw") if not _is_text(table, key)]
         if odd or not isinstance(table.get("options", {}), dict):
             raise InputError(
-                f"{(odd or ['options'])[0]} of group {position + 1} of {path} must be"
-                f" {'text' if odd else 'a table'}, but is something else",
+                f"{(odd or ['options'])[0]} of group {position + 1} of {path} is not"
+                f" {'text' if odd else 'a table'}",
                 "correct the file",
             )
         groups.append(Group(**{**common, **table}))
@@ -158,9 +187,9 @@ def _part(text: str) -> tuple[str, int | None]:
 def _no_count(members: int | None, text: str) -> None:
     if members is not None:
         raise InputError(
-            f"the number of members is given once, but both --recipe {text} and --members"
-            f" {members} say it",
-            "leave --members out",
+            f"the number of members is given twice: by {text!r} and by members={members}",
+            "leave members out",
+            parameters=("members",),
         )
 
 
@@ -181,7 +210,7 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
                 for name, have in zip(names, known, strict=True)
             )
             raise InputError(
-                f"an option must belong to a group of the pool ({listed}), but got {key!r}",
+                f"no group has the option {key!r}; the options are: {listed}",
                 "check the spelling",
             )
         for k in fitting:
@@ -200,20 +229,18 @@ def _toml(path: Path) -> dict[str, Any]:
             import tomli as tomllib  # type: ignore[import-not-found, no-redef, unused-ignore]
         except ImportError as error:
             raise MissingExtraError(
-                "on Python 3.10 a pool in TOML needs the package tomli, but it is not installed",
+                "on Python 3.10 groups in TOML need the package tomli, which is not installed",
                 "install it with: pip install tomli",
             ) from error
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is none")
+            raise OSError("it is no file")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
-        raise InputError(
-            f"{path} must be TOML of ordinary depth, but is nested too deeply", "correct the file"
-        ) from error
+        raise InputError(f"{path} is nested too deeply", "correct the file") from error
     except OSError as error:
         raise InputError(
-            f"{path} must be a readable file, but {error.strerror or error}", "check the spelling"
+            f"{path} can't be read: {error.strerror or error}", "check the spelling"
         ) from error
     except ValueError as error:
-        raise InputError(f"{path} must be valid TOML, but: {error}", "correct the file") from error
+        raise InputError(f"{path} is not valid TOML: {error}", "correct the file") from error

@@ -157,8 +157,8 @@ def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str 
     import torch
 
     from edokit.members.pretrained import choose_device, load_tokenizer
+    from edokit.members.recipes._network import on_device
     from edokit.members.recipes._tokens import Reader, padded
-    from edokit.members.recipes._trainer import on_device
 
     chosen = choose_device(device)
     tokenizer = load_tokenizer(model)

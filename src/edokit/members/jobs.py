@@ -1,4 +1,7 @@
-"""Training jobs: what is to be trained, and how one job fits, predicts and saves."""
+"""Training jobs: what is to be trained, and how one job fits, predicts and saves.
+
+A job trains one member, one fold of a member, or, end to end, all members of an ensemble together.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError
-from edokit._types import Floats
+from edokit._io.atomic import discard, whole_file, whole_folder
+from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
@@ -30,7 +34,6 @@ from edokit.members.recipe import (
     make_member,
     write_arrays,
 )
-from edokit.members.storing import whole_folder
 from edokit.members.supervision import (
     Draw,
     Supervision,
@@ -40,7 +43,27 @@ from edokit.members.supervision import (
     random_select,
     soft,
 )
-from edokit.members.training_data import TrainingData, rows_for_job
+from edokit.members.training_data import JobRows, TrainingData, rows_for_job
+
+FORMAT = 1
+# The folder of a training: members trained one by one or end to end, predictions by split, the
+# ensemble (end to end alone) and the manifest, written last. The folder of a job: the model, its
+# predictions and its card, written last.
+MEMBERS, END_TO_END = "members", "end-to-end"
+PREDICTIONS, ENSEMBLE, MANIFEST = "predictions", "ensemble", "manifest.json"
+JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
+HEADS = "head"
+"""The group of members that are trained end to end; they are named after it."""
+HEAD_OPTIONS = ("n_members", "preset")
+"""Options of an end-to-end job that have parameters of their own."""
+_PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "scikit-learn": "sklearn",
+    "torch": "torch",
+    "transformers": "transformers",
+    "sentence-transformers": "sentence_transformers",
+}
 
 
 @dataclass(frozen=True)
@@ -56,46 +79,83 @@ class TrainingJob:
     options: Mapping[str, Any]
     """The recipe's options."""
     supervision: str
-    """Whose answers it learns from."""
+    """Which labels are its targets."""
     draw: str
     """When random-select draws."""
     seed: int
-    """Its own seed."""
+    """Its own seed; end to end, the seed that those of the heads are derived from."""
     annotator: str | None = None
-    """Whom it learns from, with per-annotator supervision."""
+    """The annotator whose labels are its targets, with per-annotator supervision."""
     fold: int | None = None
-    """The fold that it does not see."""
+    """The fold that is held out."""
+    heads: int = 0
+    """How many members it trains end to end; 0: one member, on its own."""
 
     @property
     def path(self) -> str:
-        """Its folder under ``members``."""
+        """Its name in messages: the member, and the fold."""
         return self.member if self.fold is None else f"{self.member}/fold-{self.fold}"
+
+    @property
+    def folder(self) -> str:
+        """Where it is kept, relative to the folder of the training."""
+        return END_TO_END if self.heads else f"{MEMBERS}/{self.path}"
+
+    @property
+    def members(self) -> list[str]:
+        """The names of the members that it trains."""
+        return member_names(HEADS, self.heads) if self.heads else [self.member]
+
+    @property
+    def head_seeds(self) -> list[int]:
+        """Seeds of the heads, from which their targets are drawn."""
+        return [member_seed(self.seed, HEADS, k) for k in range(self.heads)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as plan and card hold them."""
+        values = asdict(self)
+        if not self.heads:
+            del values["heads"]
+        return values
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All units, and the data that they learn from."""
+    """All jobs, and the data that they train on."""
 
-    course: TrainingData
-    units: tuple[TrainingJob, ...]
-    folds: npt.NDArray[np.int32] | None = None
+    data: TrainingData
+    jobs: tuple[TrainingJob, ...]
+    folds: Codes | None = None
     """The fold of each item [N], -1 for items outside of all folds."""
 
-    def fingerprint(self, unit: TrainingJob) -> str:
+    @property
+    def end_to_end(self) -> bool:
+        """Whether one job trains all members together."""
+        return any(job.heads for job in self.jobs)
+
+    def rows(self, job: TrainingJob) -> JobRows:
+        """The items that a job trains on, stops on and predicts."""
+        return rows_for_job(self.data, self.folds, job.fold)
+
+    def fingerprint(self, job: TrainingJob) -> str:
         """A name for exactly this fit on exactly this data."""
-        folds = None if self.folds is None else self.folds.tolist()
-        text = json.dumps([asdict(unit), self.course.digest, folds], sort_keys=True)
+        if job.heads:
+            options = {key: job.options[key] for key in job.options if key not in HEAD_OPTIONS}
+            preset = job.options["preset"]
+            how = [job.heads, options, preset, job.supervision, job.draw, job.seed]
+            text = json.dumps([how, self.data.digest], sort_keys=True)
+        else:
+            folds = None if self.folds is None else self.folds.tolist()
+            text = json.dumps([job.to_dict(), self.data.digest, folds], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def save(self, folder: Path) -> None:
         """Write ``course.json`` and ``plan.json``, for a machine with little installed."""
-        self.course.save(folder / "course.json")
+        self.data.save(folder / "course.json")
         stored = {
-            "units": [asdict(unit) for unit in self.units],
+            "units": [job.to_dict() for job in self.jobs],
             "folds": None if self.folds is None else self.folds.tolist(),
         }
-        from edokit._io import whole_file
-
         # The plan comes last: where there is one, there is all.
         with whole_file(folder / "plan.json") as temporary:
             temporary.write_text(json.dumps(stored, indent=1), encoding="utf-8")
@@ -106,70 +166,80 @@ class Plan:
         try:
             stored = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
             folds = stored["folds"]
-            units = tuple(TrainingJob(**unit) for unit in stored["units"])
-            if not all(is_folder_name(unit.member) for unit in units):
+            jobs = tuple(TrainingJob(**job) for job in stored["units"])
+            if not all(is_folder_name(job.member) for job in jobs):
                 raise ValueError("folders can't be named like its members")
-            if not all(unit.fold is None or isinstance(unit.fold, int) for unit in units):
+            if not all(job.fold is None or isinstance(job.fold, int) for job in jobs):
                 raise ValueError("its folds are not numbered")
             return cls(
                 TrainingData.load(folder / "course.json"),
-                units,
+                jobs,
                 None if folds is None else np.asarray(folds, dtype=np.int32),
             )
         except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
             raise InputError(
-                f"{folder} must hold a whole plan.json and course.json, but: {error}",
+                f"{folder} does not hold a whole plan.json and course.json: {error}",
                 "write them with `edo train … --prepare`",
             ) from error
 
 
 def plan_jobs(
     groups: Sequence[Group],
-    course: TrainingData,
+    data: TrainingData,
     *,
-    seed: int = 0,
-    folds: npt.NDArray[np.int32] | None = None,
+    random_state: int = 0,
+    folds: Codes | None = None,
 ) -> Plan:
-    """A unit for each member of each group, and for each fold if there are folds.
+    """A job for each member of each group, and for each fold if there are folds.
 
-    A member's seed depends on the seed, its group's name and its number alone, so that a pool can
-    grow without changing the members it has.
+    A member's seed depends on ``random_state``, its group's name and its number alone, so that
+    groups can grow without changing the members they have.
     """
-    if seed < 0:
-        raise InputError(f"the seed must not be negative, but got {seed}", "choose 0 or more")
+    check_seed(random_state)
     numbers: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
-    units = []
+    jobs = []
     for group in groups:
-        people: list[str] | list[None] = [None] * group.members
+        annotators: list[str] | list[None] = [None] * group.members
         if group.supervision == Supervision.PER_ANNOTATOR.value:
-            learn = (
-                rows_for_job(course, None, None).learn
+            train = (
+                rows_for_job(data, None, None).train
                 if folds is None
                 else np.flatnonzero(folds >= 0)
             )
-            people = most_active(course.take(learn), group.members)
-        for k in range(group.members):
+            annotators = most_active(data.take(train), group.members)
+        for k, name in enumerate(member_names(group.name, group.members)):
             for fold in numbers:
-                units.append(
-                    TrainingJob(
-                        member=f"{group.name}-{k + 1:02d}",
-                        group=group.name,
-                        recipe=group.recipe,
-                        options=dict(group.options),
-                        supervision=group.supervision,
-                        draw=str(group.draw),
-                        seed=member_seed(seed, group.name, k, fold),
-                        annotator=people[k],
-                        fold=fold,
-                    )
+                job = TrainingJob(
+                    member=name,
+                    group=group.name,
+                    recipe=group.recipe,
+                    options=dict(group.options),
+                    supervision=group.supervision,
+                    draw=str(group.draw),
+                    seed=member_seed(random_state, group.name, k, fold),
+                    annotator=annotators[k],
+                    fold=fold,
                 )
-    names = [unit.path for unit in units]
+                jobs.append(job)
+    names = [job.path for job in jobs]
     if len(set(names)) < len(names):
+        raise InputError("groups of the same name give members of the same name", "rename a group")
+    return Plan(data, tuple(jobs), folds)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed."""
+    if seed < 0:
         raise InputError(
-            "members must have different names, but groups named alike give the same",
-            "rename a group",
+            f"random_state is {seed}, but must not be negative",
+            "choose 0 or more",
+            parameters=("random_state",),
         )
-    return Plan(course, tuple(units), folds)
+
+
+def member_names(group: str, members: int) -> list[str]:
+    """Names of a group's members."""
+    return [f"{group}-{k + 1:02d}" for k in range(members)]
 
 
 def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> int:
@@ -179,21 +249,9 @@ def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> 
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
 
 
-FORMAT = 1
-CARD, JOB_PREDICTIONS = "member.json", "predictions.npz"
-_PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "scikit-learn": "sklearn",
-    "torch": "torch",
-    "transformers": "transformers",
-    "sentence-transformers": "sentence_transformers",
-}
-
-
 @dataclass(frozen=True, eq=False)
 class JobContext:
-    """What all units of a run need: sent to each worker once."""
+    """What all jobs of a training need: sent to each worker once."""
 
     plan: Plan
     shared: dict[str, Any]
@@ -204,9 +262,9 @@ class JobContext:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a unit ended."""
+    """How a job ended."""
 
-    unit: TrainingJob
+    job: TrainingJob
     reason: str = ""
     """Why it failed; empty if it did not."""
     notes: tuple[str, ...] = ()
@@ -216,37 +274,42 @@ class Outcome:
 
 
 def run_job(
-    room: JobContext,
-    unit: TrainingJob,
-    members: Path,
+    context: JobContext,
+    job: TrainingJob,
+    out: Path,
     device: str | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Train a unit into its folder under ``members``; a failure is told, not raised."""
+    """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
     notes: tuple[str, ...] = ()
     try:
-        with whole_folder(members / unit.path) as folder:
-            notes = fit_job(room, unit, folder, device, progress)
+        with whole_folder(out / job.folder) as folder:
+            notes = fit_job(context, job, folder, device, progress)
+            finished = read_card(out / job.folder) or {}
+            if job.heads and finished.get("fingerprint") != context.plan.fingerprint(job):
+                # What is replaced goes only now that the new is finished.
+                clear(out, MEMBERS, END_TO_END)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
         named = reason if isinstance(error, InputError) else f"{type(error).__name__}: {reason}"
-        return Outcome(unit, named or type(error).__name__, notes)
-    return Outcome(unit, notes=notes)
+        return Outcome(job, named or type(error).__name__, notes)
+    return Outcome(job, notes=notes)
 
 
 def fit_job(
-    room: JobContext,
-    unit: TrainingJob,
+    context: JobContext,
+    job: TrainingJob,
     folder: Path,
     device: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
-    """Fit, predict and write everything into a folder; returns what was warned about."""
-    course, plan = room.plan.course, room.plan
-    recipe = find_recipe(unit.recipe)
-    rows = rows_for_job(course, plan.folds, unit.fold)
-    learn = np.setdiff1d(rows.learn, rows.stop) if recipe.stops_early else rows.learn
-    lesson = member_data(course.take(learn), unit, course.take(rows.stop), room.shared[unit.group])
+    """Fit, predict and write everything into a folder; returns what EDO warned of."""
+    plan, data = context.plan, context.plan.data
+    rows = plan.rows(job)
+    early = find_recipe(job.recipe).stops_early
+    train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
+    shared = context.shared.get(job.group)
+    own = member_data(data.take(train), job, data.take(rows.stop), shared)
     history: list[dict[str, Any]] = []
 
     def note(event: dict[str, Any]) -> None:
@@ -255,76 +318,66 @@ def fit_job(
             progress(event)
 
     started = time.perf_counter()
+    arrays: dict[str, npt.NDArray[Any]] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        member = make_member(unit.recipe, len(course.classes), unit.options, device)
-        member.fit(lesson, seed=unit.seed, progress=note)
-        answers = {
-            name: _answers(member, course, positions) for name, positions in rows.answer.items()
-        }
+        member = make_member(job.recipe, len(data.classes), job.options, device)
+        seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
+        member.fit(own, random_state=seed, progress=note)
+        for name, positions in rows.predict.items():
+            arrays[name] = _checked_predictions(member, job, data, positions).astype(np.float32)
+            arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
     seconds = time.perf_counter() - started
-    ours, theirs = split_warnings(caught)
-    if room.keep_models:
+    ours, others = _messages(caught)
+    if context.keep_models:
         member.save(folder)
-    arrays: dict[str, Any] = {}
-    for name, positions in rows.answer.items():
-        arrays[name] = answers[name].astype(np.float32)
-        arrays[f"{name} items"] = np.array([course.items[i] for i in positions])
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
     card = {
         "format": FORMAT,
-        **asdict(unit),
-        "fingerprint": plan.fingerprint(unit),
-        "classes": course.classes,
-        "items": len(lesson.texts),
-        "kept": room.keep_models,
+        **job.to_dict(),
+        "fingerprint": plan.fingerprint(job),
+        **member.details,
+        "classes": data.classes,
+        "items": len(own.texts),
+        "kept": context.keep_models,
         "files": sizes_of(folder),
         "seconds": round(seconds, 3),
         "history": history,
-        "notes": [*ours, *theirs],
+        "notes": [*ours, *others],
         "versions": versions(),
-        "hardware": hardware(),
+        "hardware": _hardware(),
     }
-    (folder / CARD).write_text(
-        json.dumps(card, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
-    )
+    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
+    (folder / CARD).write_text(text, encoding="utf-8")
     return ours
 
 
-def sizes_of(folder: Path) -> dict[str, int]:
-    """The bytes of each file in a folder, by name."""
-    return {
-        file.relative_to(folder).as_posix(): file.stat().st_size
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
-
-
 def member_data(
-    part: TrainingData, unit: TrainingJob, stop: TrainingData, shared: Any = None
+    part: TrainingData, job: TrainingJob, stop: TrainingData, shared: Any = None
 ) -> MemberData:
-    """What a unit learns from, given the items that it may see."""
+    """What a job trains on, given the items that it may use."""
     targets: Callable[[int], Floats]
-    if unit.supervision == Supervision.PER_ANNOTATOR.value:
-        if unit.annotator not in part.annotators:
+    once = job.draw == Draw.ONCE.value
+    if job.supervision == Supervision.PER_ANNOTATOR.value:
+        if job.annotator not in part.annotators:
             raise InputError(
-                f"annotator {unit.annotator!r} must have answered an item to learn from, but has"
-                " none in this fold",
+                f"annotator {job.annotator!r} has labelled no item of those to train on in this"
+                " fold",
                 "ask for fewer members or folds",
             )
-        positions, own = per_annotator(part, unit.annotator)
+        positions, own = per_annotator(part, job.annotator)
         part = part.take(positions)
-        targets = _always(own)
-    elif unit.supervision == Supervision.SOFT.value:
-        targets = _always(soft(part))
-    elif unit.supervision == Supervision.MAJORITY.value:
-        targets = _always(majority(part))
-    else:
-        fixed = unit.draw == Draw.ONCE.value
+        targets = _constant(own)
+    elif job.supervision == Supervision.RANDOM_SELECT.value:
+        seeds = job.head_seeds or [job.seed]
 
         def targets(epoch: int) -> Floats:
-            return random_select(part, unit.seed, 0 if fixed else epoch)
+            drawn = [random_select(part, seed, 0 if once else epoch) for seed in seeds]
+            return np.stack(drawn, axis=1) if job.heads else drawn[0]
 
+    else:
+        same = soft(part) if job.supervision == Supervision.SOFT.value else majority(part)
+        targets = _constant(np.stack([same] * job.heads, axis=1) if job.heads else same)
     return MemberData(
         texts=part.texts,
         targets=targets,
@@ -336,18 +389,39 @@ def member_data(
     )
 
 
-def split_warnings(
-    caught: Sequence[warnings.WarningMessage],
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What was warned about by EDO, and by others; each once."""
-    said = dict.fromkeys(
-        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
-    )
-    return tuple(s for s, own in said if own), tuple(s for s, own in said if not own)
+def read_card(folder: Path) -> dict[str, Any] | None:
+    """What a finished job says of itself; none if it is not there."""
+    try:
+        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{folder / CARD} is not a whole JSON file: {error}", "remove this folder"
+        ) from error
+    if not isinstance(card, dict):
+        raise InputError(f"{folder / CARD} does not describe a member", "remove this folder")
+    return card
+
+
+def clear(out: Path, *kinds: str) -> None:
+    """Remove members of these kinds, and what was written about them."""
+    (out / MANIFEST).unlink(missing_ok=True)
+    for name in (PREDICTIONS, ENSEMBLE, *kinds):
+        discard(out / name)
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """The bytes of each file in a folder, by name."""
+    return {
+        file.relative_to(folder).as_posix(): file.stat().st_size
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 def versions() -> dict[str, str]:
-    """What computed here: the versions of Python, EDO and the packages in use."""
+    """The versions of Python, EDO and the packages in use."""
     found = {"python": platform.python_version(), "edokit": __version__}
     for package, module in _PACKAGES.items():
         if module in sys.modules:
@@ -358,8 +432,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def hardware() -> dict[str, Any]:
-    """On what it was computed."""
+def _hardware() -> dict[str, Any]:
     from joblib import cpu_count
 
     torch = sys.modules.get("torch")
@@ -371,25 +444,40 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def _always(targets: Floats) -> Callable[[int], Floats]:
+def _messages(
+    caught: Sequence[warnings.WarningMessage],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The warnings of EDO, and those of others; each once."""
+    found = dict.fromkeys(
+        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
+    )
+    return tuple(m for m, own in found if own), tuple(m for m, own in found if not own)
+
+
+def _constant(targets: Floats) -> Callable[[int], Floats]:
     return lambda epoch: targets
 
 
-def _answers(member: Member, course: TrainingData, positions: Any) -> Floats:
-    """Probabilities [n, C], checked: a model that fell apart must not pass for a member."""
-    answers = np.asarray(member.predict_proba([course.texts[i] for i in positions]), dtype=float)
-    wanted = (len(positions), len(course.classes))
-    if answers.shape != wanted:
+def _checked_predictions(
+    member: Member, job: TrainingJob, data: TrainingData, positions: Any
+) -> Floats:
+    """Probabilities [n, C] (end to end [n, K, C]); a model that diverged is no member."""
+    texts = [data.texts[i] for i in positions]
+    predicted = np.asarray(member.predict_proba(texts), dtype=float)
+    heads = (job.heads,) if job.heads else ()
+    expected = (len(positions), *heads, len(data.classes))
+    if predicted.shape != expected:
         raise InputError(
-            f"a member must give probabilities of shape {wanted}, but gave {answers.shape}",
+            f"the recipe {job.recipe!r} predicts probabilities of shape {predicted.shape} where"
+            f" {expected} is needed",
             "correct the recipe",
         )
-    off = ~np.isfinite(answers).all(axis=1) | (answers < 0).any(axis=1)
-    off |= np.abs(answers.sum(axis=1) - 1) > 1e-3
+    off = ~np.isfinite(predicted).all(axis=-1) | (predicted < 0).any(axis=-1)
+    off |= np.abs(predicted.sum(axis=-1) - 1) > 1e-3
     if off.any():
         raise InputError(
-            "a member must give finite probabilities that sum to 1, but for"
-            f" {int(off.sum())} of {len(answers)} texts it does not",
+            f"the probabilities of {int(off.sum())} of {off.size} texts are not finite or do not"
+            " sum to 1",
             "train with other options",
         )
-    return answers
+    return predicted

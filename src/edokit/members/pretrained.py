@@ -170,17 +170,6 @@ def free_memory(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def kept_copy(network: nn.Module, device: torch.device) -> dict[str, torch.Tensor]:
-    """A copy of the network's weights: on its GPU where there is ample room, else in memory."""
-    import torch
-
-    weights = network.state_dict()
-    size = sum(value.numel() * value.element_size() for value in weights.values())
-    ample = device.type == "cuda" and torch.cuda.mem_get_info(device)[0] > 8 * size
-    where = device if ample else torch.device("cpu")
-    return {name: value.detach().to(where, copy=True) for name, value in weights.items()}
-
-
 def _encoder(backbone: Any, model: str) -> nn.Module:
     if backbone.config.is_encoder_decoder:
         raise InputError(

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, examples
 from edokit._io import npz as archives
-from edokit._types import Floats
+from edokit._types import Codes, Floats
 from edokit.members import recipes
 
 Text = str | tuple[str, str]
@@ -32,28 +32,59 @@ Progress = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class MemberData:
-    """What one member learns from: N texts, and targets that may change from epoch to epoch."""
+    """What one member trains on.
+
+    Parameters
+    ----------
+    texts : sequence of str or of (str, str)
+        N texts, or pairs (utterance, context).
+    targets : callable
+        Targets [N, C] of an epoch, counted from 0.
+    dev_texts : sequence of str or of (str, str), default=()
+        Texts to stop early on.
+    dev_soft_labels : ndarray of shape (N_dev, C), default=None
+        Soft labels of the dev texts.
+    dev_hard_labels : ndarray of shape (N_dev,), default=None
+        Hard labels of the dev texts.
+    annotations : object, default=None
+        The annotations of the N texts, for recipes with a head per annotator: ``annotators`` [A],
+        ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
+        ``label_probabilities`` [M, C]) as in `edokit.Annotations`.
+    shared : object, default=None
+        What `Member.prepare` returned, the same for all members of a group.
+    """
 
     texts: Sequence[Text]
-    """Texts [N]."""
     targets: Callable[[int], Floats]
-    """Targets [N, C] of an epoch; rows that are one-hot are drawn or chosen classes."""
     dev_texts: Sequence[Text] = ()
-    """Texts to stop early on."""
     dev_soft_labels: Floats | None = None
-    """Soft labels [N_dev, C] of the dev texts."""
-    dev_hard_labels: npt.NDArray[np.int32] | None = None
-    """Hard labels [N_dev] of the dev texts."""
+    dev_hard_labels: Codes | None = None
     annotations: Any = None
-    """The annotations of the N texts, for recipes with a head per annotator: an object with
-    ``annotators`` [A], ``item_codes`` [M], ``annotator_codes`` [M], ``label_codes`` [M] (or
-    ``label_probabilities`` [M, C]) as in `edokit.annotations.Annotations`."""
     shared: Any = None
-    """What ``prepare`` returned, the same for all members of a group."""
 
 
 class Member(Protocol):
-    """One classifier of the ensemble."""
+    """One classifier of the ensemble: the protocol, and the base class, of every recipe.
+
+    A recipe has ``__init__(self, n_classes, *, option=default, …)`` and the methods below; the
+    other attributes have defaults.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit.members import Member, MemberData
+    >>> class Prior(Member):
+    ...     def __init__(self, n_classes):
+    ...         self.n_classes = n_classes
+    ...     def fit(self, data, *, random_state, progress=None):
+    ...         self.share = data.targets(0).mean(axis=0)
+    ...         return self
+    ...     def predict_proba(self, texts):
+    ...         return np.tile(self.share, (len(texts), 1))
+    >>> data = MemberData(["a", "b"], lambda epoch: np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> Prior(2).fit(data, random_state=0).predict_proba(["c"])
+    array([[0.5, 0.5]])
+    """
 
     resamples: ClassVar[bool] = False
     """Whether ``fit`` asks for the targets of every epoch; else it asks for epoch 0 alone."""
@@ -64,23 +95,28 @@ class Member(Protocol):
 
     @property
     def known_annotators(self) -> Sequence[str]:
-        """The annotators whose answers it can tell apart; none unless it says so.
+        """The annotators that it has learned apart; none unless it overrides this.
 
-        Where there are some, ``predict_proba`` also takes ``annotators``: for each text those who
-        judge it.
+        Where there are some, ``predict_proba`` also takes ``annotators``: for each text those
+        whose labels are to be predicted.
         """
         return ()
 
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Plain values that its ``member.json`` should also hold, once it is fitted."""
+        return {}
+
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
-        """Work that all members of a group share, done once for all texts that they will see.
+        """Work that all members of a group share, done once for all texts of the training.
 
-        It reaches the members as ``lesson.shared``, by way of pickle.
+        Members receive the result, pickled, as ``data.shared``.
         """
         return None
 
-    def fit(self, lesson: MemberData, *, seed: int, progress: Progress | None = None) -> Any:
-        """Learn; the same seed gives the same member on the same machine."""
+    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+        """Fit; the same ``random_state`` gives the same member on the same machine."""
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities [N, C]."""
@@ -110,20 +146,20 @@ def find_recipe(name: str) -> type[Member]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise InputError(
-            f"the recipe must be one of {', '.join(map(repr, recipe_names()))} or"
-            f" 'package.module:Class', but got {name!r}",
+            f"there is no recipe {name!r}; recipes are {', '.join(map(repr, recipe_names()))} and"
+            " 'package.module:Class'",
             "choose one of these",
+            parameters=("recipe",),
         )
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"the recipe {name!r} must be importable, but: {error}", "check the spelling"
+            f"the recipe {name!r} can't be imported: {error}", "check the spelling"
         ) from error
     if not (isinstance(found, type) and Member in found.__mro__):
         raise InputError(
-            f"the recipe {name!r} must be a class with edokit.members.recipe.Member as its base,"
-            " but is not",
+            f"the recipe {name!r} is not a class with edokit.members.recipe.Member as its base",
             "see edokit/members/recipes/linear.py for an example",
         )
     return found
@@ -134,12 +170,12 @@ def _only_recipe(module: str) -> type[Member]:
     found = [
         value
         for value in vars(import_module(module)).values()
-        if isinstance(value, type) and value is not Member and Member in value.__mro__
+        if isinstance(value, type) and value.__module__ == module and Member in value.__mro__
     ]
     if len(found) != 1:
         raise InputError(
-            f"a file of recipes must hold one class with edokit.members.recipe.Member as its base,"
-            f" but {module} holds {len(found)}",
+            f"{module} holds {len(found)} classes with edokit.members.recipe.Member as their base;"
+            " a file of recipes holds one class",
             "see edokit/members/recipes/linear.py for an example",
         )
     return found[0]
@@ -160,11 +196,12 @@ def recipe_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """These options in the types of their defaults; what is not among the known is refused."""
+    """These options in the types of their defaults; unknown ones are refused."""
     unknown = [option for option in options if option not in known]
     if unknown:
         raise InputError(
-            f"{who} has the options {', '.join(known) or '(none)'}, but got {examples(unknown)}",
+            f"{who} has no option {examples(unknown)}; its options are"
+            f" {', '.join(known) or '(none)'}",
             "check the spelling",
         )
     return {option: _typed(option, value, known[option]) for option, value in options.items()}
@@ -196,10 +233,31 @@ def _typed(option: str, value: Any, default: Any) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         names = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
         raise InputError(
-            f"the option {option} must be {names.get(kind, kind.__name__)}, but got {value!r}",
+            f"the option {option} is {value!r}, but must be {names.get(kind, kind.__name__)}",
             f"its default is {default!r}",
         )
     return value
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float = float("inf"),
+    *,
+    above: bool = False,
+    whole: bool = False,
+) -> None:
+    """Refuse what is no number, or one outside of these bounds."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    right_kind = isinstance(value, kinds) and not isinstance(value, bool)
+    if not right_kind or not (least < value if above else least <= value) or value > most:
+        bound = f"{'above' if above else 'of at least'} {least:g}"
+        bound += f" and at most {most:g}" if most < float("inf") else ""
+        raise InputError(
+            f"{name} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
+            f"choose another {name}",
+        )
 
 
 def plain_value(text: str) -> Any:
@@ -228,26 +286,26 @@ def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(
-            f"{path} must be a whole file of plain arrays, but can't be read: {error}",
+            f"{path} is damaged or no file of plain arrays: {error}",
             "train the member again",
         ) from error
     missing = [name for name in needed if name not in arrays]
     if missing:
         raise InputError(
-            f"{path} must hold the arrays of a member, but lacks {examples(missing)}",
+            f"{path} lacks arrays of a member: {examples(missing)}",
             "train the member again",
         )
     return arrays
 
 
 def check_texts(texts: Sequence[Text]) -> None:
-    """Refuse what is neither a text nor a pair of texts, naming where it stands."""
+    """Refuse what is neither a text nor a pair of texts, naming its position."""
     for position, text in enumerate(texts):
         pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text)
         if not (isinstance(text, str) or pair):
             raise InputError(
-                "every text must be a string or a pair (utterance, context) of strings, but text"
-                f" {position + 1} of {len(texts)} is {_kind(text)}",
+                f"text {position + 1} of {len(texts)} is {_kind(text)}, neither a string nor a pair"
+                " (utterance, context) of strings",
                 "fill the gap or drop the item",
             )
 

@@ -1,4 +1,4 @@
-"""What trained members say about new texts."""
+"""Predictions of trained members on new texts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, counted, examples, headings
+from edokit._errors import EDOWarning, InputError, counted, examples
 from edokit._types import Floats
-from edokit.members.end_to_end import END_TO_END, EndToEndMembers
-from edokit.members.folder import MEMBERS, read_card, read_manifest
+from edokit.members.folder import read_manifest
+from edokit.members.jobs import CARD, END_TO_END, MEMBERS, read_card
 from edokit.members.recipe import Member, Text, find_recipe, recipe_names
 from edokit.members.texts import Texts
 
@@ -28,14 +28,42 @@ def score_members(
     *,
     device: str | None = None,
     trust: Sequence[str] = (),
-    judges: Mapping[str, Iterable[str]] | None = None,
+    annotators: Mapping[str, Iterable[str]] | None = None,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> Predictions:
-    """Predictions of all members in a folder that `edo train` made, or of the named ones.
+    """Predict texts with the members in a folder that `train_members` or ``edo train`` made.
 
-    Members trained in folds answer with the mean over their folds. ``trust`` names packages, beside
-    scikit-learn, whose types may be loaded and whose recipes may be imported. ``judges`` are the
-    annotators known to judge an item: members with a head per annotator then answer for these.
+    Parameters
+    ----------
+    folder : str or Path
+        Folder with ``manifest.json`` and the trained members.
+    texts : Texts or sequence of str or of (str, str)
+        Texts with their item ids; without ids they are named 0, 1, 2, ….
+    members : sequence of str, default=None
+        Names of members. None: all of them.
+    device : str, default=None
+        Where recipes that use torch compute. None: a GPU where there is one.
+    trust : sequence of str, default=()
+        Packages beside scikit-learn whose types may be loaded and whose recipes may be imported.
+    annotators : mapping of str to iterable of str, default=None
+        Annotators known to label an item, by item: members with a head per annotator then predict
+        the labels of these.
+    step : callable, default=no-op
+        Called with the number of members done, of all members, and the name of the next.
+
+    Returns
+    -------
+    Predictions
+        Probabilities of all members; those trained in folds give the mean over their folds.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no such members, or a text is missing.
+
+    Examples
+    --------
+    >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
     from edokit.predictions import Predictions
 
@@ -46,30 +74,30 @@ def score_members(
     unknown = [name for name in names if name not in listed]
     if unknown or not names:
         raise InputError(
-            f"members must be among those of {folder} ({examples(listed, 10)}), but got"
-            f" {examples(unknown) or 'none'}",
+            f"{folder} has no member {examples(unknown) or 'to score with'}; its members are"
+            f" {examples(listed, 10)}",
             "check the spelling",
         )
-    asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
-    told = None if judges is None else Judges(judges, asked.items)
+    checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+    known = None if annotators is None else _ItemAnnotators(annotators, checked.items)
     if "end_to_end" in manifest:
         step(0, len(names), f"{len(listed)} heads")
-        places = [list(listed).index(name) for name in names]
-        answers = _heads(folder / END_TO_END, asked.texts, len(listed), device)[:, places]
-        if told is not None:
-            told.set_aside(names)
+        columns = [list(listed).index(name) for name in names]
+        predicted = _heads(folder / END_TO_END, checked.texts, len(listed), device)[:, columns]
+        if known is not None:
+            known.unused.update(dict.fromkeys(names, True))
     else:
         each = []
         for done, name in enumerate(names):
             step(done, len(names), name)
-            each.append(_answers(folder / MEMBERS / name, asked.texts, device, trust, told))
-        answers = np.stack(each, axis=1)
+            each.append(_member(folder / MEMBERS / name, checked.texts, device, trust, known))
+        predicted = np.stack(each, axis=1)
     step(len(names), len(names), "")
-    for note in told.notes() if told is not None else ():
+    for note in known.notes() if known is not None else ():
         warnings.warn(note, EDOWarning, stacklevel=2)
     return Predictions.from_arrays(
-        answers,
-        items=asked.items,
+        predicted,
+        items=checked.items,
         members=names,
         classes=manifest["data"]["classes"],
         groups=[listed[name]["group"] for name in names],
@@ -81,155 +109,103 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
     """One fitted member (or one fold of it) from its folder."""
     card = read_card(folder)
     if card is None:
-        raise InputError(
-            f"the folder of a member must hold member.json, but {folder} does not", "train again"
-        )
+        raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
     if not card.get("kept", True):
         raise InputError(
-            f"the member in {folder} must have been kept to judge new texts, but it was trained"
-            " with --forget-models",
+            f"the model of {folder} was not kept: it was trained with --forget-models",
             "train it again without this option",
         )
     name = card.get("recipe")
     if not isinstance(name, str):
-        raise InputError(f"member.json in {folder} must name a recipe, but does not", "train again")
+        raise InputError(f"{folder / CARD} names no recipe", "train again")
     package = name.partition(":")[0].partition(".")[0]
     if name not in recipe_names() and package not in trust:
         raise InputError(
-            f"a recipe outside of edokit is only imported when you trust it, but {folder} asks for"
-            f" {name!r}",
-            f"if you do, add --trust {package}",
+            f"{folder} needs the recipe {name!r} from outside of edokit, which is imported only if"
+            " you trust it",
+            f"if you do, add trust={package!r}",
+            parameters=("trust",),
         )
     recipe: Any = find_recipe(name)
     taken = inspect.signature(recipe.load).parameters
     context = {"device": device, "trust": tuple(trust)}
-    more = {key: value for key, value in context.items() if key in taken}
-    member: Member = recipe.load(folder, **more)
+    member: Member = recipe.load(folder, **{key: context[key] for key in context if key in taken})
     return member
 
 
-def _answers(
-    place: Path,
+def _member(
+    folder: Path,
     texts: Sequence[Text],
     device: str | None,
     trust: Sequence[str],
-    judges: Judges | None,
+    known: _ItemAnnotators | None,
 ) -> Floats:
     """Probabilities [N, C] of one member, the mean over its folds."""
     each = []
-    for fold in sorted(place.glob("fold-*")) or [place]:
+    for fold in sorted(folder.glob("fold-*")) or [folder]:
         member = load_member(fold, device, trust)
-        if judges is None:
+        if known is None:
             each.append(member.predict_proba(texts))
         else:
-            each.append(judges.ask(place.name, member, texts))
-    total: Floats = np.mean(each, axis=0)
-    return total
+            each.append(known.predict(folder.name, member, texts))
+    mean: Floats = np.mean(each, axis=0)
+    return mean
 
 
-def _heads(place: Path, texts: Sequence[Text], members: int, device: str | None) -> Floats:
+def _heads(folder: Path, texts: Sequence[Text], members: int, device: str | None) -> Floats:
     """Probabilities [N, K, C] of members that were trained end to end."""
-    trained = EndToEndMembers.load(place, device=device)
+    from edokit.members.recipes._end_to_end import EndToEndMembers
+
+    trained = EndToEndMembers.load(folder, device=device)
     if trained.n_members != members:
         raise InputError(
-            f"{place} must hold the {members} members of the manifest, but holds"
-            f" {trained.n_members}",
+            f"{folder} holds {trained.n_members} members, but the manifest lists {members}",
             "train again",
         )
-    return trained.predict_members(texts)
+    return trained.predict_proba(texts)
 
 
-def read_judges(
-    path: str | Path, *, columns: Mapping[str, str] | None = None
-) -> dict[str, tuple[str, ...]]:
-    """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
-    of annotations; what they answered is not looked at."""
-    from edokit._io import TABLE_SUFFIXES
-
-    path = Path(path)
-    if path.suffix.lower() in TABLE_SUFFIXES:
-        items, people = _read_annotator_table(path, columns or {})
-    else:
-        from edokit.datasets import read_annotations
-
-        told = read_annotations(path, columns=columns or None)
-        items, people = told.items[told.item_codes], told.annotators[told.annotator_codes]
-    judges: dict[str, dict[str, None]] = {}
-    for item, annotator in zip(items, people, strict=True):
-        judges.setdefault(str(item), {})[str(annotator)] = None
-    return {item: tuple(names) for item, names in judges.items()}
-
-
-class Judges:
-    """Who judges each of N texts, and which members and texts it could not be used for."""
+class _ItemAnnotators:
+    """Annotators known to label each of N texts, and where they could not be used."""
 
     def __init__(self, known: Mapping[str, Iterable[str]], items: Sequence[str]) -> None:
         if not any(item in known for item in items):
             raise InputError(
-                f"judges must be named for some of the {len(items)} texts' items"
-                f" ({examples(items)}), but are named for {examples(known) or 'none'}",
+                f"annotators are given for {examples(known) or 'no item'}, for none of the"
+                f" {len(items)} texts' items ({examples(items)})",
                 "use the same item ids in both files",
             )
-        self._judges = [tuple(map(str, known.get(item, ()))) for item in items]
-        self._strangers = np.zeros(len(items), dtype=bool)
-        self._members: dict[str, bool] = {}
+        self._annotators = [tuple(map(str, known.get(item, ()))) for item in items]
+        self._unknown = np.zeros(len(items), dtype=bool)
+        self.unused: dict[str, bool] = {}
+        """Whether a member, by name, has no head per annotator."""
 
-    def ask(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]: of those who judge each text, if the member can tell them apart."""
-        known = set(member.known_annotators)
-        self._members[name] = bool(known)
-        if not known:
+    def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, C]: of each text's annotators, if the member has heads for them."""
+        heads = set(member.known_annotators)
+        self.unused[name] = not heads
+        if not heads:
             return member.predict_proba(texts)
-        self._strangers |= [known.isdisjoint(judges) for judges in self._judges]
-        asked: Any = member
+        self._unknown |= [heads.isdisjoint(names) for names in self._annotators]
+        by_annotator: Any = member
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # told once for all members, see notes
-            answers: Floats = asked.predict_proba(texts, annotators=self._judges)
-        return answers
-
-    def set_aside(self, names: Iterable[str]) -> None:
-        """These members answer as always."""
-        self._members.update(dict.fromkeys(names, False))
+            warnings.simplefilter("ignore", EDOWarning)  # once for all members, see notes
+            found: Floats = by_annotator.predict_proba(texts, annotators=self._annotators)
+        return found
 
     def notes(self) -> list[str]:
         """What could not be used, in words."""
-        alike = [name for name, told in self._members.items() if not told]
+        without = [name for name, unused in self.unused.items() if unused]
         lines = []
-        if alike:
+        if without:
             lines.append(
-                f"{len(alike)} of {counted(len(self._members), 'member')} cannot tell annotators"
-                f" apart and answer as always: {examples(alike)} (train with"
-                " --option annotator_heads=true)"
+                f"{len(without)} of {counted(len(self.unused), 'member')} have no head per"
+                f" annotator and predict as always: {examples(without)} (train with"
+                " annotator_heads=true)"
             )
-        if self._strangers.any() and len(alike) < len(self._members):
+        if self._unknown.any() and len(without) < len(self.unused):
             lines.append(
-                f"for {int(self._strangers.sum())} of {counted(len(self._strangers), 'text')} some"
-                " members know none of the judges; there they average over all annotators"
+                f"for {int(self._unknown.sum())} of {counted(len(self._unknown), 'text')} some"
+                " members know none of the annotators; there they average over all annotators"
             )
         return lines
-
-
-def _read_annotator_table(path: Path, columns: Mapping[str, str]) -> tuple[Any, Any]:
-    from edokit._io import read_table
-    from edokit._names import encode
-
-    table = read_table(path)
-    found = []
-    for role in ("item", "annotator"):
-        # The texts' table may call its items by another name than this one.
-        names = [name for name in (columns.get(role, role), role) if name in table.column_names]
-        if not names:
-            raise InputError(
-                f"{path} must have a column for the {role}, but {columns.get(role, role)!r} is not"
-                f" among {headings(table.column_names)}",
-                f"map it with --column {role}=NAME",
-            )
-        encoded = encode(table[names[0]], names[0])
-        if (encoded.codes < 0).any():
-            raise InputError(
-                f"every row of {path} must name its {role}, but row"
-                f" {int((encoded.codes < 0).argmax()) + 1} does not",
-                "fill the gap or drop the row",
-            )
-        found.append(encoded.names[encoded.codes])
-    return found[0], found[1]

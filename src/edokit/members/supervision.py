@@ -9,24 +9,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError, one_of
-from edokit._types import Floats
+from edokit._types import Codes, Floats, Ints
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
 
-Positions = npt.NDArray[np.int64]
-
 
 class Supervision(str, Enum):
-    """Whose answers a member learns from."""
+    """Which labels are a member's targets."""
 
     RANDOM_SELECT = "random-select"
-    """One annotator's answer per item, drawn uniformly."""
+    """One annotator's label per item, drawn uniformly."""
     PER_ANNOTATOR = "per-annotator"
-    """Each member learns from one annotator, the most active first."""
+    """Each member trains on one annotator's labels, the most active first."""
     SOFT = "soft"
     """The share of annotators per class."""
     MAJORITY = "majority"
@@ -42,8 +39,8 @@ class Draw(str, Enum):
     """Once per member."""
 
 
-class Answers(Protocol):
-    """What is needed of annotations (`edokit.annotations.Annotations`, or a `TrainingData`)."""
+class Labels(Protocol):
+    """What is needed of annotations (`edokit.Annotations`, or a `TrainingData`)."""
 
     @property
     def classes(self) -> tuple[str, ...]: ...
@@ -60,80 +57,88 @@ class Answers(Protocol):
     @property
     def soft_labels(self) -> Floats: ...
     @property
-    def annotations_per_item(self) -> npt.NDArray[np.int64]: ...
-    def hard_labels(self) -> npt.NDArray[np.int32]: ...
+    def annotations_per_item(self) -> Ints: ...
+    def hard_labels(self) -> Codes: ...
 
 
-def random_select(answers: Answers, seed: int, epoch: int = 0) -> Floats:
-    """What one annotator answered about each item [N, C], the annotator drawn uniformly.
+def random_select(annotations: Labels, random_state: int, epoch: int = 0) -> Floats:
+    """One annotator's label of each item [N, C], the annotator drawn uniformly.
 
     A row is one-hot where annotators chose a class, else the probabilities that the drawn one
     gave. Over seeds and epochs its mean is the item's soft label.
+
+    Examples
+    --------
+    >>> from edokit import Annotations
+    >>> from edokit.members import random_select
+    >>> annotations = Annotations.from_matrix([[0, 1], [1, 1]])
+    >>> random_select(annotations, 0)[1]
+    array([0., 1.])
     """
-    order = np.argsort(answers.item_codes, kind="stable")
-    counts = answers.annotations_per_item
+    order = np.argsort(annotations.item_codes, kind="stable")
+    counts = annotations.annotations_per_item
     starts = np.cumsum(counts) - counts
-    draw = np.random.default_rng([seed, epoch]).random(len(counts))
-    return _rows(answers, order[starts + (draw * counts).astype(np.int64)])
+    draw = np.random.default_rng([random_state, epoch]).random(len(counts))
+    return _rows(annotations, order[starts + (draw * counts).astype(np.int64)])
 
 
-def soft(answers: Answers) -> Floats:
+def soft(annotations: Labels) -> Floats:
     """The share of annotators per class [N, C]."""
-    return answers.soft_labels
+    return annotations.soft_labels
 
 
-def majority(answers: Answers) -> Floats:
+def majority(annotations: Labels) -> Floats:
     """The hard label of each item, one-hot [N, C]."""
-    targets: Floats = np.eye(len(answers.classes))[answers.hard_labels()]
+    targets: Floats = np.eye(len(annotations.classes))[annotations.hard_labels()]
     return targets
 
 
-def per_annotator(answers: Answers, annotator: str) -> tuple[Positions, Floats]:
-    """The items that one annotator answered [n], and these answers [n, C].
+def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
+    """The items that one annotator labelled [n], and these labels [n, C].
 
-    Who answered an item twice counts half each time.
+    Two labels of one item count half each.
     """
-    names = [str(name) for name in answers.annotators]
-    own = np.flatnonzero(answers.annotator_codes == names.index(annotator))
-    positions, place = np.unique(np.asarray(answers.item_codes)[own], return_inverse=True)
-    targets = np.zeros((len(positions), len(answers.classes)))
-    np.add.at(targets, place, _rows(answers, own))
+    names = [str(name) for name in annotations.annotators]
+    own = np.flatnonzero(annotations.annotator_codes == names.index(annotator))
+    positions, row = np.unique(np.asarray(annotations.item_codes)[own], return_inverse=True)
+    targets = np.zeros((len(positions), len(annotations.classes)))
+    np.add.at(targets, row, _rows(annotations, own))
     return positions.astype(np.int64), targets / targets.sum(axis=1, keepdims=True)
 
 
-def most_active(answers: Answers, members: int) -> list[str]:
-    """The annotators that so many per-annotator members learn from, the most active first.
+def most_active(annotations: Labels, members: int) -> list[str]:
+    """The annotators that so many per-annotator members train on, the most active first.
 
-    Equally active ones stand in the order of their first answer. More members than the annotators
-    of the least annotated item are warned about, more than annotators are refused.
+    Equally active ones are in the order of their first annotation. More members than annotators
+    of the least annotated item give a warning, more than annotators are refused.
     """
-    available = len(answers.annotators)
+    available = len(annotations.annotators)
     if members > available:
         raise InputError(
-            f"per-annotator members need an annotator each, but got {members} members for"
-            f" {available} annotators",
+            f"{members} per-annotator members need an annotator each, but there are {available}"
+            " annotators",
             f"ask for {available} members at most",
         )
-    fewest = int(answers.annotations_per_item.min())
+    fewest = int(annotations.annotations_per_item.min())
     if members > fewest:
         warnings.warn(
             f"{members} per-annotator members are more than the {fewest} annotator(s) of the least"
-            " annotated item (the paper's K ≤ min A_i): not every item was answered by all of them;"
+            " annotated item (the paper's K ≤ min A_i): not every item was labelled by all of them;"
             f" {fewest} member(s) or random-select keep the rule",
             EDOWarning,
             stacklevel=2,
         )
-    activity = np.bincount(answers.annotator_codes, minlength=available)
-    return [str(answers.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]
+    activity = np.bincount(annotations.annotator_codes, minlength=available)
+    return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]
 
 
-def _rows(answers: Answers, which: npt.NDArray[np.intp]) -> Floats:
+def _rows(annotations: Labels, which: Ints) -> Floats:
     """These annotations as probabilities [n, C]."""
     rows: Floats
-    if answers.label_codes is None:
-        rows = answers.label_probabilities[which]
+    if annotations.label_codes is None:
+        rows = annotations.label_probabilities[which]
     else:
-        rows = np.eye(len(answers.classes))[answers.label_codes[which]]
+        rows = np.eye(len(annotations.classes))[annotations.label_codes[which]]
     return rows
 
 
@@ -146,7 +151,7 @@ def crowd_targets(
     *,
     splits: Collection[str] | None = ("train",),
     restarts: int = 10,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> Annotations:
     """The same items with the model's posterior in place of the shares of the annotators.
 
@@ -170,7 +175,7 @@ def crowd_targets(
             f"{model} needs items to learn from, but there are none in {', '.join(splits or ())}",
             f"the splits are {', '.join(annotations.split_names)}",
         )
-    soft[rows] = _posterior(annotations.take(rows), model, restarts, seed)
+    soft[rows] = _posterior(annotations.take(rows), model, restarts, random_state)
     items = np.arange(len(soft), dtype=np.int32)
     return replace(
         annotations,

@@ -1,4 +1,4 @@
-"""Texts to be judged, with the ids of their items."""
+"""Texts to be scored with the ids of their items, and the annotators known to label them."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
-        """Bare texts, named 0, 1, 2, …."""
-        return cls(tuple(str(row) for row in range(len(texts))), tuple(texts)).checked()
+        """Texts without ids, named 0, 1, 2, …."""
+        return cls(tuple(map(str, range(len(texts)))), tuple(texts)).checked()
 
     def checked(self) -> Texts:
-        """Itself, if every text is one and no item stands twice."""
+        """Itself, if there are texts and none is missing."""
         if not self.texts:
-            raise InputError("there must be a text to score, but there is none", "give a text")
+            raise InputError("there is no text to score", "give a text")
         check_texts(self.texts)
-        gaps = [
+        missing = [
             item
             for item, text in zip(self.items, self.texts, strict=True)
             if not (text if isinstance(text, str) else text[0]).strip()
         ]
-        if gaps:
+        if missing:
             raise InputError(
-                f"every item needs a text, but {are(len(gaps), len(self.items), HAVE)} none:"
-                f" {examples(gaps)}",
+                f"{are(len(missing), len(self.items), HAVE)} no text: {examples(missing)}",
                 "fill the gap or drop these items",
             )
         return self
@@ -52,12 +51,29 @@ def read_texts(
     pairs: bool = False,
     **reading: Any,
 ) -> Texts:
-    """Texts from a table with ``item`` and ``text`` columns, from a .txt file with one text per
-    line, or from any source of annotations.
+    """Read texts from a table, a .txt file with one text per line, or a source of annotations.
 
-    Where there is no item column, rows are named 0, 1, 2, …. With ``pairs`` the first line of a
-    text is the utterance and the others are its context. ``reading`` goes to
-    `edokit.datasets.read_annotations`.
+    Parameters
+    ----------
+    path : str or Path
+        A table with a ``text`` and perhaps an ``item`` column (rows are named 0, 1, 2, … without
+        it), a .txt file, or anything that `edokit.read_annotations` reads.
+    columns : mapping of str to str, default=None
+        Names of the columns ``item`` and ``text`` in the table.
+    pairs : bool, default=False
+        Whether the first line of a text is the utterance and the rest its context.
+    **reading
+        Passed to `edokit.read_annotations`.
+
+    Returns
+    -------
+    Texts
+        Texts and the ids of their items.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read, or a text is missing.
     """
     from edokit._io import TABLE_SUFFIXES
 
@@ -73,6 +89,37 @@ def read_texts(
     return found.checked()
 
 
+def read_annotators(
+    path: str | Path, *, columns: Mapping[str, str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
+    of annotations; their labels are not used."""
+    from edokit._io import TABLE_SUFFIXES, read_table
+
+    path = Path(path)
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        table, given = read_table(path), columns or {}
+        pairs = []
+        for role in ("item", "annotator"):
+            # The texts' table may call its items by another name than this one.
+            name = given.get(role, role)
+            name = role if name not in table.column_names and role in table.column_names else name
+            encoded = _encoded(table, name, role, path)
+            _refuse_gaps(encoded, role, path)
+            pairs.append(encoded.names[encoded.codes])
+        items, annotators = pairs
+    else:
+        from edokit.datasets import read_annotations
+
+        source = read_annotations(path, columns=columns or None)
+        items = source.items[source.item_codes]
+        annotators = source.annotators[source.annotator_codes]
+    found: dict[str, dict[str, None]] = {}
+    for item, annotator in zip(items, annotators, strict=True):
+        found.setdefault(str(item), {})[str(annotator)] = None
+    return {item: tuple(names) for item, names in found.items()}
+
+
 def _lines(path: Path) -> Texts:
     from edokit._io import check_file, not_utf8
 
@@ -80,48 +127,29 @@ def _lines(path: Path) -> Texts:
         lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
-    return Texts(tuple(str(row) for row in range(len(lines))), tuple(lines))
+    return Texts(tuple(map(str, range(len(lines)))), tuple(lines))
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     from edokit._io import read_table
-    from edokit._names import encode
 
     table = read_table(path)
     unknown = [role for role in columns if role not in ("item", "text")]
     if unknown:
         raise InputError(
-            f"texts have the columns item and text, but got {unknown[0]!r}", "leave it out"
+            f"texts have the columns item and text, but no {unknown[0]!r}", "leave it out"
         )
-    names = {role: columns.get(role, role) for role in ("item", "text")}
-    if names["item"] not in table.column_names and "item" not in columns:
-        names.pop("item")
-    for role, name in names.items():
-        if name not in table.column_names:
-            raise InputError(
-                f"{path} must have a column for the {role}, but {name!r} is not among"
-                f" {headings(table.column_names)}",
-                f"map it with --column {role}=NAME",
-            )
-    text = encode(table[names["text"]], names["text"])
+    text = _encoded(table, columns.get("text", "text"), "text", path)
     texts = ["" if code < 0 else str(text.names[code]) for code in text.codes]
-    if "item" not in names:
-        return Texts(tuple(str(row) for row in range(len(texts))), tuple(texts))
-    item = encode(table[names["item"]], names["item"])
-    if (item.codes < 0).any():
-        raise InputError(
-            f"every row of {path} must name its item, but row {int((item.codes < 0).argmax()) + 1}"
-            " does not",
-            "fill the gap or drop the row",
-        )
+    if "item" not in columns and "item" not in table.column_names:
+        return Texts(tuple(map(str, range(len(texts)))), tuple(texts))
+    item = _encoded(table, columns.get("item", "item"), "item", path)
+    _refuse_gaps(item, "item", path)
     first: dict[str, str] = {}
     for code, one in zip(item.codes, texts, strict=True):
         name = str(item.names[code])
         if first.setdefault(name, one) != one:
-            raise InputError(
-                f"an item must have one text, but item {name!r} of {path} has two",
-                "give each item its own id",
-            )
+            raise InputError(f"{path}: item {name!r} has two texts", "give each item its own id")
     return Texts(tuple(first), tuple(first.values()))
 
 
@@ -130,9 +158,31 @@ def _from_annotations(
 ) -> Texts:
     from edokit.datasets import read_annotations
 
-    people = read_annotations(path, columns=columns or None, **reading)
-    if people.texts is None:
+    source = read_annotations(path, columns=columns or None, **reading)
+    if source.texts is None:
         raise InputError(
-            f"{path} must hold texts, but has none", "name their column with --column text=NAME"
+            f"{path} holds no texts",
+            "name their column: columns={'text': 'NAME'}",
+            parameters=("columns",),
         )
-    return Texts(tuple(map(str, people.items)), tuple(map(str, people.texts)))
+    return Texts(tuple(map(str, source.items)), tuple(map(str, source.texts)))
+
+
+def _encoded(table: Any, name: str, role: str, path: Path) -> Any:
+    """A column of a table as names and codes."""
+    from edokit._names import encode
+
+    if name not in table.column_names:
+        raise InputError(
+            f"{path} has no column {name!r} for the {role}; its columns are"
+            f" {headings(table.column_names)}",
+            f"map it with columns={{{role!r}: 'NAME'}}",
+            parameters=("columns",),
+        )
+    return encode(table[name], name)
+
+
+def _refuse_gaps(encoded: Any, role: str, path: Path) -> None:
+    if (encoded.codes < 0).any():
+        row = int((encoded.codes < 0).argmax()) + 1
+        raise InputError(f"{path}: row {row} has no {role}", "fill the gap or drop the row")

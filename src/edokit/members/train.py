@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,46 +12,88 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOError, EDOWarning, InputError, counted, examples
+from edokit._errors import EDOError, EDOWarning, InputError, counted, examples, one_of
+from edokit._io.atomic import remove_leftovers
 from edokit.members import engine as engines
-from edokit.members.end_to_end import END_TO_END
-from edokit.members.folder import MANIFEST as NAME
 from edokit.members.folder import (
-    MEMBERS,
     check_kind,
-    clear,
-    collect,
+    collect_predictions,
+    finished_card,
     make_manifest,
-    not_asked_for,
-    unfinished,
+    other_members,
+    unfinished_jobs,
+    write_training,
 )
-from edokit.members.folder import PREDICTIONS_FOLDER as PREDICTIONS
-from edokit.members.groups import Group, check_pool
-from edokit.members.jobs import JobContext, Outcome, Plan, TrainingJob, plan_jobs
-from edokit.members.recipe import Progress, Text, find_recipe, make_member, takes_device
-from edokit.members.storing import remove_unfinished
-from edokit.members.supervision import Supervision
-from edokit.members.training_data import TrainingData, check_splits, fold_numbers, rows_for_job
-from edokit.members.tuning import tune_pool
+from edokit.members.groups import Group, check_groups
+from edokit.members.jobs import (
+    END_TO_END,
+    ENSEMBLE,
+    HEAD_OPTIONS,
+    HEADS,
+    MANIFEST,
+    MEMBERS,
+    JobContext,
+    Outcome,
+    Plan,
+    TrainingJob,
+    check_seed,
+    clear,
+    plan_jobs,
+)
+from edokit.members.pretrained import choose_device, require_packages
+from edokit.members.recipe import (
+    Progress,
+    check_number,
+    check_options,
+    find_recipe,
+    known_options,
+    make_member,
+    takes_device,
+)
+from edokit.members.supervision import Draw, Supervision
+from edokit.members.training_data import (
+    TrainingData,
+    check_splits,
+    fold_numbers,
+    rows_for_job,
+)
+from edokit.members.tuning import tune_groups
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
+    from edokit.ensemble import EDOEnsemble
     from edokit.predictions import Predictions
 
 Step = Callable[[dict[str, Any]], None]
 """Called with done, total and member, and with what a member reports of itself."""
 
+_IDENTICAL = 1e-6
+_SAME_TARGETS = (Supervision.SOFT.value, Supervision.MAJORITY.value)
+_HEADS_RECIPE = "edokit.members.recipes._end_to_end:EndToEndMembers"
+_HEADS_PRESETS = ("default", "paper-fixed")
+_HEADS_SUPERVISION = (Supervision.RANDOM_SELECT, Supervision.SOFT, Supervision.MAJORITY)
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a training gave."""
+    """What a training gave.
+
+    Attributes
+    ----------
+    predictions : dict of str to Predictions
+        Predictions of all members, by split; ``fit`` are the out-of-fold ones.
+    manifest : dict
+        What was trained, and its metrics; as in ``manifest.json``.
+    failed : tuple of Outcome
+        Jobs that failed, with the reason.
+    ensemble : EDOEnsemble or None
+        The weights that were trained with the members, end to end.
+    """
 
     predictions: dict[str, Predictions]
-    """Predictions of all members, by split; ``fit`` are the out-of-fold ones."""
     manifest: dict[str, Any]
-    """What was trained, and how good it is."""
     failed: tuple[Outcome, ...]
-    """What failed, with the reason."""
+    ensemble: EDOEnsemble | None = None
 
 
 def train_members(
@@ -60,7 +101,7 @@ def train_members(
     groups: Sequence[Group],
     *,
     out: str | Path | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     cross_fit: int | None = None,
     pairs: bool = False,
     tune: int | None = None,
@@ -72,18 +113,74 @@ def train_members(
     source: str = "",
     step: Step = lambda event: None,
 ) -> Trained:
-    """Train what ``out`` does not hold yet, and write predictions and manifest.
+    """Train the members of groups, and predict every split but ``train``.
 
-    Members that fail do not stop the others; they are in ``failed``, and tried again the next
-    time. Without ``out`` nothing is kept but what is returned. ``tune`` is the number of trials
-    with which the options of fine-tuned groups are searched first.
+    Members that ``out`` holds already are not trained again. A member that fails does not stop
+    the others; it is in ``failed``, and tried again the next time.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        Annotations with texts and splits: members train on ``train``, and stop early on ``dev``.
+    groups : sequence of Group
+        What to train; see `parse_groups` for ``"linear:5,encoder:5"``.
+    out : str or Path, default=None
+        Folder for members, predictions and manifest. None: nothing is kept but what is returned.
+    random_state : int, default=0
+        Seed of all members; each derives its own from it.
+    cross_fit : int, default=None
+        Train on train and dev in so many folds; ``predictions["fit"]`` are out-of-fold.
+    pairs : bool, default=False
+        Whether the first line of a text is the utterance and the rest its context.
+    tune : int, default=None
+        Trials with which the options of ``transformer`` groups are searched first.
+    jobs : int, default=None
+        Members at a time. None: one per core, or per GPU.
+    device : str, default=None
+        Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU where there is one.
+    engine : str, default="local"
+        ``"local"``, or a Dask cluster: ``"dask://host:port"``.
+    keep_models : bool, default=True
+        Whether fitted models are kept beside their predictions.
+    overwrite : bool, default=False
+        Whether members in ``out`` that were trained otherwise are replaced.
+    source : str, default=""
+        Where the annotations come from, for the manifest.
+    step : callable, default=no-op
+        Called with a dict for every event: done, total, member, epoch, ….
+
+    Returns
+    -------
+    Trained
+        Predictions by split, the manifest, and what failed.
+
+    Raises
+    ------
+    InputError
+        If the data or an option does not fit, ``out`` holds other members, or all members failed.
+
+    Examples
+    --------
+    >>> from edokit import Annotations
+    >>> from edokit.members import Group, train_members
+    >>> rows = {
+    ...     "item": ["a", "a", "b", "b", "c", "c"],
+    ...     "annotator": ["x", "y"] * 3,
+    ...     "label": ["no", "no", "yes", "no", "yes", "yes"],
+    ...     "text": ["fine"] * 2 + ["so so"] * 2 + ["rude"] * 2,
+    ...     "split": ["train"] * 4 + ["dev"] * 2,
+    ... }
+    >>> trained = train_members(Annotations.from_table(rows), [Group("linear", 2)], jobs=1)
+    >>> trained.predictions["dev"].members
+    ('linear-01', 'linear-02')
     """
-    pool = check_pool(groups)
-    course = TrainingData.of(annotations, pairs=pairs)
+    checked = check_groups(groups)
+    data = TrainingData.from_annotations(annotations, pairs=pairs)
     if tune is not None:
         kept = None if out is None else Path(out)
-        pool = tune_pool(pool, course, tune, seed=seed, out=kept, device=device, step=step)
-    plan = make_plan(course, pool, seed=seed, cross_fit=cross_fit)
+        how: dict[str, Any] = {"random_state": random_state, "out": kept, "device": device}
+        checked = tune_groups(checked, data, tune, **how, step=step)
+    plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
     with ExitStack() as stack:
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -100,43 +197,141 @@ def train_members(
             overwrite=overwrite,
             step=step,
         )
-        broken = list(dict.fromkeys(one.unit.member for one in failed))
-        if len(broken) == len({unit.member for unit in plan.units}):
+        names = list(dict.fromkeys(one.job.member for one in failed))
+        if len(names) == len({job.member for job in plan.jobs}):
             raise _all_failed(failed)
-        predictions = collect(plan, folder, broken)
-        _tell_of_others(plan, folder)
-        warn_of_identical_members(pool, predictions)
-        manifest = make_manifest(plan, pool, predictions, failed, folder, seed=seed, source=source)
+        predictions = collect_predictions(plan, folder, names)
+        _warn_of_other_members(plan, folder)
+        _warn_of_identical_members(checked, predictions)
+        manifest = make_manifest(
+            plan, checked, predictions, failed, folder, random_state=random_state, source=source
+        )
         if out is not None:
-            write_trained(folder, predictions, manifest)
+            write_training(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
 
 
-def _tell_of_others(plan: Plan, out: Path) -> None:
-    """Members of an earlier training are kept, but are not part of this one."""
-    others = not_asked_for(plan, out)
-    if others:
-        one = len(others) == 1
-        warnings.warn(
-            f"{out / MEMBERS} also holds {counted(len(others), 'member')} that"
-            f" {'is' if one else 'are'} not asked for now ({examples(others)}): predictions and"
-            f" manifest leave {'it' if one else 'them'} out; ask for {'it' if one else 'them'}, too"
-            " (--members, --recipe, --supervision as before), and nothing is trained anew",
-            EDOWarning,
-            stacklevel=3,
+def train_end_to_end(
+    annotations: Annotations,
+    *,
+    out: str | Path,
+    members: int = 10,
+    options: Mapping[str, Any] | None = None,
+    preset: str = "default",
+    supervision: str = Supervision.RANDOM_SELECT.value,
+    draw: str = Draw.EPOCH.value,
+    random_state: int = 0,
+    device: str | None = None,
+    pairs: bool = False,
+    overwrite: bool = False,
+    source: str = "",
+    step: Step = lambda event: None,
+) -> Trained:
+    """Fine-tune one encoder with a head per member, together with the weights that pool them.
+
+    Heads and weights train on the split ``train``, each head on labels drawn for itself; the
+    epoch with the best pool on ``dev`` is kept. ``out`` gets the model (``end-to-end``),
+    ``predictions`` of all other splits, the ``ensemble`` and a manifest; what it holds already is
+    not trained again.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        Annotations with texts and the splits train and dev.
+    out : str or Path
+        Folder for the result.
+    members : int, default=10
+        How many heads.
+    options : mapping, default=None
+        Options of the recipe ``transformer``, ``member_weight`` and ``joint_learning_rate``.
+    preset : {"default", "paper-fixed"}, default="default"
+        The objective of the weights.
+    supervision : {"random-select", "soft", "majority"}, default="random-select"
+        Targets of the heads.
+    draw : {"epoch", "once"}, default="epoch"
+        When random-select draws.
+    random_state, device, pairs, overwrite, source, step
+        As in `train_members`.
+
+    Returns
+    -------
+    Trained
+        As of `train_members`, with the ``ensemble``.
+
+    Raises
+    ------
+    InputError
+        If the data or an option does not fit, or ``out`` holds other members.
+    """
+    require_packages("training end to end")
+    data = TrainingData.from_annotations(annotations, pairs=pairs)
+    plan, group = plan_end_to_end(
+        data,
+        members=members,
+        options=options or {},
+        preset=preset,
+        supervision=supervision,
+        draw=draw,
+        random_state=random_state,
+    )
+    if choose_device(device).type == "mps":
+        raise InputError(
+            "training end to end computes weights in double precision, which mps does not have",
+            "choose device='cpu' or device='cuda'",
+            parameters=("device",),
         )
+    out = Path(out)
+    failed = train_plan(plan, out, device=device, overwrite=overwrite, step=step)
+    if failed:
+        raise _all_failed(failed)
+    predictions = collect_predictions(plan, out)
+    ensemble = _ensemble(plan, predictions, annotations, out, random_state)
+    manifest = make_manifest(
+        plan,
+        [group],
+        predictions,
+        (),
+        out,
+        random_state=random_state,
+        source=source,
+        ensemble=ensemble,
+    )
+    ensemble.save(out / ENSEMBLE)
+    write_training(out, predictions, manifest)
+    return Trained(predictions, manifest, (), ensemble)
 
 
 def make_plan(
-    course: TrainingData, groups: Sequence[Group], *, seed: int = 0, cross_fit: int | None = None
+    data: TrainingData,
+    groups: Sequence[Group],
+    *,
+    random_state: int = 0,
+    cross_fit: int | None = None,
 ) -> Plan:
     """What there is to train."""
-    check_splits(course, cross_fit)
+    check_splits(data, cross_fit)
     for group in groups:
         # Options that a recipe refuses are refused now, not once per member.
-        make_member(group.recipe, len(course.classes), group.options)
-    folds = None if cross_fit is None else fold_numbers(course, cross_fit, seed)
-    return plan_jobs(groups, course, seed=seed, folds=folds)
+        make_member(group.recipe, len(data.classes), group.options)
+    folds = None if cross_fit is None else fold_numbers(data, cross_fit, random_state)
+    return plan_jobs(groups, data, random_state=random_state, folds=folds)
+
+
+def prepare_training(
+    annotations: Annotations,
+    groups: Sequence[Group],
+    *,
+    out: Path,
+    random_state: int = 0,
+    cross_fit: int | None = None,
+    pairs: bool = False,
+) -> int:
+    """Write what ``python -m edokit.members`` trains on another machine; returns how many jobs."""
+    data = TrainingData.from_annotations(annotations, pairs=pairs)
+    plan = make_plan(data, check_groups(groups), random_state=random_state, cross_fit=cross_fit)
+    out.mkdir(parents=True, exist_ok=True)
+    plan.save(out)
+    return len(plan.jobs)
 
 
 def train_plan(
@@ -150,158 +345,194 @@ def train_plan(
     overwrite: bool = False,
     step: Step = lambda event: None,
 ) -> list[Outcome]:
-    """Train the units that ``out`` does not hold yet; returns those that failed."""
-    recipes = [find_recipe(name) for name in dict.fromkeys(unit.recipe for unit in plan.units)]
+    """Run the jobs that ``out`` does not hold yet; returns those that failed."""
+    recipes = [find_recipe(name) for name in dict.fromkeys(job.recipe for job in plan.jobs)]
     if device is not None and not any(map(takes_device, recipes)):
         raise InputError(
-            f"a device is for recipes that compute with torch, but got {device!r} for a pool"
-            " without one",
-            "leave the device out",
+            f"device is {device!r}, but no recipe here computes with torch",
+            "leave device out",
+            parameters=("device",),
         )
-    check_kind(out, END_TO_END, overwrite=overwrite)
-    if (out / END_TO_END).is_dir():
+    check_kind(plan, out, overwrite=overwrite)
+    if not plan.end_to_end and (out / END_TO_END).is_dir():
         clear(out, END_TO_END)
     if out.is_dir():
-        remove_unfinished(out)
-    waiting = unfinished(plan, out, overwrite=overwrite)
-    if waiting and (out / NAME).is_file():
+        remove_leftovers(out)
+    waiting = unfinished_jobs(plan, out, overwrite=overwrite)
+    if waiting and not plan.end_to_end and (out / MANIFEST).is_file():
         # What it describes is about to change, and it is written last.
-        (out / NAME).unlink()
-    done, total = len(plan.units) - len(waiting), len(plan.units)
-    if done:
+        (out / MANIFEST).unlink()
+    done, total = len(plan.jobs) - len(waiting), len(plan.jobs)
+    if done and not plan.end_to_end:
         step({"done": done, "total": total, "member": "from before", "kept": done})
     failed: list[Outcome] = []
     noted: set[str] = set()
     for on_device in (False, True):
-        now = [unit for unit in waiting if find_recipe(unit.recipe).on_device == on_device]
+        now = [job for job in waiting if find_recipe(job.recipe).on_device == on_device]
         if not now:
             continue
-        shared, broken = _prepare(plan, now, device)
-        failed += broken
-        ready = [unit for unit in now if unit.group in shared]
+        shared, unprepared = _prepare(plan, now, device)
+        failed += unprepared
         devices = engines.devices_for(on_device and engine == engines.LOCAL, device)
         for outcome in engines.run_jobs(
             JobContext(plan, shared, keep_models),
-            ready,
-            out / MEMBERS,
+            [job for job in now if job.group in shared],
+            out,
             engine=engine,
             jobs=engines.how_many_jobs(jobs, on_device, devices),
             devices=devices,
-            progress=lambda unit: _told(step, unit),
+            progress=lambda job: _report(step, job),
         ):
             if outcome.reason:
                 failed.append(outcome)
             else:
                 done += 1
-            step({"done": done, "total": total, "member": outcome.unit.path})
+            if not plan.end_to_end:
+                step({"done": done, "total": total, "member": outcome.job.path})
             for note in outcome.notes:
                 if note not in noted:
-                    warnings.warn(f"{outcome.unit.path}: {note}", EDOWarning, stacklevel=3)
+                    warnings.warn(f"{outcome.job.path}: {note}", EDOWarning, stacklevel=3)
                 noted.add(note)
     return failed
 
 
+def plan_end_to_end(
+    data: TrainingData,
+    *,
+    members: int,
+    options: Mapping[str, Any],
+    preset: str,
+    supervision: str,
+    draw: str,
+    random_state: int,
+) -> tuple[Plan, Group]:
+    """One job that trains all heads, and how the manifest describes them."""
+    one_of("preset", preset, _HEADS_PRESETS)
+    one_of("supervision", supervision, [mode.value for mode in _HEADS_SUPERVISION])
+    one_of("draw", draw, [mode.value for mode in Draw])
+    check_seed(random_state)
+    check_number("members", members, 1, whole=True)
+    recipe: Any = find_recipe(_HEADS_RECIPE)
+    # There is a head per member already.
+    left_out = (*HEAD_OPTIONS, "annotator_heads")
+    known = {key: value for key, value in known_options(recipe).items() if key not in left_out}
+    given = check_options("training end to end", known, options)
+    heads = {"n_members": members, "preset": preset}
+    network = recipe(len(data.classes), **given, **heads)
+    chosen = {key: getattr(network, key) for key in known}
+    network.check_data(data)
+    job = TrainingJob(
+        member=END_TO_END,
+        group=HEADS,
+        recipe=_HEADS_RECIPE,
+        options={**chosen, **heads},
+        supervision=supervision,
+        draw=draw,
+        seed=random_state,
+        heads=members,
+    )
+    group = Group("transformer", members, HEADS, supervision, draw, chosen)
+    return Plan(data, (job,)), group
+
+
+def _ensemble(
+    plan: Plan,
+    predictions: Mapping[str, Predictions],
+    annotations: Annotations,
+    out: Path,
+    random_state: int,
+) -> EDOEnsemble:
+    """The ensemble of the weights that were trained with the heads, evaluated on dev."""
+    from edokit.ensemble import EDOEnsemble
+
+    job = plan.jobs[0]
+    card = finished_card(out / job.folder)
+    dev = plan.data.splits[plan.rows(job).stop[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
+        return EDOEnsemble.from_weights(
+            card["weights"],
+            predictions[dev],
+            annotations.split(dev),
+            size=card["size"],
+            preset=job.options["preset"],
+            random_state=random_state,
+        )
+
+
 def _prepare(
-    plan: Plan, units: Sequence[TrainingJob], device: str | None
+    plan: Plan, jobs: Sequence[TrainingJob], device: str | None
 ) -> tuple[dict[str, Any], list[Outcome]]:
-    """What the members of each group share; a group whose work fails takes its units with it."""
-    texts: tuple[Text, ...] = ()
+    """What the members of each group share; a group that can't prepare fails as a whole."""
+    data, texts = plan.data, plan.data.texts
     if plan.folds is None:
-        rows = rows_for_job(plan.course, None, None)
-        needed = {*rows.learn, *rows.stop, *(i for some in rows.answer.values() for i in some)}
-        texts = tuple(plan.course.texts[i] for i in sorted(needed))
-    else:
-        texts = plan.course.texts
+        rows = rows_for_job(data, None, None)
+        needed = {*rows.train, *rows.stop, *(i for some in rows.predict.values() for i in some)}
+        texts = tuple(data.texts[i] for i in sorted(needed))
     shared: dict[str, Any] = {}
     failed: list[Outcome] = []
-    for name in dict.fromkeys(unit.group for unit in units):
-        own = [unit for unit in units if unit.group == name]
+    for name in dict.fromkeys(job.group for job in jobs):
+        own = [job for job in jobs if job.group == name]
         recipe = find_recipe(own[0].recipe)
         options = dict(own[0].options) | ({"device": device} if takes_device(recipe) else {})
         try:
             shared[name] = recipe.prepare(texts, options)
         except EDOError as error:
-            failed += [Outcome(unit, str(error)) for unit in own]
+            failed += [Outcome(job, str(error)) for job in own]
     return shared, failed
 
 
-def _told(step: Step, unit: TrainingJob) -> Progress:
-    return lambda event: step({"member": unit.path, **event})
+def _report(step: Step, job: TrainingJob) -> Progress:
+    def report(event: dict[str, Any]) -> None:
+        epochs = {"done": event["epoch"], "total": event["epochs"]} if job.heads else {}
+        member = f"{job.heads} heads" if job.heads else job.path
+        step({**epochs, "member": member, **event})
+
+    return report
 
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:
     reasons = list(dict.fromkeys(one.reason for one in failed))
     more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
-    return InputError(f"at least one member must be trained, but all failed: {reasons[0]}{more}")
+    return InputError(f"no member was trained, all failed: {reasons[0]}{more}")
 
 
-def write_trained(
-    folder: Path, predictions: dict[str, Predictions], manifest: dict[str, Any]
+def _warn_of_other_members(plan: Plan, out: Path) -> None:
+    """Members of an earlier training are kept, but are not part of this one."""
+    others = other_members(plan, out)
+    if others:
+        it, are = ("it", "is") if len(others) == 1 else ("them", "are")
+        warnings.warn(
+            f"{out / MEMBERS} also holds {counted(len(others), 'member')} that {are} not asked for"
+            f" now ({examples(others)}): predictions and manifest leave {it} out; ask for {it}, too"
+            " (--members, --recipe, --supervision as before), and nothing is trained anew",
+            EDOWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_identical_members(
+    groups: Sequence[Group], predictions: Mapping[str, Predictions]
 ) -> None:
-    """Write predictions, and the manifest last."""
-    from edokit._io import write_json
-    from edokit.predictions import write_predictions
-
-    if (folder / NAME).is_file() and _kept(folder / NAME) != json.dumps(manifest):
-        # It does not describe what is written now.
-        (folder / NAME).unlink()
-    for name, table in predictions.items():
-        write_predictions(table, folder / PREDICTIONS / f"{name}.npz")
-    write_json(manifest, folder / NAME)
-
-
-def _kept(path: Path) -> str:
-    """A manifest as one text, to be compared."""
-    try:
-        return json.dumps(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return ""
-
-
-def prepare_training(
-    annotations: Annotations,
-    groups: Sequence[Group],
-    *,
-    out: Path,
-    seed: int = 0,
-    cross_fit: int | None = None,
-    pairs: bool = False,
-) -> int:
-    """Write what ``python -m edokit.members`` trains on another machine; returns how many fits."""
-    course = TrainingData.of(annotations, pairs=pairs)
-    plan = make_plan(course, check_pool(groups), seed=seed, cross_fit=cross_fit)
-    out.mkdir(parents=True, exist_ok=True)
-    plan.save(out)
-    return len(plan.units)
-
-
-_SAME = 1e-6
-_SHARED = (Supervision.SOFT.value, Supervision.MAJORITY.value)
-"""Whose targets are the same for every member."""
-
-
-def warn_of_identical_members(
-    pool: Sequence[Group], predictions: Mapping[str, Predictions]
-) -> None:
-    """Say which groups hold several members with the same answers, and what to do about it."""
-    alike = [group for group in pool if all(_are_identical(group, p) for p in predictions.values())]
-    if not alike:
+    """Warn of groups whose members all predict the same, and say what to do about it."""
+    same = [group for group in groups if all(_identical(group, p) for p in predictions.values())]
+    if not same:
         return
-    named = "; ".join(f"{group.name}, {group.members} members" for group in alike)
-    shared = [group.supervision for group in alike if group.supervision in _SHARED]
-    why = " (they learn the same targets, and nothing in them is left to chance)" if shared else ""
-    hint = "train them with --supervision random-select, or " if shared else ""
+    named = "; ".join(f"{group.name}, {group.members} members" for group in same)
+    targets = any(group.supervision in _SAME_TARGETS for group in same)
+    why = " (they have the same targets and no other source of randomness)" if targets else ""
+    hint = "train them with --supervision random-select, or " if targets else ""
     warnings.warn(
-        f"all members of a group give the same answers{why}: {named}; {hint}ask for one, and add"
+        f"all members of a group predict the same{why}: {named}; {hint}ask for one, and add"
         " groups that differ in recipe or options",
         EDOWarning,
         stacklevel=3,
     )
 
 
-def _are_identical(group: Group, answers: Predictions) -> bool:
-    own = [k for k, name in enumerate(answers.groups or ()) if name == group.name]
+def _identical(group: Group, predictions: Predictions) -> bool:
+    own = [k for k, name in enumerate(predictions.groups or ()) if name == group.name]
     if len(own) < 2:
         return False
-    said = np.asarray(answers.probabilities)[:, own]
-    return bool((np.abs(said - said[:, :1]) <= _SAME).all())
+    values = np.asarray(predictions.probabilities)[:, own]
+    return bool((np.abs(values - values[:, :1]) <= _IDENTICAL).all())

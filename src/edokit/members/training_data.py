@@ -14,18 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, examples
-from edokit._types import Floats
+from edokit._io.atomic import whole_file
+from edokit._types import Codes, Floats, Ints
 from edokit.members.recipe import Text
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
 
-Ints = npt.NDArray[np.int32]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """N items with their texts, and M answers of A annotators in C classes."""
+    """N items with their texts, and M annotations by A annotators in C classes.
+
+    `edokit.Annotations` in plain arrays that need numpy alone, so that they travel to any machine.
+    """
 
     items: tuple[str, ...]
     """Item ids [N]."""
@@ -37,19 +39,19 @@ class TrainingData:
     """Class names [C]."""
     annotators: tuple[str, ...]
     """Annotator ids [A]."""
-    item_codes: Ints
-    """The item of each answer [M]."""
-    annotator_codes: Ints
-    """The annotator of each answer [M]."""
-    label_codes: Ints | None
-    """The class of each answer [M]; none when annotators gave probabilities."""
+    item_codes: Codes
+    """The item of each annotation [M]."""
+    annotator_codes: Codes
+    """The annotator of each annotation [M]."""
+    label_codes: Codes | None
+    """The class of each annotation [M]; none when annotators gave probabilities."""
     label_probabilities: Floats | None
-    """Probabilities of each answer [M, C], where annotators gave them instead of a class."""
-    hard: Ints
+    """Probabilities of each annotation [M, C], where annotators gave them instead of a class."""
+    hard: Codes
     """Hard labels [N]."""
 
     @classmethod
-    def of(
+    def from_annotations(
         cls, annotations: Annotations, *, pairs: bool = False, ties: Ties = "first"
     ) -> TrainingData:
         """From annotations with texts.
@@ -77,48 +79,45 @@ class TrainingData:
         return len(self.items)
 
     @cached_property
-    def annotations_per_item(self) -> npt.NDArray[np.int64]:
-        """How many answers each item has [N]."""
+    def annotations_per_item(self) -> Ints:
+        """How many annotations each item has [N]."""
         return np.bincount(self.item_codes, minlength=len(self))
 
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class [N, C]."""
-        answers: Any = self.label_probabilities
+        labels: Any = self.label_probabilities
         if self.label_codes is not None:
-            answers = np.eye(len(self.classes))[self.label_codes]
+            labels = np.eye(len(self.classes))[self.label_codes]
         shares = np.column_stack(
-            [
-                np.bincount(self.item_codes, weights=share, minlength=len(self))
-                for share in answers.T
-            ]
+            [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
         )
         soft: Floats = shares / self.annotations_per_item[:, None]
         return soft
 
-    def hard_labels(self) -> Ints:
+    def hard_labels(self) -> Codes:
         """Hard labels [N]."""
         return self.hard
 
-    def where(self, *splits: str) -> npt.NDArray[np.int64]:
-        """Positions of the items of these splits."""
+    def where(self, *splits: str) -> Ints:
+        """Ints of the items of these splits."""
         return np.flatnonzero(np.isin(np.array(self.splits, dtype=object), splits))
 
     def take(self, positions: npt.ArrayLike) -> TrainingData:
-        """The items at these positions, in this order, with the annotators who answered them."""
+        """The items at these positions, in this order, with their annotators."""
         chosen = np.asarray(positions, dtype=np.int64)
-        place = np.full(len(self), -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        kept = np.flatnonzero(place[self.item_codes] >= 0)
-        people, codes = np.unique(self.annotator_codes[kept], return_inverse=True)
+        row_of = np.full(len(self), -1, dtype=np.int32)
+        row_of[chosen] = np.arange(len(chosen), dtype=np.int32)
+        kept = np.flatnonzero(row_of[self.item_codes] >= 0)
+        annotators, codes = np.unique(self.annotator_codes[kept], return_inverse=True)
         labels, probabilities = self.label_codes, self.label_probabilities
         return TrainingData(
             items=tuple(self.items[i] for i in chosen),
             texts=tuple(self.texts[i] for i in chosen),
             splits=tuple(self.splits[i] for i in chosen),
             classes=self.classes,
-            annotators=tuple(self.annotators[a] for a in people),
-            item_codes=place[self.item_codes[kept]],
+            annotators=tuple(self.annotators[a] for a in annotators),
+            item_codes=row_of[self.item_codes[kept]],
             annotator_codes=codes.astype(np.int32),
             label_codes=None if labels is None else labels[kept],
             label_probabilities=None if probabilities is None else probabilities[kept],
@@ -132,8 +131,6 @@ class TrainingData:
 
     def save(self, path: Path) -> None:
         """Write one JSON file."""
-        from edokit._io import whole_file
-
         with whole_file(path) as temporary:
             temporary.write_text(self._json(), encoding="utf-8")
 
@@ -168,8 +165,9 @@ def utterance_and_context(text: str) -> tuple[str, str]:
 def _texts(annotations: Annotations) -> Sequence[str]:
     if annotations.texts is None:
         raise InputError(
-            "members learn from texts, but the data has none",
-            "give it a text column, or name the one that it has with --column text=NAME",
+            "members train on texts, but the data has none",
+            "add a text column, or name the one that it has: columns={'text': 'NAME'}",
+            parameters=("columns",),
         )
     odd = [
         str(item)
@@ -178,8 +176,7 @@ def _texts(annotations: Annotations) -> Sequence[str]:
     ]
     if odd:
         raise InputError(
-            f"every item needs a text, but {are(len(odd), len(annotations.items), HAVE)} none:"
-            f" {examples(odd)}",
+            f"{are(len(odd), len(annotations.items), HAVE)} no text: {examples(odd)}",
             "fill the gap or drop these items",
         )
     return [str(text) for text in annotations.texts]
@@ -189,7 +186,6 @@ def _array(values: Any, kind: type) -> Any:
     return None if values is None else np.asarray(values, dtype=kind)
 
 
-Positions = npt.NDArray[np.int64]
 TRAIN = "train"
 DEV = ("dev", "validation", "valid", "val")
 """What the split to choose by may be called."""
@@ -198,95 +194,90 @@ FIT = "fit"
 _STOP_SHARE = 0.1
 
 
-class Rows(NamedTuple):
-    """Positions of items for one fit."""
+class JobRows(NamedTuple):
+    """Ints of items for one fit."""
 
-    learn: Positions
-    """To learn from."""
-    stop: Positions
+    train: Ints
+    """To train on."""
+    stop: Ints
     """To stop early on."""
-    answer: dict[str, Positions]
+    predict: dict[str, Ints]
     """To predict, by the name of the predictions."""
 
 
-def rows_for_job(
-    course: TrainingData, folds: npt.NDArray[np.int32] | None, fold: int | None
-) -> Rows:
-    """The rows of a plain fit, or of one fold's fit."""
+def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
+    """The rows of a fit without folds, or of one fold's fit."""
     if folds is None or fold is None:
-        others = [name for name in dict.fromkeys(course.splits) if name != TRAIN]
+        others = [name for name in dict.fromkeys(data.splits) if name != TRAIN]
         dev = next((name for name in DEV if name in others), "")
-        answer = {name: course.where(name) for name in others}
-        return Rows(course.where(TRAIN), course.where(dev), answer)
-    inside = [name for name in dict.fromkeys(course.splits) if name in (TRAIN, *DEV)]
-    learn = np.flatnonzero((folds >= 0) & (folds != fold))
-    # The answers of the held-out fold stay unknown, so a part of the rest tells when to stop.
-    chosen = np.random.default_rng([fold, 0xED0]).permutation(len(learn))
-    stop = np.sort(chosen[: int(_STOP_SHARE * len(learn))])
-    answer = {FIT: np.flatnonzero(folds == fold)}
-    answer |= {
-        name: course.where(name) for name in dict.fromkeys(course.splits) if name not in inside
-    }
-    return Rows(learn, learn[stop], answer)
+        predict = {name: data.where(name) for name in others}
+        return JobRows(data.where(TRAIN), data.where(dev), predict)
+    inside = [name for name in dict.fromkeys(data.splits) if name in (TRAIN, *DEV)]
+    train = np.flatnonzero((folds >= 0) & (folds != fold))
+    # The labels of the held-out fold stay unknown, so a part of the rest tells when to stop.
+    chosen = np.random.default_rng([fold, 0xED0]).permutation(len(train))
+    stop = np.sort(chosen[: int(_STOP_SHARE * len(train))])
+    predict = {FIT: np.flatnonzero(folds == fold)}
+    predict |= {name: data.where(name) for name in dict.fromkeys(data.splits) if name not in inside}
+    return JobRows(train, train[stop], predict)
 
 
-def fold_numbers(course: TrainingData, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     """The fold of each item of train and dev [N], -1 for the others.
 
     Folds are alike in size and in hard labels; near-duplicate texts share a fold.
     """
     from edokit.datasets.near_duplicates import near_duplicate_groups
 
-    inside = course.where(TRAIN, *DEV)
+    inside = data.where(TRAIN, *DEV)
     if not 2 <= n_folds <= len(inside):
         raise InputError(
-            f"the number of folds must be between 2 and the {len(inside)} items of train and dev,"
-            f" but got {n_folds}",
-            "five folds are common",
+            f"{n_folds} folds can't be made of the {len(inside)} items of train and dev",
+            "choose between 2 and the number of items; five folds are common",
         )
-    texts = [text if isinstance(text, str) else "\n".join(text) for text in course.texts]
+    texts = [text if isinstance(text, str) else "\n".join(text) for text in data.texts]
     groups = near_duplicate_groups([texts[i] for i in inside])
     order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)
-    labels = course.hard[inside]
-    counts = np.zeros((n_folds, len(course.classes)), dtype=np.int64)
+    labels = data.hard[inside]
+    counts = np.zeros((n_folds, len(data.classes)), dtype=np.int64)
     starts = np.argsort(groups, kind="stable")
     ends = np.cumsum(sizes)
-    folds = np.full(len(course), -1, dtype=np.int32)
+    folds = np.full(len(data), -1, dtype=np.int32)
     # Large groups first; each goes where its class is rarest, then where there is most room.
     for group in order[np.argsort(-sizes[order], kind="stable")]:
         members = starts[ends[group] - sizes[group] : ends[group]]
-        tally = np.bincount(labels[members], minlength=len(course.classes))
+        tally = np.bincount(labels[members], minlength=len(data.classes))
         fold = int(np.lexsort((counts.sum(axis=1), counts[:, tally.argmax()]))[0])
         counts[fold] += tally
         folds[inside[members]] = fold
     if (counts.sum(axis=1) == 0).any():
         raise InputError(
-            f"every fold must get an item, but near-duplicate texts leave {n_folds} folds"
-            " with none",
+            f"near-duplicate texts share a fold, which leaves some of the {n_folds} folds empty",
             "ask for fewer folds",
         )
     return folds
 
 
-def check_splits(course: TrainingData, n_folds: int | None) -> None:
-    """Refuse data that leave nothing to tell apart, to learn from or to predict."""
-    if len(course.classes) < 2:
+def check_splits(data: TrainingData, n_folds: int | None) -> None:
+    """Refuse data with a single class, with nothing to train on or nothing to predict."""
+    if len(data.classes) < 2:
         raise InputError(
-            "members learn to tell classes apart, which must be two at least, but everyone said"
-            f" {examples(course.classes)}",
-            "name those that nobody chose, too: --classes no,yes",
+            f"all annotations have the class {examples(data.classes)}, so there is nothing to"
+            " classify",
+            "name the classes that nobody chose, too: classes=['no', 'yes']",
+            parameters=("classes",),
         )
-    names = list(dict.fromkeys(course.splits))
+    names = list(dict.fromkeys(data.splits))
     shown = ", ".join(map(repr, names))
-    if not len(course.where(TRAIN)):
+    if not len(data.where(TRAIN)):
         raise InputError(
-            "members learn from the split 'train', which must have items, but the data has"
-            f" {shown}",
+            f"members train on the split 'train', which has no items; the splits are {shown}",
             "name the splits train, dev and test, or make them with `edo data split`",
         )
     if n_folds is None and names == [TRAIN]:
         raise InputError(
-            "without folds there must be a split beside 'train' to predict, but there is none",
-            "make one with `edo data split`, or use --cross-fit 5",
+            "there is no split beside 'train' to predict",
+            "make one with `edo data split`, or train in folds: cross_fit=5",
+            parameters=("cross_fit",),
         )

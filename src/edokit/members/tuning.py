@@ -11,99 +11,12 @@ from typing import Any
 
 from edokit._errors import EDOError, InputError
 from edokit.members.groups import Group
+from edokit.members.jobs import TrainingJob, member_data
 from edokit.members.recipe import MemberData, Progress, find_recipe
-from edokit.members.recipes.transformer import TransformerMember
-from edokit.members.supervision import Draw, random_select
+from edokit.members.supervision import Supervision
 from edokit.members.training_data import TrainingData, rows_for_job
 
 NAME = "tuning.json"
-
-
-def tune_pool(
-    groups: Sequence[Group],
-    course: TrainingData,
-    trials: int,
-    *,
-    seed: int = 0,
-    out: Path | None = None,
-    device: str | None = None,
-    step: Callable[[dict[str, Any]], None] = lambda event: None,
-) -> list[Group]:
-    """The groups with the learning rate, batch size and warm-up that do best on dev.
-
-    Groups of the recipe ``transformer`` are searched, on randomly selected answers. What was found
-    is kept in ``out``, so that a training that goes on does not search again.
-    """
-    if not any(group.recipe == "transformer" for group in groups):
-        raise InputError(
-            "tuning is for the recipe 'transformer', but the pool has none of it",
-            "leave --tune out",
-        )
-    kept = _read(out)
-    tuned = []
-    for group in groups:
-        if group.recipe != "transformer":
-            tuned.append(group)
-            continue
-        key = _key(group, course, trials, seed)
-        if key not in kept:
-            found = _search(group, course, trials, seed, device, step)
-            kept[key] = {"group": group.name, "best": found.best, "trials": found.trials}
-            if out is not None:
-                from edokit._io import write_json
-
-                write_json(kept, out / NAME)
-        tuned.append(replace(group, options={**group.options, **kept[key]["best"]}))
-    return tuned
-
-
-def _search(
-    group: Group,
-    course: TrainingData,
-    trials: int,
-    seed: int,
-    device: str | None,
-    step: Callable[[dict[str, Any]], None],
-) -> Any:
-    from edokit.members.tuning import tune_options as tune
-
-    rows = rows_for_job(course, None, None)
-    learn, stop = course.take(rows.learn), course.take(rows.stop)
-    once = group.draw == Draw.ONCE.value
-    options = {**group.options, "device": device}
-    lesson = MemberData(
-        texts=learn.texts,
-        targets=lambda epoch: random_select(learn, seed, 0 if once else epoch),
-        dev_texts=stop.texts,
-        dev_soft_labels=stop.soft_labels if len(stop) else None,
-        dev_hard_labels=stop.hard if len(stop) else None,
-        annotations=learn,
-        shared=find_recipe(group.recipe).prepare((*learn.texts, *stop.texts), options),
-    )
-    return tune(
-        trials,
-        lesson,
-        len(course.classes),
-        options,
-        seed=seed,
-        progress=lambda event: step({"member": f"{group.name}: tuning", **event}),
-    )
-
-
-def _key(group: Group, course: TrainingData, trials: int, seed: int) -> str:
-    text = json.dumps([asdict(group), course.digest, trials, seed], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _read(out: Path | None) -> dict[str, Any]:
-    if out is None or not (out / NAME).is_file():
-        return {}
-    from edokit._io import read_json
-
-    kept: dict[str, Any] = read_json(out / NAME)
-    return kept
-
-
 LEARNING_RATE = (1e-6, 1e-4)
 BATCH_SIZES = (4, 8, 16, 32, 64)
 WARMUP_STEPS = (1, 500)
@@ -119,26 +32,68 @@ class Tuned:
     """Every trial: its options, and its dev_ce (None where training failed)."""
 
 
+def tune_groups(
+    groups: Sequence[Group],
+    data: TrainingData,
+    trials: int,
+    *,
+    random_state: int = 0,
+    out: Path | None = None,
+    device: str | None = None,
+    step: Callable[[dict[str, Any]], None] = lambda event: None,
+) -> list[Group]:
+    """The groups with the learning rate, batch size and warm-up that do best on dev.
+
+    Groups of the recipe ``transformer`` are searched, on randomly selected labels. What was found
+    is kept in ``out``, so that a training that goes on does not search again.
+    """
+    from edokit._io import read_json, write_json
+
+    if not any(group.recipe == "transformer" for group in groups):
+        raise InputError(
+            "only groups of the recipe 'transformer' can be tuned, and there is none",
+            "leave tune out",
+            parameters=("tune",),
+        )
+    path = None if out is None else out / NAME
+    kept: dict[str, Any] = read_json(path) if path is not None and path.is_file() else {}
+    tuned = []
+    for group in groups:
+        if group.recipe == "transformer":
+            text = json.dumps([asdict(group), data.digest, trials, random_state], sort_keys=True)
+            key = hashlib.sha256(text.encode()).hexdigest()[:32]
+            if key not in kept:
+                found = _search(group, data, trials, random_state, device, step)
+                kept[key] = {"group": group.name, "best": found.best, "trials": found.trials}
+                if path is not None:
+                    write_json(kept, path)
+            group = replace(group, options={**group.options, **kept[key]["best"]})
+        tuned.append(group)
+    return tuned
+
+
 def tune_options(
     n_trials: int,
-    lesson: MemberData,
+    data: MemberData,
     n_classes: int,
     options: Mapping[str, Any],
     *,
-    seed: int,
+    random_state: int,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Train one member per trial and keep the options of the lowest dev CE.
+    """Train one transformer member per trial and keep the options of the lowest dev CE.
 
-    ``options`` are those of `TransformerMember` that stay as they are.
+    ``options`` are those that stay as they are.
     """
     import optuna
 
-    if n_trials < 1 or not len(lesson.dev_texts):
+    from edokit.members.recipes.transformer import TransformerMember
+
+    if n_trials < 1 or not len(data.dev_texts):
         raise InputError(
-            "tuning needs at least one trial and dev texts to judge it on, but got"
-            f" {n_trials} trial(s) and {len(lesson.dev_texts)} dev texts",
-            "give a dev split",
+            "tuning needs at least one trial and dev texts to evaluate it on; there are"
+            f" {n_trials} trial(s) and {len(data.dev_texts)} dev texts",
+            "add a dev split",
         )
     trials: list[dict[str, Any]] = []
 
@@ -149,20 +104,20 @@ def tune_options(
             "warmup_steps": trial.suggest_int("warmup_steps", *WARMUP_STEPS),
         }
 
-        def tell(report: dict[str, Any]) -> None:
+        def report(event: dict[str, Any]) -> None:
             if progress is not None:
-                progress({"trial": trial.number + 1, "trials": n_trials, **report})
+                progress({"trial": trial.number + 1, "trials": n_trials, **event})
 
         member = TransformerMember(n_classes, **{**options, **chosen})
         try:
-            member.fit(lesson, seed=seed, progress=tell)
+            member.fit(data, random_state=random_state, progress=report)
         except EDOError as error:
             trials.append({**chosen, "dev_ce": None, "reason": error.message})
             raise optuna.TrialPruned from error
         if not member.history_:
             raise InputError(
-                "tuning needs targets of several classes, but all name one",
-                "tune_options on the targets of all annotators",
+                "all targets have one class, so there is nothing to tune",
+                "tune on the labels of all annotators",
             )
         lowest = float(min(report["dev_ce"] for report in member.history_))
         trials.append({**chosen, "dev_ce": lowest})
@@ -171,15 +126,38 @@ def tune_options(
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=random_state))
         study.optimize(dev_ce, n_trials=n_trials)
     finally:
         optuna.logging.set_verbosity(before)
     done = [trial for trial in trials if trial["dev_ce"] is not None]
     if not done:
         raise InputError(
-            f"at least one trial must succeed, but all {n_trials} failed: {trials[0]['reason']}",
-            "correct the options",
+            f"all {n_trials} trials failed: {trials[0]['reason']}", "correct the options"
         )
     best = min(done, key=lambda trial: trial["dev_ce"])
     return Tuned({name: best[name] for name in best if name != "dev_ce"}, trials)
+
+
+def _search(
+    group: Group,
+    data: TrainingData,
+    trials: int,
+    seed: int,
+    device: str | None,
+    step: Callable[[dict[str, Any]], None],
+) -> Tuned:
+    rows = rows_for_job(data, None, None)
+    train, stop = data.take(rows.train), data.take(rows.stop)
+    options = {**group.options, "device": device}
+    shared = find_recipe(group.recipe).prepare((*train.texts, *stop.texts), options)
+    labels = Supervision.RANDOM_SELECT.value
+    job = TrainingJob("", group.name, group.recipe, options, labels, str(group.draw), seed)
+    return tune_options(
+        trials,
+        member_data(train, job, stop, shared),
+        len(data.classes),
+        options,
+        random_state=seed,
+        progress=lambda event: step({"member": f"{group.name}: tuning", **event}),
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from edokit.members.recipes.transformer import Loss, Pooling
+from edokit._errors import InputError
+from edokit._types import Floats
+from edokit.members.pretrained import free_memory, out_of_memory
+from edokit.members.recipes._fine_tuning import Loss, Pooling
+from edokit.members.recipes._tokens import Tokens, padded
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
@@ -49,21 +53,21 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             logits: torch.Tensor = self.head(self.dropout(pooled))
         return logits
 
-    def start_quietly(self, **batch: torch.Tensor) -> None:
-        """Where the features of a first batch are loud, let new heads weigh them by so much less.
+    def rescale_heads(self, **batch: torch.Tensor) -> None:
+        """Divide the weights of new heads by the scale of a first batch's features, if above 1.
 
-        A decoder's hidden states may be ten times an encoder's, and so would the first answers be.
+        A decoder's hidden states may be ten times an encoder's, and so would the first logits be.
         """
         training = self.training
-        seen: list[torch.Tensor] = []
-        look = self.dropout.register_forward_hook(lambda _, __, pooled: seen.append(pooled))
+        features: list[torch.Tensor] = []
+        hook = self.dropout.register_forward_hook(lambda _, __, pooled: features.append(pooled))
         with torch.no_grad():
             self.eval()(**batch)
-            loudness = seen[0].float().pow(2).mean().sqrt()
+            scale = features[0].float().pow(2).mean().sqrt()
             for weight in self.head.parameters():
                 if weight.dim() > 1:
-                    weight.div_(loudness.clamp(min=1.0))
-        look.remove()
+                    weight.div_(scale.clamp(min=1.0))
+        hook.remove()
         self.train(training)
 
     def _pool(
@@ -72,7 +76,7 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
         if self.pooling is Pooling.FIRST:
             return hidden[:, 0]
         if self.pooling is Pooling.LAST:
-            # Padding stands at the right.
+            # Padding is at the right.
             return hidden[torch.arange(len(hidden)), attention_mask.sum(dim=1) - 1]
         everything = _mean(hidden, attention_mask)
         if self.pooling is Pooling.MEAN:
@@ -92,7 +96,7 @@ class OneHead(nn.Module):  # type: ignore[misc]
         logits: torch.Tensor = self.shared(pooled)
         return logits
 
-    def start_at(self, prior: npt.NDArray[np.float64]) -> None:
+    def set_prior(self, prior: Floats) -> None:
         """Set the bias to the log of the class prior [C]."""
         _set_bias(self.shared, prior)
 
@@ -116,7 +120,7 @@ class AnnotatorHeads(nn.Module):  # type: ignore[misc]
         own: torch.Tensor = self.deviation(pooled).unflatten(-1, self.shape)
         return self.shared(pooled).unsqueeze(1) + own
 
-    def start_at(self, prior: npt.NDArray[np.float64]) -> None:
+    def set_prior(self, prior: Floats) -> None:
         """Set the shared bias to the log of the class prior [C]."""
         _set_bias(self.shared, prior)
 
@@ -134,7 +138,7 @@ class MemberHeads(nn.Module):  # type: ignore[misc]
         logits: torch.Tensor = self.members(pooled).unflatten(-1, self.shape)
         return logits
 
-    def start_at(self, prior: npt.NDArray[np.float64]) -> None:
+    def set_prior(self, prior: Floats) -> None:
         """Set the bias of every member to the log of the class prior [C]."""
         _set_bias(self.members, np.tile(prior, self.shape[0]))
 
@@ -145,10 +149,10 @@ def pooled_width(backbone: Any, pooling: str) -> int:
     return 2 * width if Pooling(pooling) is Pooling.TARGET else width
 
 
-def class_prior(targets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def class_prior(targets: Floats) -> Floats:
     """Shares of the classes [C] in targets [N, C], as if one more item of each had been seen."""
     totals = targets.sum(axis=0) + 1.0
-    prior: npt.NDArray[np.float64] = totals / totals.sum()
+    prior: Floats = totals / totals.sum()
     return prior
 
 
@@ -164,7 +168,7 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
-def _set_bias(layer: nn.Linear, prior: npt.NDArray[np.float64]) -> None:
+def _set_bias(layer: nn.Linear, prior: Floats) -> None:
     with torch.no_grad():
         layer.bias.copy_(torch.tensor([math.log(share) for share in prior]))
 
@@ -186,14 +190,14 @@ def manhattan(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return (F.softmax(logits, dim=-1) - targets).abs().sum(dim=-1).mean()
 
 
-def annotator_loss(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of heads [B, A, C] to answers [B, A, C]; a row of zeros: no answer.
+def annotator_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of heads [B, A, C] to labels [B, A, C]; a row of zeros: no label.
 
     Annotators of an item count alike, and so do items.
     """
-    per_answer = -(answers * F.log_softmax(logits, dim=-1)).sum(dim=-1)
-    answered = (answers.sum(dim=-1) > 0).to(logits.dtype)
-    return (per_answer.sum(dim=1) / answered.sum(dim=1).clamp(min=1.0)).mean()
+    per_label = -(labels * F.log_softmax(logits, dim=-1)).sum(dim=-1)
+    labelled = (labels.sum(dim=-1) > 0).to(logits.dtype)
+    return (per_label.sum(dim=1) / labelled.sum(dim=1).clamp(min=1.0)).mean()
 
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
@@ -235,7 +239,7 @@ def _steps_below_heads(name: str, depth: int) -> int:
     if not name.startswith("backbone."):
         return 0
     found = _LAYER.search(name)
-    # Embeddings, and biases of positions that all layers share, stand below the first layer.
+    # Embeddings, and biases of positions that all layers share, count as below the first layer.
     return depth - int(found[1]) if found else depth + 1
 
 
@@ -246,10 +250,10 @@ def word_embeddings(backbone: nn.Module) -> nn.Parameter:
 
 
 @contextmanager
-def moved_to_hurt(
+def adversarial_step(
     weight: nn.Parameter, norm: float, earlier: torch.Tensor | None = None
 ) -> Iterator[None]:
-    """Inside, ``weight`` stands one step of this norm up its gradient; after it, as before.
+    """Inside, ``weight`` is moved one step of this norm up its gradient; after it, as before.
 
     ``earlier`` is the part of the gradient that other batches left, where gradients accumulate.
     Without a gradient nothing moves.
@@ -270,3 +274,71 @@ def moved_to_hurt(
     finally:
         with torch.no_grad():
             weight.copy_(before)
+
+
+def predict_probabilities(
+    network: nn.Module,
+    tokens: Sequence[Tokens],
+    *,
+    pad_id: int,
+    max_length: int,
+    batch_size: int,
+    device: torch.device,
+) -> Floats:
+    """Softmax of the network's logits [N, …, C], in the order of the texts.
+
+    Where a batch does not fit into memory, batches half as large are tried once.
+    """
+    network.eval()
+    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+    for size in (batch_size, -(-batch_size // 2)):
+        try:
+            parts = [
+                _batch(
+                    network, [tokens[i] for i in order[s : s + size]], pad_id, max_length, device
+                )
+                for s in range(0, len(order), size)
+            ]
+            break
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+        free_memory(device)
+    else:
+        raise InputError(
+            f"a batch of {size} texts does not fit into the GPU's memory",
+            "lower eval_batch_size or max_length",
+        )
+    result = np.empty((len(tokens), *parts[0].shape[1:]))
+    result[order] = np.concatenate(parts)
+    return result
+
+
+def on_device(arrays: dict[str, npt.NDArray[Any]], device: torch.device) -> dict[str, torch.Tensor]:
+    """Arrays as tensors where the network is; to a GPU without making the host wait."""
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    if device.type == "cuda":
+        return {
+            name: tensor.pin_memory().to(device, non_blocking=True)
+            for name, tensor in tensors.items()
+        }
+    return {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+def uses_bfloat16(device: torch.device) -> bool:
+    """Whether the encoder computes in bfloat16 there."""
+    return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
+
+
+def _batch(
+    network: nn.Module, tokens: list[Tokens], pad_id: int, max_length: int, device: torch.device
+) -> Floats:
+    half = uses_bfloat16(device)
+    precision = torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
+    with torch.no_grad(), precision:
+        logits = network(**on_device(padded(tokens, pad_id, max_length), device))
+        shares = torch.softmax(logits.double(), dim=-1) if device.type != "mps" else logits
+    if device.type == "mps":  # no double precision there
+        shares = torch.softmax(shares.cpu().double(), dim=-1)
+    result: Floats = shares.cpu().numpy()
+    return result

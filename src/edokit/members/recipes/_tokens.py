@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.members.recipe import Text, check_texts
 
 _AT_ONCE = 1000
@@ -109,16 +109,14 @@ class Reader:
         return start, start + sum(inside)
 
 
-def batches_by_length(
-    lengths: npt.NDArray[np.int64], batch_size: int, rng: np.random.Generator
-) -> list[npt.NDArray[np.int64]]:
+def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
     """Every position once, in shuffled batches of texts of like length.
 
     The batch with the longest text comes first, so that memory that is too small shows at once.
     """
     order = rng.permutation(len(lengths))
     pool = 50 * batch_size
-    batches: list[npt.NDArray[np.int64]] = []
+    batches: list[Ints] = []
     for start in range(0, len(order), pool):
         part = order[start : start + pool]
         part = part[np.argsort(-lengths[part], kind="stable")]
@@ -129,9 +127,7 @@ def batches_by_length(
     return batches
 
 
-def padded(
-    tokens: Sequence[Tokens], pad_id: int, max_length: int
-) -> dict[str, npt.NDArray[np.int64]]:
+def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> dict[str, Ints]:
     """Token ids, attention mask and target mask [B, L], with segments where the model asks."""
     longest = max(len(one.ids) for one in tokens)
     shape = (len(tokens), max(longest, min(-(-longest // _MULTIPLE) * _MULTIPLE, max_length)))
@@ -152,14 +148,14 @@ def padded(
 
 
 SPEAKERS = ("user", "agent")
-"""Who says the utterance, and who answers."""
+"""The speaker of the utterance, and the other one."""
 
 
 def with_speaker_tags(text: Text) -> Text:
     """(utterance, context) with the speaker in front of each turn; a single text as it is.
 
     The context holds a turn a line, oldest first, and the two speakers take turns: its last line
-    is what the other one said before the utterance.
+    is the other one's turn before the utterance.
     """
     if isinstance(text, str):
         return text
@@ -174,45 +170,48 @@ def with_speaker_tags(text: Text) -> Text:
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class Answers(Protocol):
-    """Right answers for the items of a lesson."""
+class Targets(Protocol):
+    """Targets of the texts of a training, batch by batch and epoch by epoch."""
 
     def begin(self, epoch: int) -> None:
-        """Get the answers of an epoch ready."""
+        """Get the targets of an epoch ready."""
 
-    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
-        """Answers of these items, by name."""
+    def of(self, items: Ints) -> Arrays:
+        """Targets of these items, by name."""
 
 
-class TargetAnswers:
-    """Targets [N, C], or [N, K, C], that may be drawn anew for every epoch."""
+class EpochTargets:
+    """Targets [N, C], or [N, K, C], that may be drawn anew for every epoch.
 
-    def __init__(self, targets: Callable[[int], Floats], shape: tuple[int, ...]) -> None:
-        self._targets = targets
-        self._shape = shape
+    ``labels`` are arrays of further labels of the items, by name.
+    """
+
+    def __init__(
+        self, targets: Callable[[int], Floats], shape: tuple[int, ...], **labels: npt.NDArray[Any]
+    ) -> None:
+        self._targets, self._shape, self._labels = targets, shape, labels
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
-        """Ask for the targets of an epoch."""
+        """Draw the targets of an epoch."""
         drawn = np.asarray(self._targets(epoch), dtype=np.float32)
         if drawn.shape != self._shape:
             raise InputError(
-                f"targets must have shape {list(self._shape)} (texts first, classes last), but"
-                f" those of epoch {epoch} have {list(drawn.shape)}",
+                f"the targets of epoch {epoch} have shape {list(drawn.shape)} instead of shape"
+                f" {list(self._shape)} (texts first, classes last)",
                 "give one row per text",
             )
         if not np.isfinite(drawn).all():
-            raise InputError(
-                f"targets must be finite, but those of epoch {epoch} are not", "fill the gaps"
-            )
+            raise InputError(f"the targets of epoch {epoch} are not finite", "fill the gaps")
         self.now = drawn
 
-    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
-        """Targets of these items [B, …, C]."""
-        return {"answers": self.now[items]}
+    def of(self, items: Ints) -> Arrays:
+        """Targets of these items [B, …, C], and their further labels."""
+        labels = {name: values[items] for name, values in self._labels.items()}
+        return {"targets": self.now[items], **labels}
 
     def only_class(self, epochs: int) -> int | None:
-        """The class that all targets of all epochs name; none where there are several."""
+        """The class that all targets of all epochs have; none where there are several."""
         for epoch in range(epochs):
             self.begin(epoch)
             if len(present := np.flatnonzero(self.now.sum(axis=0))) > 1:
@@ -220,75 +219,72 @@ class TargetAnswers:
         return int(present[0])
 
 
-class AnnotatorAnswers:
-    """What each annotator answered [N, A, C]; zeros where one did not judge the item."""
+class AnnotatorTargets:
+    """Labels by annotator [N, A, C]; zeros where one did not label the item."""
 
     def __init__(self, annotations: Any, n_texts: int, n_classes: int) -> None:
         if annotations is None:
             raise InputError(
-                "a head per annotator needs to know who answered what, but the lesson has no"
-                " annotations",
-                "give the annotations, or choose annotator_heads=False",
+                "a head per annotator needs annotations, but there are only targets",
+                "pass annotations, or choose annotator_heads=False",
             )
         self.annotators = [str(name) for name in annotations.annotators]
-        item, annotator = (
-            np.asarray(annotations.item_codes),
-            np.asarray(annotations.annotator_codes),
-        )
+        item = np.asarray(annotations.item_codes)
+        annotator = np.asarray(annotations.annotator_codes)
         if annotations.label_codes is not None:
-            answers = np.eye(n_classes)[np.asarray(annotations.label_codes)]
+            labels = np.eye(n_classes)[np.asarray(annotations.label_codes)]
         else:
-            answers = np.asarray(annotations.label_probabilities)
+            labels = np.asarray(annotations.label_probabilities)
         order = np.argsort(item, kind="stable")
         self._annotator = annotator[order]
-        self._answers = answers[order].astype(np.float32)
+        self._labels = labels[order].astype(np.float32)
         self._starts = np.searchsorted(item[order], np.arange(n_texts + 1))
         self._shape = (len(self.annotators), n_classes)
         self.activity = np.bincount(annotator, minlength=len(self.annotators)).astype(np.float64)
-        """How many answers each annotator gave [A]."""
+        """How many labels each annotator gave [A]."""
 
     @property
     def prior(self) -> Floats:
-        """All answers [M, C]."""
-        answers: Floats = self._answers.astype(np.float64)
-        return answers
+        """All labels [M, C]."""
+        labels: Floats = self._labels.astype(np.float64)
+        return labels
 
     def begin(self, epoch: int) -> None:
-        """Answers are the same in every epoch."""
+        """Labels are the same in every epoch."""
 
-    def of(self, items: npt.NDArray[np.int64]) -> Arrays:
-        """Answers [B, A, C]; who answered twice is split."""
+    def of(self, items: Ints) -> Arrays:
+        """Labels [B, A, C]; several labels of one annotator for an item are averaged."""
         batch = np.zeros((len(items), *self._shape), dtype=np.float32)
         for row, item in enumerate(items):
             own = slice(self._starts[item], self._starts[item + 1])
-            np.add.at(batch[row], self._annotator[own], self._answers[own])
+            np.add.at(batch[row], self._annotator[own], self._labels[own])
         totals = batch.sum(axis=-1, keepdims=True)
-        return {"answers": batch / np.where(totals > 0, totals, 1.0)}
+        return {"targets": batch / np.where(totals > 0, totals, 1.0)}
 
 
 class EpochBatches:
-    """The items of an epoch in batches of like length, and a batch's arrays."""
+    """The items of an epoch in batches of similar length, and a batch's arrays."""
 
     def __init__(
         self,
         tokens: Sequence[Tokens],
-        answers: Answers,
+        targets: Targets,
         *,
         batch_size: int,
         seed: int,
         pad_id: int,
         max_length: int,
     ) -> None:
-        self._tokens, self._answers = tokens, answers
+        self._tokens, self._targets = tokens, targets
         self._batch_size, self._seed = batch_size, seed
         self._pad_id, self._max_length = pad_id, max_length
         self._lengths = np.array([len(one.ids) for one in tokens])
         self._epoch = 0
 
     def begin(self, epoch: int) -> None:
-        """Get an epoch ready: its order and its answers."""
+        """Get an epoch ready: its order and its targets."""
         self._epoch = epoch
-        self._answers.begin(epoch)
+        self._targets.begin(epoch)
 
     def __len__(self) -> int:
         return -(-len(self._tokens) // self._batch_size)
@@ -299,6 +295,6 @@ class EpochBatches:
             yield batch.tolist()
 
     def arrays(self, items: Sequence[int]) -> Arrays:
-        """Tokens and answers of these items."""
+        """Tokens and targets of these items."""
         batch = padded([self._tokens[i] for i in items], self._pad_id, self._max_length)
-        return {**batch, **self._answers.of(np.asarray(items))}
+        return {**batch, **self._targets.of(np.asarray(items))}

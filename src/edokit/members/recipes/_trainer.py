@@ -1,95 +1,374 @@
-"""Hugging Face's Trainer with our targets and adversarial step, and batched prediction."""
+"""Fine-tuning of one network with Hugging Face's Trainer, from pretrained weights to best epoch."""
 
 from __future__ import annotations
 
+import copy
+import random
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from typing import Any, Protocol
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from safetensors.torch import load, save
 from torch import nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
 from transformers.trainer_callback import PrinterCallback
 
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
-from edokit.members.pretrained import free_memory, out_of_memory
-from edokit.members.recipes._network import moved_to_hurt
-from edokit.members.recipes._tokens import Tokens, padded
+from edokit.members.pretrained import (
+    choose_device,
+    empty_backbone,
+    free_memory,
+    load_backbone,
+    load_tokenizer,
+    out_of_memory,
+)
+from edokit.members.recipe import MemberData, Progress, Text
+from edokit.members.recipes._fine_tuning import F1_DELTA, Criterion, FineTuning
+from edokit.members.recipes._network import (
+    MemberNetwork,
+    adversarial_step,
+    class_prior,
+    on_device,
+    parameter_groups,
+    pooled_width,
+    predict_probabilities,
+    uses_bfloat16,
+    word_embeddings,
+)
+from edokit.members.recipes._tokens import EpochBatches, Reader, Targets, padded
+from edokit.metrics import compute_metrics
 
 Batch = dict[str, torch.Tensor]
-LossOf = Callable[[torch.Tensor, Batch], torch.Tensor]
-"""Loss of the network's output, given what else is in the batch."""
-
-ANSWERS = "answers"
-"""What a batch holds beside the network's inputs begins with this."""
-
-
-class Epochs(Protocol):
-    """Who is told of the epochs."""
-
-    def begin(self, epoch: int) -> None:
-        """Called before the batches of an epoch are asked for."""
-
-    def end(self, epoch: int, loss: float) -> bool:
-        """Called after an epoch with its mean loss; true: training stops here."""
+LABELS = ("targets", "soft_labels", "hard_labels")
+"""What a batch holds beside the network's inputs."""
+_FIRST_BATCH = 8  # texts from which the scale of a model's features is estimated
+_WEIGHTS = "model.safetensors"
 
 
-class MemberTrainer(Trainer):  # type: ignore[misc]
-    """Trains a network on ready-made batches with a given loss and optimizer.
+@dataclass
+class Task:
+    """What differs between one head, a head per annotator and a head per member."""
 
-    ``adversarial`` is a parameter and the norm of the step that it takes against itself.
+    targets: Targets
+    prior: Floats
+    """Labels [M, C] whose mean the heads predict at the start."""
+    head: Callable[[int], nn.Module]
+    """Heads for so many features."""
+    loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
+    """Loss of the network's logits on a batch."""
+    pool: Callable[[MemberNetwork, Floats], Floats]
+    """From the network's probabilities [N, …, C] to one distribution per text [N, C]."""
+    joint: nn.Module | None = None
+    """Ensemble weights that are trained with the members; each attempt starts from a copy."""
+    joint_learning_rate: float = 0.0
+
+
+@dataclass
+class FineTuned:
+    """A fine-tuned network, and the history of its training."""
+
+    network: MemberNetwork
+    reader: Reader
+    device: torch.device
+    history: list[dict[str, Any]]
+    """Per epoch: loss, dev_ce and dev_f1."""
+    best_epoch: int | None
+    """The epoch whose weights these are, counted from 1; None without dev texts."""
+
+    def predict(self, texts: Sequence[Text], batch_size: int) -> Floats:
+        """Probabilities of all heads [N, …, C]."""
+        return predict_probabilities(
+            self.network,
+            self.reader(texts),
+            pad_id=self.reader.tokenizer.pad_token_id,
+            max_length=self.reader.max_length,
+            batch_size=batch_size,
+            device=self.device,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
+        weights = {
+            name: value.detach().cpu().contiguous()
+            for name, value in self.network.state_dict().items()
+            if not name.startswith("joint.")
+        }
+        (folder / _WEIGHTS).write_bytes(save(weights))
+        self.network.backbone.config.save_pretrained(folder)
+        self.reader.tokenizer.save_pretrained(folder)
+
+    @classmethod
+    def load(cls, folder: Path, options: FineTuning, head: Callable[[int], nn.Module]) -> FineTuned:
+        """The network that was saved in a folder, ready to predict."""
+        device = choose_device(options.device)
+        reader = _reader(str(folder), options)
+        backbone = empty_backbone(folder)
+        heads = head(pooled_width(backbone, options.pooling))
+        network = MemberNetwork(backbone, options.pooling, heads)
+        weights = folder / _WEIGHTS
+        try:
+            network.load_state_dict(load(weights.read_bytes()))
+        except Exception as error:  # cut off, missing, or of another model
+            reason = str(error).strip().split("\n")[0]
+            raise InputError(
+                f"{weights} does not hold the weights of the saved member: {reason}",
+                "train the member again",
+            ) from error
+        return cls(network.to(device).eval(), reader, device, [], None)
+
+
+def fine_tune(
+    options: FineTuning, data: MemberData, task: Task, *, seed: int, progress: Progress | None
+) -> FineTuned:
+    """Train from the pretrained weights; out of memory once, batches are halved and accumulated."""
+    if not len(data.texts):
+        raise InputError("there are no texts to train on", "give some")
+    device = choose_device(options.device)
+    reader = _reader(options.model, options, data.shared)
+    batch_size, accumulation = options.batch_size, 1
+    while True:
+        try:
+            with _own_randomness(seed, device):
+                attempt = _Attempt(options, data, task, reader, device, seed, progress)
+                return attempt.run(batch_size, accumulation)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            if accumulation > 1 or batch_size == 1:
+                raise InputError(
+                    f"a batch of {batch_size} texts of up to {reader.max_length} tokens does not"
+                    " fit into the GPU's memory",
+                    "lower batch_size or max_length, or choose a smaller model",
+                ) from None
+        # Here, outside of the handler, nothing holds the tensors of the failed attempt any more.
+        attempt = None  # type: ignore[assignment]
+        free_memory(device)
+        batch_size, accumulation = -(-batch_size // 2), 2
+        warnings.warn(
+            f"a batch of {options.batch_size} texts does not fit into the GPU's memory: batches of"
+            f" {batch_size} are accumulated in pairs instead",
+            EDOWarning,
+            stacklevel=2,
+        )
+
+
+class _Attempt(TrainerCallback):  # type: ignore[misc]
+    """One training; as a callback it draws the targets of an epoch and keeps the best weights.
+
+    Early stopping is Trainer's own. The best weights are kept in memory: its checkpoints would
+    write the whole model to the disk whenever an epoch is better.
     """
 
     def __init__(
         self,
-        network: nn.Module,
-        arguments: TrainingArguments,
-        *,
-        loader: DataLoader[Any],
-        loss_of: LossOf,
-        optimizer: torch.optim.Optimizer,
-        epochs: Epochs,
-        adversarial: tuple[nn.Parameter, float] | None = None,
+        options: FineTuning,
+        data: MemberData,
+        task: Task,
+        reader: Reader,
+        device: torch.device,
+        seed: int,
+        progress: Progress | None,
     ) -> None:
-        super().__init__(model=network, args=arguments, optimizers=(optimizer, None))
+        self.options, self.task, self.reader, self.device = options, task, reader, device
+        self.seed, self.progress = seed, progress
+        self.texts, self.dev_texts = data.texts, data.dev_texts
+        self.soft_labels, self.hard_labels = _dev_labels(data)
+        self.epoch = -1
+        self.best_epoch: int | None = None
+        self.best_weights: dict[str, torch.Tensor] = {}
+        self.history: list[dict[str, Any]] = []
+
+    def run(self, batch_size: int, accumulation: int) -> FineTuned:
+        """Train a new network."""
+        options, reader, device = self.options, self.reader, self.device
+        backbone = load_backbone(options.model)
+        head = self.task.head(pooled_width(backbone, options.pooling))
+        head.set_prior(class_prior(self.task.prior))
+        self.network = MemberNetwork(backbone, options.pooling, head).to(device)
+        pad_id = reader.tokenizer.pad_token_id
+        tokens = reader(self.texts)
+        first = padded(tokens[:_FIRST_BATCH], pad_id, reader.max_length)
+        self.network.rescale_heads(**on_device(first, device))
+        self.batches = EpochBatches(
+            tokens,
+            self.task.targets,
+            batch_size=batch_size,
+            seed=self.seed,
+            pad_id=pad_id,
+            max_length=reader.max_length,
+        )
+        self.tuned = FineTuned(self.network, reader, device, self.history, None)
+        steps = -(-len(self.batches) // accumulation) * options.epochs
+        self._train(accumulation, options.warmup_of(steps))
+        if self.best_epoch is not None:
+            self.network.load_state_dict(self.best_weights)
+            self.best_weights.clear()
+        self.network.eval()
+        free_memory(device)
+        self.tuned.best_epoch = self.best_epoch
+        return self.tuned
+
+    def evaluate(self) -> dict[str, float]:
+        """CE and F1 of the pooled probabilities on the dev texts."""
+        found = self.tuned.predict(self.dev_texts, self.options.eval_batch_size)
+        pooled = self.task.pool(self.network, found)
+        if not np.isfinite(pooled).all():
+            return {"eval_ce": float("nan"), "eval_f1": 0.0}
+        scores: Any = compute_metrics(
+            pooled, self.soft_labels, self.hard_labels, metrics=("ce", "f1")
+        )
+        return {f"eval_{name}": scores[name] for name in scores}
+
+    def on_epoch_begin(self, *_: Any, **__: Any) -> None:
+        """Draw the targets of the epoch."""
+        self.epoch += 1
+        self.batches.begin(self.epoch)
+        if self.network.joint is not None:
+            self.network.joint.set_epoch(self.epoch)
+
+    def on_epoch_end(self, *_: Any, **__: Any) -> None:
+        """Report an epoch that is not evaluated."""
+        if not len(self.dev_texts):
+            self._report({})
+
+    def on_evaluate(self, _: Any, state: Any, __: Any, *, metrics: Any, **___: Any) -> None:
+        """Report an epoch, and keep its weights if it is the best so far."""
+        self._report({"dev_ce": metrics["eval_ce"], "dev_f1": metrics["eval_f1"]})
+        value, best = metrics[f"eval_{self.options.criterion}"], state.best_metric
+        higher = Criterion(self.options.criterion) is Criterion.F1
+        if best is None or (value > best if higher else value < best):
+            state.best_metric, self.best_epoch = value, self.epoch + 1
+            self.best_weights = _copy_of_weights(self.network, self.device)
+
+    def _report(self, scores: dict[str, float]) -> None:
+        loss = self.trainer.mean_loss()
+        report = {"epoch": self.epoch + 1, "epochs": self.options.epochs, "loss": loss, **scores}
+        if not np.isfinite([loss, scores.get("dev_ce", 0.0)]).all():
+            raise InputError(
+                f"training diverged: in epoch {self.epoch + 1} the loss is {loss:g} and the dev CE"
+                f" {scores.get('dev_ce', float('nan')):g}",
+                "lower learning_rate",
+            )
+        self.history.append(report)
+        if self.progress is not None:
+            self.progress(report)
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        options, task, network = self.options, self.task, self.network
+        decay = options.weight_decay_of(self.seed)
+        groups = parameter_groups(network, options.learning_rate, options.layer_decay, decay)
+        if task.joint is not None:
+            network.joint = copy.deepcopy(task.joint).to(self.device)
+            weights = list(network.joint.parameters())
+            groups.append({"params": weights, "lr": task.joint_learning_rate, "weight_decay": 0.0})
+        fused = True if self.device.type == "cuda" else None
+        return torch.optim.AdamW(groups, lr=options.learning_rate, fused=fused)
+
+    def _train(self, accumulation: int, warmup_steps: int) -> None:
+        options, device = self.options, self.device
+        evaluated = len(self.dev_texts) > 0
+        by_f1 = Criterion(options.criterion) is Criterion.F1
+        with tempfile.TemporaryDirectory(prefix="edo-") as folder:
+            arguments = _arguments_on(
+                device,
+                output_dir=folder,
+                num_train_epochs=options.epochs,
+                gradient_accumulation_steps=accumulation,
+                lr_scheduler_type="linear",
+                warmup_steps=warmup_steps,
+                max_grad_norm=1.0,
+                bf16=uses_bfloat16(device),
+                use_cpu=device.type == "cpu",
+                seed=self.seed,
+                remove_unused_columns=False,
+                eval_strategy="epoch" if evaluated else "no",
+                metric_for_best_model=options.criterion,
+                greater_is_better=by_f1,
+                save_strategy="no",
+                logging_strategy="no",
+                logging_nan_inf_filter=False,  # it would make the host wait at every step
+                log_level="error",
+                report_to="none",
+                disable_tqdm=True,
+            )
+            with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+                self.trainer = MemberTrainer(self, arguments)
+                if evaluated and options.patience:
+                    # An F1 that rises by just the delta counts as better.
+                    delta = F1_DELTA - 1e-9 if by_f1 else 0.0
+                    self.trainer.add_callback(EarlyStoppingCallback(options.patience, delta))
+                self.trainer.add_callback(self)
+                if device.type == "cuda":
+                    torch.cuda.set_device(device)  # Trainer has set the first GPU
+                self.trainer.train()
+                # In half precision the forward pass was wrapped; predictions choose for themselves.
+                self.trainer.accelerator.unwrap_model(self.network, keep_fp32_wrapper=False)
+        del self.trainer  # its optimizer takes more memory than the network
+
+
+class MemberTrainer(Trainer):  # type: ignore[misc]
+    """Trains a network on ready-made batches with the loss and optimizer of its task."""
+
+    def __init__(self, attempt: _Attempt, arguments: TrainingArguments) -> None:
+        super().__init__(
+            model=attempt.network,
+            args=arguments,
+            optimizers=(attempt._optimizer(), None),
+            eval_dataset=attempt.dev_texts,
+        )
         self.remove_callback(PrinterCallback)
-        self.add_callback(_TellEpochs(self, epochs))
-        self.loader = loader
-        self.loss_of = loss_of
-        self.adversarial = adversarial
+        self.attempt = attempt
+        self.embeddings = word_embeddings(attempt.network.backbone)
         self.losses: list[torch.Tensor] = []
-        """Loss of each batch since the last look at them."""
+        """Loss of each batch since the last call of ``mean_loss``."""
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The batches as they are: one process, one device, nothing to share out."""
-        return self.loader
+        batches, device = self.attempt.batches, self.attempt.device
+        return DataLoader(
+            range(len(self.attempt.texts)),
+            batch_sampler=batches,
+            collate_fn=lambda items: on_device(batches.arrays(items), device),
+        )
 
     def compute_loss(
         self, model: nn.Module, inputs: Batch, return_outputs: bool = False, **_: Any
     ) -> Any:
-        """The given loss on the network's logits."""
-        seen = {name: value for name, value in inputs.items() if not name.startswith(ANSWERS)}
-        logits = model(**seen)
-        loss = self.loss_of(logits, inputs)
+        """The loss of the task on the network's logits."""
+        logits = model(**{name: inputs[name] for name in inputs if name not in LABELS})
+        loss = self.attempt.task.loss_of(self.attempt.network, logits, inputs)
         return (loss, logits) if return_outputs else loss
 
     def training_step(self, model: nn.Module, inputs: Batch, *rest: Any) -> torch.Tensor:
         """One backward pass, and with adversarial training a second one on moved embeddings."""
-        if self.adversarial is None:
-            loss: torch.Tensor = super().training_step(model, inputs, *rest)
-        else:
-            weight, norm = self.adversarial
-            earlier = None if weight.grad is None else weight.grad.clone()
-            loss = super().training_step(model, inputs, *rest)
-            with moved_to_hurt(weight, norm, earlier):
+        norm, weight = self.attempt.options.adversarial, self.embeddings
+        earlier = None if not norm or weight.grad is None else weight.grad.clone()
+        loss: torch.Tensor = super().training_step(model, inputs, *rest)
+        if norm:
+            with adversarial_step(weight, norm, earlier):
                 super().training_step(model, inputs, *rest)
         self.losses.append(loss)
         return loss
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Metrics on the dev texts, from which early stopping decides."""
+        metrics = self.attempt.evaluate()
+        self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
 
     def mean_loss(self) -> float:
         """Mean loss of the batches since the last call."""
@@ -98,63 +377,50 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         return mean
 
 
-class _TellEpochs(TrainerCallback):  # type: ignore[misc]
-    def __init__(self, trainer: MemberTrainer, epochs: Epochs) -> None:
-        self.trainer, self.epochs, self.epoch = trainer, epochs, -1
-
-    def on_epoch_begin(self, *_: Any, **__: Any) -> None:
-        self.epoch += 1
-        self.epochs.begin(self.epoch)
-
-    def on_epoch_end(self, _: Any, __: Any, control: Any, **___: Any) -> None:
-        if self.epochs.end(self.epoch, self.trainer.mean_loss()):
-            control.should_training_stop = True
+def _reader(model: str, options: FineTuning, known: Any = None) -> Reader:
+    return Reader(
+        load_tokenizer(model), options.max_length, speaker_tags=options.speaker_tags, known=known
+    )
 
 
-def train(
-    network: nn.Module,
-    *,
-    device: torch.device,
-    n_epochs: int,
-    warmup_steps: int,
-    accumulation: int,
-    seed: int,
-    **given: Any,
-) -> None:
-    """Train the network in place, where it is; ``given`` goes to the trainer."""
-    with tempfile.TemporaryDirectory(prefix="edo-") as folder:
-        arguments = _arguments_on(
-            device,
-            output_dir=folder,
-            num_train_epochs=n_epochs,
-            gradient_accumulation_steps=accumulation,
-            lr_scheduler_type="linear",
-            warmup_steps=warmup_steps,
-            max_grad_norm=1.0,
-            bf16=uses_bfloat16(device),
-            use_cpu=device.type == "cpu",
-            seed=seed,
-            remove_unused_columns=False,
-            eval_strategy="no",
-            save_strategy="no",
-            logging_strategy="no",
-            logging_nan_inf_filter=False,  # it would make the host wait at every step
-            log_level="error",
-            report_to="none",
-            disable_tqdm=True,
+def _copy_of_weights(network: nn.Module, device: torch.device) -> dict[str, torch.Tensor]:
+    """The network's weights: on its GPU where there is ample room, else in main memory."""
+    weights = network.state_dict()
+    size = sum(value.numel() * value.element_size() for value in weights.values())
+    ample = device.type == "cuda" and torch.cuda.mem_get_info(device)[0] > 8 * size
+    where = device if ample else torch.device("cpu")
+    return {name: value.detach().to(where, copy=True) for name, value in weights.items()}
+
+
+def _dev_labels(data: MemberData) -> tuple[Floats, Any]:
+    """Soft labels [N, C] and hard labels [N] of the dev texts."""
+    soft, hard = data.dev_soft_labels, data.dev_hard_labels
+    if not len(data.dev_texts):
+        return np.empty((0, 0)), np.empty(0)
+    if soft is None or len(soft) != len(data.dev_texts):
+        raise InputError(
+            f"there are {len(data.dev_texts)} dev texts, but {0 if soft is None else len(soft)}"
+            " soft labels for them",
+            "give dev_soft_labels, or no dev texts",
         )
-        here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
-        with here:
-            trainer = MemberTrainer(network, arguments, **given)
-            if device.type == "cuda":
-                torch.cuda.set_device(device)  # Trainer has set the first GPU
-            trainer.train()
-            # In half precision the forward pass was wrapped; predictions choose for themselves.
-            trainer.accelerator.unwrap_model(network, keep_fp32_wrapper=False)
+    return np.asarray(soft, dtype=np.float64), np.argmax(soft, axis=1) if hard is None else hard
+
+
+@contextmanager
+def _own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Seeded inside; the generators that others use go on afterwards as if nothing happened."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng([device.index] if device.type == "cuda" else []):
+        set_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)  # noqa: NPY002
 
 
 def _arguments_on(device: torch.device, **options: Any) -> TrainingArguments:
-    """Arguments for this one device; Trainer by itself takes every GPU it sees."""
+    """Arguments for this one device; Trainer by itself takes every GPU that there is."""
 
     class OneDevice(TrainingArguments):  # type: ignore[misc]
         @property
@@ -168,71 +434,3 @@ def _arguments_on(device: torch.device, **options: Any) -> TrainingArguments:
             return int(device.type == "cuda")
 
     return OneDevice(**options)
-
-
-def probabilities(
-    network: nn.Module,
-    tokens: Sequence[Tokens],
-    *,
-    pad_id: int,
-    max_length: int,
-    batch_size: int,
-    device: torch.device,
-) -> Floats:
-    """Softmax of the network's logits [N, …, C], in the order of the texts.
-
-    Where a batch does not fit into memory, batches half as large are tried once.
-    """
-    network.eval()
-    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
-    for size in (batch_size, -(-batch_size // 2)):
-        try:
-            parts = [
-                _batch(
-                    network, [tokens[i] for i in order[s : s + size]], pad_id, max_length, device
-                )
-                for s in range(0, len(order), size)
-            ]
-            break
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-        free_memory(device)
-    else:
-        raise InputError(
-            f"a batch must fit into the GPU's memory, but one of {size} texts does not",
-            "lower eval_batch_size or max_length",
-        )
-    result = np.empty((len(tokens), *parts[0].shape[1:]))
-    result[order] = np.concatenate(parts)
-    return result
-
-
-def on_device(arrays: dict[str, npt.NDArray[Any]], device: torch.device) -> dict[str, torch.Tensor]:
-    """Arrays as tensors where the network is; to a GPU without making the host wait."""
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    if device.type == "cuda":
-        return {
-            name: tensor.pin_memory().to(device, non_blocking=True)
-            for name, tensor in tensors.items()
-        }
-    return {name: tensor.to(device) for name, tensor in tensors.items()}
-
-
-def uses_bfloat16(device: torch.device) -> bool:
-    """Whether the encoder computes in bfloat16 there."""
-    return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
-
-
-def _batch(
-    network: nn.Module, tokens: list[Tokens], pad_id: int, max_length: int, device: torch.device
-) -> Floats:
-    half = uses_bfloat16(device)
-    precision = torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
-    with torch.no_grad(), precision:
-        logits = network(**on_device(padded(tokens, pad_id, max_length), device))
-        shares = torch.softmax(logits.double(), dim=-1) if device.type != "mps" else logits
-    if device.type == "mps":  # no double precision there
-        shares = torch.softmax(shares.cpu().double(), dim=-1)
-    result: Floats = shares.cpu().numpy()
-    return result

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
+from edokit._io.atomic import whole_folder
 from edokit._types import Floats
 from edokit.members.pretrained import TO_PREDICT, folder_or_id, loading, require_packages
 from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
 from edokit.members.recipes.linear import Logistic
-from edokit.members.storing import whole_folder
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -101,13 +101,11 @@ class EncoderMember(Member):
         return TextVectors.of(texts, options.get("model", MODEL), options.get("device"))
 
     def fit(
-        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> EncoderMember:
-        """Learn from the targets of epoch 0; the optimum is unique, so the seed plays no part."""
-        self._vectors = lesson.shared
-        self._classifier = Logistic.fit(
-            self._features(lesson.texts), lesson.targets(0), self.strength
-        )
+        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
+        self._vectors = data.shared
+        self._classifier = Logistic.fit(self._features(data.texts), data.targets(0), self.strength)
         return self
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
@@ -223,8 +221,8 @@ class Encoder:
         import torch
 
         from edokit.members.pretrained import load_backbone, load_tokenizer
+        from edokit.members.recipes._network import on_device
         from edokit.members.recipes._tokens import Reader, padded
-        from edokit.members.recipes._trainer import on_device
 
         tokenizer = load_tokenizer(self.model)
         backbone = load_backbone(self.model).to(device).eval()

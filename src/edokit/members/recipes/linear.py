@@ -65,15 +65,15 @@ class LinearMember(Member):
         return TextCounts.of(texts)
 
     def fit(
-        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> LinearMember:
-        """Learn from the targets of epoch 0; the optimum is unique, so the seed plays no part."""
-        self._count = lesson.shared or recall
-        counts = self._count(lesson.texts)
+        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
+        self._count = data.shared or recall
+        counts = self._count(data.texts)
         weights = (self.words, 1.0, self.words * self.context, self.context)
         self._features = TfIdf.fit(counts, weights, self.fewest)
         features = self._features.transform(counts)
-        self._model = Logistic.fit(features, lesson.targets(0), self.strength)
+        self._model = Logistic.fit(features, data.targets(0), self.strength)
         return self
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import EDOWarning, InputError, MissingExtraError, examples, one_of
+from edokit._errors import EDOWarning, InputError, one_of
+from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
 from edokit.members.recipes.linear import TextCounts, TfIdf, over_all_classes, recall
@@ -53,17 +54,17 @@ class SklearnMember(Member):
         return TextCounts.of(texts) if options.get("features", "tfidf") == "tfidf" else None
 
     def fit(
-        self, lesson: MemberData, *, seed: int = 0, progress: Progress | None = None
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> SklearnMember:
         """Learn from the targets of epoch 0; shares become weighted rows."""
-        targets = lesson.targets(0)
+        targets = data.targets(0)
         rows, classes = np.nonzero(targets)
         weights = targets[rows, classes]
         self._seen, self._n = np.unique(classes), len(targets)
-        self._count = lesson.shared or recall
+        self._count = data.shared or recall
         self._fitted = read_estimator(self.estimator, self.allow)
         if self.features == "tfidf":
-            self._tfidf = TfIdf.fit(self._count(lesson.texts), _BLOCK_WEIGHTS)
+            self._tfidf = TfIdf.fit(self._count(data.texts), _BLOCK_WEIGHTS)
         if len(self._seen) == 1:
             warnings.warn(
                 f"all {self._n} targets name one class: this member gives every text the same"
@@ -72,11 +73,11 @@ class SklearnMember(Member):
                 stacklevel=2,
             )
             return self
-        features = self._transform(lesson.texts)
+        features = self._transform(data.texts)
         more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
         self._fitted.set_params(
             **{
-                name: seed
+                name: random_state
                 for name, value in self._fitted.get_params().items()
                 if name.split("__")[-1] == "random_state" and value is None
             }
@@ -259,85 +260,3 @@ def _wrong(text: str, reason: str, hint: str = _EXAMPLE) -> InputError:
     return InputError(
         f"estimator must be an import path with parameters, but in {text!r} {reason}", hint
     )
-
-
-TRUSTED = frozenset(
-    {
-        "scipy.sparse._csr.csr_array",
-        "scipy.sparse._csr.csr_matrix",
-        "sklearn._loss.link.HalfLogitLink",
-        "sklearn._loss.link.IdentityLink",
-        "sklearn._loss.link.Interval",
-        "sklearn._loss.link.LogitLink",
-        "sklearn._loss.link.LogLink",
-        "sklearn._loss.link.MultinomialLogit",
-        "sklearn._loss.loss.ExponentialLoss",
-        "sklearn._loss.loss.HalfBinomialLoss",
-        "sklearn._loss.loss.HalfMultinomialLoss",
-        "sklearn._loss._loss.CyExponentialLoss",
-        "sklearn._loss._loss.CyHalfBinomialLoss",
-        "sklearn._loss._loss.CyHalfMultinomialLoss",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.calibration._TemperatureScaling",
-        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-        "sklearn.gaussian_process.kernels.ConstantKernel",
-        "sklearn.gaussian_process.kernels.Product",
-        "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.gaussian_process.kernels.Sum",
-        "sklearn.gaussian_process.kernels.WhiteKernel",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.metrics._dist_metrics.ManhattanDistance64",
-        "sklearn.metrics._dist_metrics.MinkowskiDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.tree._tree.Tree",
-    }
-)
-"""Types beyond those that skops itself trusts: inner parts of scikit-learn's classifiers."""
-
-
-def write_estimator(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator."""
-    _skops().dump(estimator, path)
-
-
-def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
-    """Read it back; types outside skops' list, ``TRUSTED`` and the packages in ``trust`` are
-    refused before anything of them is made."""
-    skops = _skops()
-    try:
-        unknown = skops.get_untrusted_types(file=path)
-        strange = [
-            name for name in unknown if name not in TRUSTED and name.split(".")[0] not in trust
-        ]
-        if strange:
-            raise InputError(
-                f"{path} must hold known types only, but holds {examples(strange)}",
-                f"if you made it yourself, load it with --trust {strange[0].split('.')[0]}",
-            )
-        return skops.load(path, trusted=unknown)
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file can fail in any way
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise InputError(
-            f"{path} must be a whole skops file, but can't be read: {reason}",
-            "train the member again",
-        ) from error
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise MissingExtraError(
-            "members of the recipe 'sklearn' are kept with skops, but it can't be imported:"
-            f" {error}",
-            "install it with: pip install skops",
-        ) from error
-    return skops.io

@@ -1,0 +1,190 @@
+"""K members on one encoder, fine-tuned together with the weights that pool them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import InputError, examples
+from edokit._types import Floats
+from edokit.members.pretrained import require_packages
+from edokit.members.recipe import MemberData, Progress, Text, check_number
+from edokit.members.recipes._fine_tuning import FineTunedMember, reading_state, write_state
+from edokit.members.training_data import TrainingData, check_splits, rows_for_job
+
+_STATE = "end_to_end.json"
+_OPTIONS = ("n_members", "member_weight", "joint_learning_rate")
+
+
+@dataclass(eq=False)
+class EndToEndMembers(FineTunedMember):
+    """K heads on one encoder. Options are those of `FineTuning`, and those below."""
+
+    n_members: int = 10
+    member_weight: float = 1.0
+    """Weight of the members' own cross-entropy beside the ensemble's joint loss."""
+    joint_learning_rate: float = 1e-3
+    """Learning rate of the ensemble's weights and size."""
+    preset: str = "default"
+    """The objective of the ensemble."""
+
+    weights_: list[float] = field(default_factory=list, init=False, repr=False)
+    """Weights of the members [K] that were learned; on the simplex."""
+    size_: int = field(default=0, init=False, repr=False)
+    """How many members have weight."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("n_members", self.n_members, 1, whole=True)
+        check_number("member_weight", self.member_weight, 0.0)
+        check_number("joint_learning_rate", self.joint_learning_rate, 0.0, 1.0, above=True)
+        if self.annotator_heads:
+            raise InputError(
+                "end to end there is a head per member, so annotator_heads can't be set",
+                "choose annotator_heads=False",
+            )
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Weights, size and best epoch."""
+        return {"weights": self.weights_, "size": self.size_, "best_epoch": self.best_epoch_}
+
+    def options(self) -> dict[str, Any]:
+        """Every option by name, as plain values."""
+        return {**super().options(), **{name: getattr(self, name) for name in _OPTIONS}}
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse data without a dev split, or without a class that the preset weighs."""
+        from edokit.ensemble import PRESETS
+
+        check_splits(data, None)
+        rows = rows_for_job(data, None, None)
+        if not len(rows.stop):
+            raise InputError(
+                "training end to end chooses its epoch on the split 'dev', which has no items",
+                "make one with `edo data split`",
+            )
+        if not PRESETS[self.preset]["class_weights"]:
+            return
+        for split, positions in (("train", rows.train), (data.splits[rows.stop[0]], rows.stop)):
+            counts = np.bincount(data.hard[positions], minlength=len(data.classes))
+            absent = [data.classes[c] for c in np.flatnonzero(counts == 0)]
+            if absent:
+                raise InputError(
+                    f"preset={self.preset!r} weighs classes by how often they are the hard label,"
+                    f" but in {split!r} {examples(absent)} never is",
+                    "choose preset='default'",
+                    parameters=("preset",),
+                )
+
+    def new_head(self, hard_labels: Any) -> Any:
+        """The weights of the ensemble, not trained yet, for these hard labels [N]."""
+        from edokit.ensemble import PRESETS
+        from edokit.torch import EDOHead
+
+        most = PRESETS[self.preset]["max_members"]
+        return EDOHead(
+            self.n_members,
+            settings=self.preset,
+            max_members=self.n_members if most is None else most,
+            class_counts=np.bincount(hard_labels, minlength=self.n_classes).tolist(),
+        )
+
+    def fit(
+        self,
+        data: MemberData,
+        *,
+        random_state: int,
+        progress: Progress | None = None,
+        head: Any = None,
+    ) -> EndToEndMembers:
+        """Fit members and weights together.
+
+        ``data.targets`` gives targets [N, K, C], ``data.annotations`` the soft and hard labels of
+        the pool. ``head`` is a torch module such as `edokit.torch.EDOHead` that holds the weights
+        (None: one for the preset); afterwards it holds those of the best epoch.
+        """
+        require_packages("training end to end")
+        import torch
+
+        from edokit.members.recipes._network import target_loss
+        from edokit.members.recipes._tokens import EpochTargets
+        from edokit.members.recipes._trainer import Task, fine_tune
+
+        soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
+        hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
+        shape = (len(data.texts), self.n_classes)
+        if soft.shape != shape or hard.shape != shape[:1]:
+            raise InputError(
+                f"{shape[0]} texts of {shape[1]} classes need soft labels of shape {list(shape)}"
+                f" and as many hard labels; these have {list(soft.shape)} and {list(hard.shape)}",
+                "give labels for the texts, in their order",
+            )
+        head = self.new_head(hard) if head is None else head
+
+        def loss_of(network: Any, logits: torch.Tensor, batch: Any) -> torch.Tensor:
+            probabilities = torch.softmax(logits.double(), dim=-1)
+            joint = network.joint.loss(probabilities, batch["soft_labels"], batch["hard_labels"])
+            own = target_loss(self.loss, logits, batch["targets"])
+            total: torch.Tensor = joint.total + self.member_weight * own
+            return total
+
+        def pool(network: Any, probabilities: Floats) -> Floats:
+            with torch.no_grad():
+                device = next(network.joint.parameters()).device
+                pooled: Floats = (
+                    network.joint(torch.from_numpy(probabilities).to(device)).cpu().numpy()
+                )
+            return pooled
+
+        heads = (shape[0], self.n_members, self.n_classes)
+        task = Task(
+            targets=EpochTargets(data.targets, heads, soft_labels=soft, hard_labels=hard),
+            prior=soft.astype(float),
+            head=self._head,
+            loss_of=loss_of,
+            pool=pool,
+            joint=head,
+            joint_learning_rate=self.joint_learning_rate,
+        )
+        self._keep(fine_tune(self, data, task, seed=random_state, progress=progress))
+        head.load_state_dict(self._tuned.network.joint.state_dict())
+        self.weights_, self.size_ = head.final_weights().tolist(), head.size
+        return self
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities of every member [N, K, C]."""
+        return self._probabilities(texts, (self.n_members,))
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors), configs (JSON) and tokenizer."""
+        folder = Path(folder)
+        tuned = self._fitted()
+        folder.mkdir(parents=True, exist_ok=True)
+        tuned.save(folder)
+        state = {**self.details, "options": self.options(), "history": self.history_}
+        write_state(folder / _STATE, state)
+
+    @classmethod
+    def load(cls, folder: Path, *, device: str | None = None) -> EndToEndMembers:
+        """Read what ``save`` wrote, onto a device."""
+        folder = Path(folder)
+        with reading_state(folder / _STATE, "members trained end to end") as state:
+            members = cls(**{**state["options"], "device": device})
+            members.weights_, members.size_ = state["weights"], state["size"]
+            members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
+        require_packages("training end to end")
+        from edokit.members.recipes._trainer import FineTuned
+
+        members._tuned = FineTuned.load(folder, members, members._head)
+        return members
+
+    def _head(self, width: int) -> Any:
+        """New heads on so many features."""
+        from edokit.members.recipes._network import MemberHeads
+
+        return MemberHeads(width, self.n_classes, self.n_members)
