@@ -1,14 +1,13 @@
-"""Where shards are worked on: in this process, in processes beside it, or on a Dask cluster."""
+"""Many tasks: in this process, in processes beside it that may die, or on a Dask cluster."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
+from edokit._errors import EDOError, InputError, MissingExtraError, warn
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -25,7 +24,7 @@ _WORTH_PROCESSES = 2**28
 
 
 class Workers:
-    """Does one thing with many shards, results in their order. Close it, or use it in a ``with``.
+    """Does one thing with many tasks, results in their order. Close it, or use it in a ``with``.
 
     ``engine``: ``local`` for ``jobs`` processes on this machine (one: no process but this), or
     ``dask://host:port``, whose workers must see the files under the same paths.
@@ -33,11 +32,12 @@ class Workers:
 
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
         if jobs < 1:
-            raise InputError(f"jobs must be at least 1, but got {jobs}", "leave it out")
+            raise InputError(f"jobs={jobs} is less than 1", "leave it out", parameters=("jobs",))
         if engine != LOCAL and not engine.startswith(_DASK):
             raise InputError(
-                f"the engine must be 'local' or 'dask://host:port', but got {engine!r}",
+                f"the engine {engine!r} is neither 'local' nor 'dask://host:port'",
                 "leave it out to work on this machine",
+                parameters=("engine",),
             )
         self.jobs, self.engine = jobs, engine
         self._open = ExitStack()
@@ -70,17 +70,16 @@ class Workers:
                     raise
                 if not again:
                     raise InputError(
-                        "every worker must live until its shard is done, but one died, perhaps out"
-                        f" of memory ({type(error).__name__})",
-                        "use fewer jobs (--jobs) or smaller shards",
+                        f"a worker process died twice, perhaps out of memory"
+                        f" ({type(error).__name__})",
+                        "use fewer jobs, or smaller shards",
+                        parameters=("jobs",),
                     ) from error
                 # Memory is what most die of, and fewer take less. A single job would be done here.
                 jobs, again = max(2, jobs // 2), False
-                warnings.warn(
+                warn(
                     "a worker process died, perhaps out of memory; what it left undone is done"
-                    f" again, with {jobs} jobs at a time",
-                    EDOWarning,
-                    stacklevel=2,
+                    f" again, with {jobs} jobs at a time"
                 )
 
     def _side_by_side(
@@ -142,7 +141,7 @@ def dask_client(engine: str) -> Iterator[Any]:
         client = Client(f"tcp://{address}", timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
-            f"a Dask scheduler must answer at {address}, but: {error or type(error).__name__}",
+            f"no Dask scheduler answers at {address}: {error or type(error).__name__}",
             "start one with `dask scheduler`, and workers with `dask worker`",
         ) from error
     try:

@@ -100,8 +100,8 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
 def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
     words = fit_words(made, tmp_path / "e")
     assert_one_line(edo(*words, "--memory", "much"), "--memory", "'much'")
-    assert_one_line(edo(*words, "--stream", "--jobs", 0), "jobs must be at least 1")
-    assert_one_line(edo(*words, "--engine", "spark://x"), "the engine must be")
+    assert_one_line(edo(*words, "--stream", "--jobs", 0), "0 is less than 1")
+    assert_one_line(edo(*words, "--engine", "spark://x"), "neither 'local' nor")
     assert_one_line(edo(*words, "--stream", "--ce", "median"), "ce must be one of")
     inside = tmp_path / "file"
     inside.write_text("no folder", encoding="utf-8")

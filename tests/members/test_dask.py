@@ -13,7 +13,6 @@ from member_cases import small_people
 pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
 
 from edokit._errors import InputError
-from edokit.members import engine
 from edokit.members.groups import parse_groups
 from edokit.members.train import train_members
 
@@ -62,6 +61,6 @@ def test_a_member_that_fails_there_is_told_and_the_others_finish(
 
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_PATIENCE", 0.5)
-    with pytest.raises(InputError, match=r"a Dask scheduler must answer at 127\.0\.0\.1:9"):
+    monkeypatch.setattr("edokit._parallel._PATIENCE", 0.5)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at 127\.0\.0\.1:9"):
         train_members(small_people(), parse_groups("linear:1"), engine="dask://127.0.0.1:9")

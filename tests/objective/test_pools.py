@@ -70,9 +70,9 @@ def test_what_does_not_fit_together_is_refused() -> None:
     case = make_case(4, 3, 2)
     with pytest.raises(InputError, match="pool must be one of 'linear', 'log', but got 'mean'"):
         pool(case.P, case.v, "mean")
-    with pytest.raises(InputError, match=r"one weight per member, 3, but got shape \(2,\)"):
+    with pytest.raises(InputError, match=r"shape \(2,\) are not one for each of the 3 members"):
         pool(case.P, case.v[:2])
-    with pytest.raises(InputError, match="got 2 groups for 3 members"):
+    with pytest.raises(InputError, match="2 groups are not one for each of the 3 members"):
         average_groups(case.P, ["a", "b"])
-    with pytest.raises(InputError, match="got 3 weights for 2 groups"):
+    with pytest.raises(InputError, match="3 weights are not one for each of the 2 groups"):
         spread_weights(case.v, ["a", "b", "a"])

@@ -98,7 +98,7 @@ def test_a_certain_size_keeps_its_first_members_renormalised() -> None:
 
 
 def test_sizes_beyond_the_members_are_refused() -> None:
-    with pytest.raises(InputError, match="between 1 and 3 members, but got sizes from 2 to 4"):
+    with pytest.raises(InputError, match="sizes from 2 to 4 do not lie between 1 and the 3"):
         effective_weights(np.zeros(3), np.ones(3) / 3, 2)
     with pytest.raises(InputError, match="min_members of at least 1"):
         effective_weights(np.zeros(3), np.ones(3) / 3, 0)

@@ -29,7 +29,7 @@ def pool(P: Array, v: Array, kind: str = "linear") -> Array:
     items, members, classes = P.shape
     if tuple(v.shape) != (members,):
         raise InputError(
-            f"a pool needs one weight per member, {members}, but got shape {tuple(v.shape)}",
+            f"weights of shape {tuple(v.shape)} are not one for each of the {members} members",
             "give the weights in the order of the members",
         )
     xp = namespace(P, v)
@@ -46,7 +46,7 @@ def average_groups(P: Array, groups: Sequence[str]) -> Array:
     xp = namespace(P)
     if len(groups) != P.shape[1]:
         raise InputError(
-            f"every member needs a group, but got {len(groups)} groups for {P.shape[1]} members",
+            f"{len(groups)} groups are not one for each of the {P.shape[1]} members",
             "give one group name per member, in their order",
         )
     means = []
@@ -73,8 +73,7 @@ def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
     names = group_names(groups)
     if weights.shape[-1] != len(names):
         raise InputError(
-            f"every group needs a weight, but got {weights.shape[-1]} weights for "
-            f"{len(names)} groups",
+            f"{weights.shape[-1]} weights are not one for each of the {len(names)} groups",
             "give the weights in the order in which the groups first appear",
         )
     shares = np.zeros((len(names), len(groups)))

@@ -76,16 +76,16 @@ class Problem:
         every term but the pool's cross-entropy. ``classes`` are named in errors.
         """
         alpha = summaries.class_weights(classes) if class_weights else None
-        targets = like(np.zeros((0, summaries.classes)), summaries.hits)
-        if soft_labels is not None:
-            targets = soft_labels if alpha is None else soft_labels * alpha
+        if rows is None or soft_labels is None:
+            rows = like(np.zeros((summaries.members, 0)), summaries.hits)
+            soft_labels = like(np.zeros((0, summaries.classes)), summaries.hits)
         alone = summaries.log_losses is not None
         return cls(
             summaries.hit_rates,
             None if summaries.distances is None else summaries.mean_distances,
             summaries.member_ce(class_weights) if alone else None,
-            like(np.zeros((summaries.members, 0)), summaries.hits) if rows is None else rows,
-            targets,
+            rows,
+            soft_labels if alpha is None else soft_labels * alpha,
             class_weights,
             Pool(pool),
         )

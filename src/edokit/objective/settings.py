@@ -61,34 +61,55 @@ class Pool(_Mode):
 
 @dataclass(frozen=True)
 class Settings:
-    """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg. Modes may be strings.
+    """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg.
 
     The defaults are what came closest to the truth on the simulator (``benchmarks/defaults.py``).
+
+    Parameters
+    ----------
+    lambda_f1 : float, default=0.3
+        Weight of 1 − soft micro-F1; for a log pool, of the members' weighted mean.
+    lambda_ce : float, default=1.0
+        Weight of the cross-entropy.
+    lambda_div : float, default=0.0
+        Weight of the mean pairwise disagreement between members.
+    lambda_reg : float, default=0.03
+        Weight of the squared norm of the weights.
+    diversity : {"preserve", "suppress"}, default="preserve"
+        Whether disagreement is rewarded or penalised.
+    ce : {"mean", "all", "random"}, default="mean"
+        Cross-entropy of the pool, of every member by its weight, or of one member drawn per item.
+    class_weights : bool, default=False
+        Weigh the cross-entropy of each class by its inverse frequency.
+    regularize : {"v", "w"}, default="v"
+        Norm of the effective weights, or of the raw ones (gumbel only).
+    pool : {"linear", "log"}, default="linear"
+        A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else.
+
+    Examples
+    --------
+    >>> Settings(lambda_div=0.1, diversity="suppress").diversity.sign
+    1.0
     """
 
     lambda_f1: float = 0.3
-    """Weight of 1 − soft micro-F1 (for a log pool: of the members' weighted mean soft micro-F1)."""
     lambda_ce: float = 1.0
-    """Weight of the cross-entropy."""
     lambda_div: float = 0.0
-    """Weight of the mean pairwise disagreement between members."""
     lambda_reg: float = 0.03
-    """Weight of the squared norm of the weights."""
     diversity: Diversity = Diversity.PRESERVE
     ce: CE = CE.MEAN
     class_weights: bool = False
-    """Weigh the cross-entropy of each class by its inverse frequency."""
     regularize: Regularize = Regularize.EFFECTIVE
     pool: Pool = Pool.LINEAR
-    """A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name.startswith("lambda_") and not (math.isfinite(value) and value >= 0):
                 raise InputError(
-                    f"{field.name} must be a number of at least 0, but got {value!r}",
+                    f"{field.name}={value!r} is not a number of at least 0",
                     "the direction of the diversity term is set by diversity, not by a sign",
+                    parameters=(field.name, "diversity"),
                 )
         object.__setattr__(self, "diversity", Diversity(self.diversity))
         object.__setattr__(self, "ce", CE(self.ce))

@@ -54,8 +54,8 @@ def _shares(theta: Array, sizes: Array, min_members: int) -> tuple[Array, Array,
     after = members - (min_members - 1 + count)
     if min_members < 1 or after < 0:
         raise InputError(
-            f"sizes must lie between 1 and {members} members, but got sizes from {min_members} "
-            f"to {min_members - 1 + count}",
+            f"sizes from {min_members} to {min_members - 1 + count} do not lie between 1 and the"
+            f" {members} members",
             "choose min_members of at least 1 and at most as many sizes as there are members",
         )
     lowest = _LOWEST_LOGIT["float32" if theta.dtype == xp.float32 else "float64"]

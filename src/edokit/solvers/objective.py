@@ -65,19 +65,23 @@ class JointObjective:
     def value(self, v: Floats) -> float:
         """The joint loss at v [K]."""
         problem, chosen = self.problem, self.settings
-        value = chosen.lambda_f1 * (1.0 - v @ problem.hit_rates) + chosen.lambda_reg * (v @ v)
-        if chosen.lambda_ce:
-            value += chosen.lambda_ce * self.ce.value(v)
+        value = chosen.lambda_ce * self.ce.value(v) if chosen.lambda_ce else 0.0
+        if chosen.lambda_f1:
+            value += chosen.lambda_f1 * (1.0 - float(v @ problem.hit_rates))
+        if chosen.lambda_reg:
+            value += chosen.lambda_reg * float(v @ v)
         if self._signed:
-            value += self._signed * (v @ problem.distances @ v)
-        return float(value)
+            value += self._signed * float(v @ problem.distances @ v)
+        return value
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
         problem, chosen = self.problem, self.settings
-        slope: Floats = 2.0 * chosen.lambda_reg * v - chosen.lambda_f1 * problem.hit_rates
+        slope: Floats = 2.0 * chosen.lambda_reg * v
         if chosen.lambda_ce:
             slope += chosen.lambda_ce * self.ce.gradient(v)
+        if chosen.lambda_f1:
+            slope -= chosen.lambda_f1 * problem.hit_rates
         if self._signed:
             slope += 2.0 * self._signed * (problem.distances @ v)
         return slope
@@ -88,9 +92,10 @@ class JointObjective:
         """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
         the diversity term where that is concave (else None): [k, k] each.
         """
-        convex = np.zeros((len(inside), len(inside)))
         if self.settings.lambda_ce:
-            convex += self.settings.lambda_ce * self.ce.hessian(v, inside, rough)
+            convex = self.settings.lambda_ce * self.ce.hessian(v, inside, rough)
+        else:
+            convex = np.zeros((len(inside), len(inside)))
         convex[np.diag_indices(len(inside))] += 2.0 * self.settings.lambda_reg
         if self._signed == 0:
             return convex, None
@@ -172,12 +177,12 @@ class PoolCE:
         rows, targets = columns
         if len(inside) < len(v):
             v, rows = v[inside], rows[inside]
-        total = np.zeros((len(v), len(v)))
-        for part, some in self._blocks(_Columns(rows, targets)):
-            if self._is_log:
-                total += log_hessian(part, some, log_pool(v, part, self._classes))
-            else:
-                total += linear_hessian(part, some, linear_pool(v, part))
+        total: Floats = sum(
+            log_hessian(part, some, log_pool(v, part, self._classes))
+            if self._is_log
+            else linear_hessian(part, some, linear_pool(v, part))
+            for part, some in self._blocks(_Columns(rows, targets))
+        )
         # The few stand for all, by the weight of their labels.
         share = 1.0 if whole else self._all.targets.sum() / targets.sum()
         return total * (share / self._items)

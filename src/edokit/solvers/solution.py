@@ -9,36 +9,56 @@ from edokit._types import Floats, Ints
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far a solution can be from the best one."""
+    """How far a solution can be from the best one.
+
+    Attributes
+    ----------
+    gap : float
+        The Frank–Wolfe gap ∇f(v)·v − min_k ∇f(v)_k: no weights are better by more than this, if
+        ``convex``.
+    convex : bool
+        Whether the objective is convex, so that the gap is a bound.
+    global_optimum : bool
+        Whether the solution is known to be the best there is, to within the gap.
+    reason : str
+        In words, why.
+    """
 
     gap: float
-    """∇f(v)·v − min_k ∇f(v)_k; no weights are better by more than this, if ``convex``."""
     convex: bool
-    """Whether the objective is convex, so that the gap is a bound."""
     global_optimum: bool
-    """Whether the solution is known to be the best there is (to within the gap)."""
     reason: str
-    """In words, why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Member weights, and what they are worth on the fit data."""
+    """Member weights, and what they are worth on the fit data.
+
+    Attributes
+    ----------
+    weights : array of shape (n_members,)
+        On the simplex, in the order of the members.
+    size : int
+        The number of members that are kept (K*).
+    terms : dict of str to float
+        ``f1``, ``ce``, ``div`` and ``reg`` before weighting, and the ``total``, at these weights.
+    order : array of shape (n_members,)
+        Positions of the members, best first; the members that are kept come first.
+    ce_gradient : array of shape (n_members,)
+        Gradient of the cross-entropy term in the weights; 0 for members that did not compete.
+    trajectory : Trajectory or None
+        How the fit went, epoch by epoch; None for the exact solver.
+    certificate : Certificate or None
+        A bound on what is left to gain; None for the gumbel solver.
+    """
 
     weights: Floats
-    """[K] on the simplex, in the order in which the members were given."""
     size: int
-    """K*, the number of members that are kept."""
     terms: dict[str, float]
-    """``f1``, ``ce``, ``div``, ``reg`` before weighting, and the ``total``, at these weights."""
     order: Ints
-    """[K] positions of the members, best first; the members that are kept come first."""
     ce_gradient: Floats
-    """[K] of the cross-entropy term in the weights; 0 for members that did not compete."""
     trajectory: Trajectory | None = None
-    """How the fit went, epoch by epoch; None where there are no epochs."""
     certificate: Certificate | None = None
-    """A bound on what is left to gain; None where the solver has none."""
 
 
 @dataclass(frozen=True, eq=False)
