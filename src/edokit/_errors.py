@@ -48,10 +48,24 @@ class MissingExtraError(EDOError, ImportError):
 
 
 class EDOWarning(UserWarning):
-    """Something was decided for you; the message says what, and how to decide otherwise."""
+    """Something was decided for you; the message says what, and how to decide otherwise.
+
+    Parameters
+    ----------
+    message : str
+        The warning.
+    parameters : sequence of str, default=()
+        Python parameters that it names, as in `EDOError`.
+    """
+
+    def __init__(self, message: str, parameters: Sequence[str] = ()) -> None:
+        self.parameters = tuple(parameters)
+        super().__init__(message)
 
 
-def warn(message: str, category: type[Warning] = EDOWarning) -> None:
+def warn(
+    message: str, category: type[EDOWarning] = EDOWarning, parameters: Sequence[str] = ()
+) -> None:
     """Warn at the first frame outside this package: the user's own line."""
     package = os.path.dirname(__file__) + os.sep
     frame, level = sys._getframe(1), 2
@@ -60,7 +74,7 @@ def warn(message: str, category: type[Warning] = EDOWarning) -> None:
         or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
     ):  # the second is a dataclass's
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(message, parameters), stacklevel=level)
 
 
 def examples(values: Iterable[object], most: int = 3) -> str:

@@ -290,7 +290,7 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     )
     assert again["ce"] == pytest.approx(by_name["edo"]["ce"])
     shown = edo("demo", "--regime", "two-camps", "--members", "3")
-    assert "plain mean" in shown.stdout
+    assert "uniform mean" in shown.stdout
     assert answer("data", "info", out / "annotations.parquet")["splits"]["test"]["items"] == 168
 
 
@@ -361,7 +361,7 @@ def test_choices_without_effect_are_said_in_a_note(
 ) -> None:
     base = ("fit", "--predictions", three_models, "--annotations", people, "--out", tmp_path / "e")
     base = (*base, "--overwrite")
-    assert "only the gumbel solver uses epochs" in edo(*base, "--epochs", 3).stderr
+    assert "only the gumbel solver uses --epochs" in edo(*base, "--epochs", 3).stderr
     assert "note: the diversity term has weight 0" in edo(*base, "--diversity", "suppress").stderr
     assert edo(*base).stderr == ""
 

@@ -230,12 +230,12 @@ class _Unforeseen(Exception):
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (MemoryError(), 2, "must fit into memory"),
+        (MemoryError(), 2, "out of memory"),
         (OSError(28, "No space left on device"), 2, "No space left on device"),
         (PermissionError(13, "Permission denied", "/a/b"), 2, "/a/b: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (_Unforeseen("somebody's text"), 2, "there was a _Unforeseen in line"),
-        (RecursionError(), 2, "there was a RecursionError in line"),
+        (_Unforeseen("somebody's text"), 2, "unexpected _Unforeseen in line"),
+        (RecursionError(), 2, "unexpected RecursionError in line"),
         (UnicodeEncodeError("utf-8", "somebody's text", 0, 1, "no"), 2, "UnicodeEncodeError"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,

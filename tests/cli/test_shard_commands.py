@@ -12,7 +12,7 @@ from test_commands import answer, assert_one_line, edo
 from edokit import write_predictions
 from edokit._errors import InputError
 from edokit._io import read_table, write_table
-from edokit.cli.shards import parse_size, to_stream
+from edokit.cli.options import Streaming, parse_size
 from shard_cases import Cut, cut
 
 
@@ -92,7 +92,7 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     stopped = edo(*fit, "--stream")
     assert_one_line(stopped, "'part-1', 'part-2' have no predictions")
     (made.predictions / "part-0.npz").unlink()
-    all_refuse("must hold .npz or .parquet shards", "holds none")
+    all_refuse("no .npz or .parquet shards", "holds none")
     assert not (tmp_path / "new").exists()
     assert not out.exists()
 
@@ -114,19 +114,24 @@ def test_sizes_are_read_with_and_without_units() -> None:
     sizes = {"2GiB": 2 * 2**30, "500mb": 5 * 10**8, "1.5 GB": 1.5e9, "7": 7, "3KiB": 3072}
     assert {text: parse_size(text) for text in sizes} == sizes
     for wrong in ("", "0GiB", "-1GB", "GiB", "2TB2"):
-        with pytest.raises(InputError, match="--memory must be a size"):
+        with pytest.raises(InputError, match=r"--memory .* is not a size"):
             parse_size(wrong)
+
+
+def streamed(path: Path, stream: bool | None, memory: str, engine: str | None = None) -> object:
+    values = {"stream": stream, "memory": memory, "engine": engine, "jobs": None, "scratch": None}
+    return Streaming(values).shards(path)
 
 
 def test_a_folder_is_streamed_when_it_is_large_or_asked_for(made: Cut) -> None:
     folder, file = made.predictions, made.predictions / "part-0.npz"
-    assert to_stream(folder, None, "1GiB") is None
-    assert to_stream(folder, None, "1kB") is not None
-    assert to_stream(folder, None, "1GiB", "dask://here:1") is not None
-    assert to_stream(folder, True, "1GiB") is not None
-    assert to_stream(folder, False, "1kB") is None
-    assert to_stream(file, None, "1kB") is None
-    assert to_stream(file, True, "1kB") is not None
+    assert streamed(folder, None, "1GiB") is None
+    assert streamed(folder, None, "1kB") is not None
+    assert streamed(folder, None, "1GiB", "dask://here:1") is not None
+    assert streamed(folder, True, "1GiB") is not None
+    assert streamed(folder, False, "1kB") is None
+    assert streamed(file, None, "1kB") is None
+    assert streamed(file, True, "1kB") is not None
 
 
 @pytest.mark.parametrize("solver", ["exact", "gumbel"])

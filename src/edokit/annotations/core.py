@@ -344,7 +344,10 @@ class Annotations:
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(f"{found}; each takes the first of its tied classes (ties='first')")
+            warn(
+                f"{found}; each takes the first of its tied classes (ties='first')",
+                parameters=("ties",),
+            )
         return labels
 
     def take(self, positions: npt.ArrayLike) -> Annotations:

@@ -14,8 +14,8 @@ import typer
 
 from edokit._errors import EDOError, EDOWarning, one_line
 from edokit._version import __version__
-from edokit.cli.spelling import invoked, spelled
-from edokit.cli.unread import reader_left, unless_unread
+from edokit.cli.console import reader_left, unless_unread
+from edokit.cli.messages import invoked, render
 
 USAGE = 2
 INTERRUPTED = 130
@@ -36,12 +36,12 @@ COMMANDS = {
     "evaluate": "evaluate",
     "report": "report",
     "compare": "compare",
-    "data info": "data_info:info",
-    "data convert": "data_convert:convert",
-    "data split": "data_split:split",
-    "data get": "data_get:get",
-    "predictions join": "predictions_join:join",
-    "predictions info": "predictions_info:info",
+    "data info": "data:info",
+    "data convert": "data:convert",
+    "data split": "data:split",
+    "data get": "data:get",
+    "predictions join": "predictions:join",
+    "predictions info": "predictions:info",
 }
 """Module of `edokit.cli` and, where it has another name, the function of each command."""
 GROUPS = {
@@ -103,7 +103,7 @@ def main() -> None:
     """
     debug = "--debug" in sys.argv[1:]
     with warnings.catch_warnings():
-        # People are told what EDO decided for them, not what libraries say to programmers.
+        # Users see what EDO decided for them, not what libraries tell programmers.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.filterwarnings("always", category=EDOWarning)
         _noted.clear()
@@ -116,7 +116,7 @@ def _run(debug: bool) -> int:
     try:
         code = make_app(sys.argv[1:])(standalone_mode=False)
     except EDOError as error:
-        return _fail(_spelled(str(error)), debug)
+        return _fail(_rendered(str(error), error.parameters), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
         message = error.format_message()
@@ -129,24 +129,23 @@ def _run(debug: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
     except MemoryError:
-        return _fail("the data must fit into memory, but it ran out; use a smaller file", debug)
+        return _fail("out of memory; use a smaller file, or shards with --memory", debug)
     except OSError as error:
         if reader_left(error):
             raise
-        # Whatever no room expected: a full disk for temporary files, a connection that broke.
-        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        # A full disk for temporary files, a connection that broke.
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(
-            f"the system must let edo work, but it says: {said}; check the disk and the network,"
-            " then run it again",
+            f"{reason}; check the disk and the network, then run it again",
             debug,
         )
     except Exception as error:
         # What it says may quote somebody's text; where it arose does not.
         place = traceback.extract_tb(error.__traceback__)[-1]
         return _fail(
-            "nothing unforeseen should happen, but there was a"
-            f" {type(error).__name__} in line {place.lineno} of {os.path.basename(place.filename)};"
-            " this is a mistake in edo: please report it with what `edo --debug …` shows",
+            f"unexpected {type(error).__name__} in line {place.lineno} of"
+            f" {os.path.basename(place.filename)}; this is a bug in edo: please report it with what"
+            " `edo --debug …` shows",
             debug,
         )
     if code == INTERRUPTED:  # typer's own word for it
@@ -174,13 +173,16 @@ def _note(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning is one line on stderr, too, and said once."""
+    """A warning is one line on stderr, shown once."""
     if str(message) not in _noted:
         _noted.add(str(message))
-        typer.echo(f"note: {one_line(_spelled(str(message)))}", err=True)
+        text = _rendered(str(message), getattr(message, "parameters", ()))
+        typer.echo(f"note: {one_line(text)}", err=True)
 
 
-def _spelled(text: str) -> str:
-    """A hint with the options of the command that was typed."""
+def _rendered(text: str, parameters: Sequence[str]) -> str:
+    """A message with the options of the invoked command in place of these parameters."""
+    if not parameters:
+        return text
     root = typer.main.get_command(make_app(sys.argv[1:]))
-    return spelled(text, invoked(root, sys.argv[1:]))
+    return render(text, parameters, invoked(root, sys.argv[1:]))

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from edokit.baselines import Comparison
 
 
+@options.reads(options.SPLIT, options.LABELS)
 def compare(
     predictions: Annotated[
         Path, typer.Option(help="The members' predictions of the items to fit on (dev).")
     ],
-    annotations: Annotated[Path, typer.Option(help="The annotations of these items (any source).")],
+    annotations: options.Labels,
     test_predictions: Annotated[
         Path, typer.Option(help="The same members' predictions of the test items.")
     ],
@@ -29,10 +30,7 @@ def compare(
         Path | None,
         typer.Option(help="The annotations of the test items; else those of --annotations."),
     ] = None,
-    split: options.Split = None,
-    test_split: Annotated[
-        str | None, typer.Option(help="The split of the test annotations, e.g. test.")
-    ] = None,
+    test_split: options.TestSplit = None,
     extra: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,16 +52,13 @@ def compare(
     form: Annotated[
         str | None, typer.Option("--format", help="Print it as markdown, csv or latex.")
     ] = None,
-    bootstrap: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0 for none.")] = 1000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    ties: Annotated[
-        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
-    ] = "first",
+    bootstrap: options.Bootstrap = 1000,
+    level: options.Level = 0.95,
+    ties: options.Ties = "first",
     seed: Annotated[int, typer.Option(help="Seed of searches, intervals and random ties.")] = 0,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
     report: WithReport = True,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Compare EDO with every baseline on the same members: F1, CE, MD, BS, intervals, tests."""
@@ -79,17 +74,12 @@ def compare(
             out, "comparison", predictions, annotations, test_predictions, test_annotations
         )
     with console.progress() as bars:
-        bar = bars.add_task("", total=None, detail="")
-
-        def step(done: int, total: int, what: str) -> None:
-            bars.update(bar, completed=done, total=total, description=what)
-
+        update = console.add_bar(bars, "")
         found = baselines.compare(
             predictions,
             annotations,
             test_predictions,
             test_annotations,
-            split=options.names(split),
             test_split=options.names(test_split),
             methods=options.names(methods),
             extra=_extras(extra),
@@ -97,10 +87,8 @@ def compare(
             level=level,
             ties=cast("Ties", ties),
             random_state=seed,
-            step=step,
-            columns=options.pairs(column, "--column", "ROLE=NAME") or None,
-            classes=options.names(classes),
-            duplicates=duplicates,
+            step=lambda done, total, what: update(done, total, description=what),
+            **reading.keywords(),
         )
     if out is not None:
         found.save(out, command=command_text(["edo", *sys.argv[1:]]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json as json_module
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -133,3 +136,57 @@ def progress() -> Iterator[Progress]:
         transient=True,
     ) as bars:
         yield bars
+
+
+def add_bar(bars: Progress, description: str, total: int | None = None) -> Callable[..., None]:
+    """One more bar; call what comes back with what is done, of how many, and a detail."""
+    task = bars.add_task(description, total=total, detail="")
+
+    def update(
+        done: int | None = None,
+        total: int | None = None,
+        detail: str = "",
+        description: str | None = None,
+    ) -> None:
+        bars.update(task, completed=done, total=total, detail=detail, description=description)
+
+    return update
+
+
+READER_LEFT = 141
+"""Exit status when the output is closed, as in `edo … | head -1`: 128 and the number of SIGPIPE,
+which is what a shell shows of most other commands. Not 0: the command may have stopped early."""
+
+
+def unless_unread(run: Callable[[], int]) -> int:
+    """The exit status of ``run``; if its reader leaves, it stops there, and nothing more is said.
+
+    typer and rich turn a broken pipe into an exit with status 1, which would look like a failure.
+    """
+    try:
+        return run()
+    except (OSError, SystemExit) as error:
+        if not reader_left(error):
+            raise
+    _drop_output()
+    return READER_LEFT
+
+
+def reader_left(error: BaseException) -> bool:
+    """Whether this says that nobody reads what is written, also if it became an exit since."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    if not isinstance(cause, OSError) or cause.filename is not None:
+        return False
+    # Windows calls it an invalid argument.
+    return cause.errno == errno.EPIPE or (os.name == "nt" and cause.errno == errno.EINVAL)
+
+
+def _drop_output() -> None:
+    """Let what still waits to be written go nowhere, or Python would complain of it at the end."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:  # closed from the start
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""`edo demo`: the whole story on simulated people."""
+"""`edo demo`: the whole pipeline on simulated annotators."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from edokit.cli import console, options
 from edokit.cli.report import add_page
 
 NAMES = {
-    "constant": "same answer for all",
+    "constant": "constant",
     "best-single": "best single member",
-    "uniform": "plain mean",
+    "uniform": "uniform mean",
     "edo": "EDO",
     "edo-paper": "EDO, the paper's search",
 }
@@ -25,22 +25,19 @@ def demo(
         Path | None, typer.Option(help="Keep data, predictions and results in this folder.")
     ] = None,
     regime: Annotated[
-        str, typer.Option(help="Whom to simulate: three-voices, partial-panel, two-camps or crowd.")
+        str,
+        typer.Option(help="Regime: three-voices, partial-panel, two-camps or crowd."),
     ] = "partial-panel",
     members: Annotated[int, typer.Option(help="How many members to train.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of people, texts and members.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of annotators, texts and members.")] = 0,
     json: options.Json = False,
 ) -> None:
-    """Simulate people who disagree, train ten quick members, and pool them with EDO.
+    """Simulate annotators who disagree, train ten quick members, and pool them with EDO.
 
     Once with its defaults, and once as the paper does: fifty trials of a search.
     """
     with console.progress() as bars:
-        task = bars.add_task("starting", total=None, detail="")
-
-        def step(done: int, total: int, what: str) -> None:
-            bars.update(task, description=what, completed=done, total=total)
-
+        update = console.add_bar(bars, "starting")
         from edokit.demo import run_demo
         from edokit.runs import command_text
 
@@ -49,7 +46,7 @@ def demo(
             members=members,
             seed=seed,
             out=out,
-            step=step,
+            step=lambda done, total, what: update(done, total, description=what),
             command=command_text(["edo", *sys.argv[1:]]),
         )
         if out is not None:
@@ -73,10 +70,9 @@ def demo(
         ["test split", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "true CE ↓"],
         rows,
         [
-            "CE: surprise at people's answers. MD, BS: distance to their shares.",
-            "true CE: surprise at everyone's leaning, which only a simulator knows.",
-            f"EDO keeps {size} of {members} members. Its CE less the plain mean's:"
-            f" {gain['difference']:+.4f}",
+            "CE, MD, BS: distance to the annotators' label distribution.",
+            "true CE: to the distribution of everyone's labels, which only a simulator knows.",
+            f"EDO keeps {size} of {members} members. ΔCE vs uniform: {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
             f"The paper's search of {searched['trials']} trials keeps"
             f" {searched['chosen']['size']}; {len(searched['front'])} trials are on the front.",

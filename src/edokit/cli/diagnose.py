@@ -9,6 +9,7 @@ import typer
 from edokit.cli import console, options
 
 
+@options.reads(options.SPLIT, options.FORMATS)
 def diagnose(
     annotations: options.Source,
     group_by: Annotated[
@@ -19,38 +20,20 @@ def diagnose(
         int, typer.Option(min=0, help="Permutations of the test; 0: no test.")
     ] = 99,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the permutations.")] = 0,
-    split: options.Split = None,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
-    format: options.Format = None,
-    control: options.Control = None,
-    question: options.Question = None,
-    multi_choice: options.MultiChoice = None,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Coverage, agreement, groups of annotators: structured disagreement or noise? Advice."""
-    from edokit.diagnosis import diagnose as diagnose_annotations
+    from edokit.diagnosis import diagnose as run_diagnosis
 
-    labelled = options.read_people(
-        annotations,
-        column=column,
-        split=split,
-        classes=classes,
-        duplicates=duplicates,
-        format=format,
-        control=control,
-        question=question,
-        multi_choice=multi_choice,
-    )
     with console.progress() as bars:
-        task = bars.add_task("permuting labels", total=None, detail="")
-
-        def step(done: int, total: int) -> None:
-            bars.update(task, completed=done, total=total)
-
-        found = diagnose_annotations(
-            labelled, groups=group_by, permutations=permutations, random_state=seed, step=step
+        found = run_diagnosis(
+            reading.annotations(annotations),
+            groups=group_by,
+            permutations=permutations,
+            random_state=seed,
+            step=console.add_bar(bars, "permuting labels"),
         )
     if json:
         console.print_json(found.to_dict())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from edokit.annotations import Ties
 
 
+@options.reads(options.SPLIT, options.LABELS)
 def evaluate(
     probabilities: Annotated[
         Path,
@@ -22,34 +23,21 @@ def evaluate(
     annotations: Annotated[
         Path, typer.Option(help="Annotations of the same items (any source).", show_default=False)
     ],
-    split: options.Split = None,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
-    ties: Annotated[
-        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
-    ] = "first",
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="Divide probabilities by their sum.")
-    ] = False,
-    bootstrap: Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0 for none.")] = 1000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    ties: options.Ties = "first",
+    normalize: options.Normalize = False,
+    bootstrap: options.Bootstrap = 1000,
+    level: options.Level = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of random ties.")] = 0,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals."""
     from edokit.evaluation import evaluate as evaluate_probabilities
 
-    labelled = options.read_people(
-        annotations,
-        column=column,
-        split=split,
-        classes=classes,
-        duplicates=duplicates,
-    )
     result = evaluate_probabilities(
         probabilities,
-        labelled,
+        reading.annotations(annotations),
         invalid="normalize" if normalize else "error",
         ties=cast("Ties", ties),
         samples=bootstrap,

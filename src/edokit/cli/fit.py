@@ -1,27 +1,24 @@
-"""`edo fit`: member weights from predictions and people's answers, one configuration."""
+"""`edo fit`: member weights from predictions and annotations, one configuration."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edokit.cli import console, options, shards
+from edokit.cli import console, options
 
 if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble
     from edokit.solvers import Certificate
 
 
+@options.streams
+@options.reads(options.SPLIT, options.LABELS)
 def fit(
-    predictions: Annotated[
-        Path, typer.Option(help="What the members say: .npz, Parquet or a folder of shards.")
-    ],
-    annotations: Annotated[
-        Path,
-        typer.Option(help="What the people said (any source, or files named like the shards)."),
-    ],
+    predictions: options.Predictions,
+    annotations: options.Labels,
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     preset: Annotated[
         str,
@@ -34,10 +31,7 @@ def fit(
     ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
     diversity: Annotated[str | None, typer.Option(help="preserve or suppress.")] = None,
     pool: Annotated[str | None, typer.Option(help="linear or log.")] = None,
-    groups: Annotated[
-        bool | None,
-        typer.Option("--groups/--no-groups", help="Average each group of members first."),
-    ] = None,
+    groups: options.Groups = None,
     lambda_f1: Annotated[float | None, typer.Option(help="Weight of the F1 term.")] = None,
     lambda_ce: Annotated[float | None, typer.Option(help="Weight of the cross-entropy.")] = None,
     lambda_div: Annotated[float | None, typer.Option(help="Weight of the diversity term.")] = None,
@@ -53,75 +47,39 @@ def fit(
     recalibrate: Annotated[
         str | None, typer.Option(help="temperature: fit one after pooling.")
     ] = None,
-    ties: Annotated[
-        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
-    ] = "first",
+    ties: options.Ties = "first",
     seed: Annotated[int, typer.Option(help="Seed of the gumbel solver and of random ties.")] = 0,
-    split: options.Split = None,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
-    stream: shards.Stream = None,
-    memory: shards.Memory = shards.MEMORY,
-    jobs: shards.Jobs = None,
-    engine: shards.Engine = "local",
-    scratch: shards.Scratch = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an ensemble that was fitted otherwise.")
     ] = False,
+    *,
+    reading: options.Reading,
+    streaming: options.Streaming,
     json: options.Json = False,
 ) -> None:
-    """Learn which members to trust, and how many, so that the pool answers like the people."""
+    """Learn member weights and ensemble size, so that the pool matches the annotators."""
+    # Options of the objective and the solver are named like the parameters of EDOEnsemble.
+    given = dict(locals())
     from edokit.ensemble import EDOEnsemble
-    from edokit.ensemble.inputs import warn_if_unanimous
-    from edokit.ensemble.persistence import check_replaceable
-    from edokit.predictions import read_predictions
+    from edokit.ensemble import fit as fit_ensemble
 
-    parameters: dict[str, Any] = {
-        "preset": preset,
-        "solver": solver,
-        "ce": ce,
-        "diversity": diversity,
-        "pool": pool,
-        "groups": groups,
-        "lambda_f1": lambda_f1,
-        "lambda_ce": lambda_ce,
-        "lambda_div": lambda_div,
-        "lambda_reg": lambda_reg,
-        "class_weights": class_weights,
-        "min_members": min_members,
-        "max_members": max_members,
-        "epochs": epochs,
-        "learning_rate": learning_rate,
-        "recalibrate": recalibrate,
-        "ties": ties,
-        "random_state": seed,
-    }
-    ensemble = EDOEnsemble(**parameters)
-    check_replaceable(out, ensemble, overwrite=overwrite)
-    said: Any = {"column": column, "split": split, "classes": classes, "duplicates": duplicates}
-    parts = shards.to_stream(predictions, stream, memory, engine)
-    if parts is None:
-        people = options.read_people(annotations, **said)
-        answers = read_predictions(predictions)
-        check_replaceable(
-            out, ensemble, members=answers.members, items=len(answers), overwrite=overwrite
+    known = set(EDOEnsemble().get_params()) - {"random_state"}
+    parameters = {name: value for name, value in given.items() if name in known}
+    how = reading.keywords()
+    splits = how.pop("split", None)
+    shards = streaming.shards(predictions)
+    with console.progress() as bars:
+        ensemble = fit_ensemble(
+            predictions,
+            annotations,
+            out=out,
+            split=splits,
+            overwrite=overwrite,
+            streaming=None if shards is None else streaming.keywords(bars, shards),
+            read_options=how,
+            random_state=seed,
+            **parameters,
         )
-        warn_if_unanimous(people.classes, people.counts.sum(axis=0), annotations, split)
-        ensemble.fit(answers, people)
-    else:
-        ensemble.check()
-        where: Any = {"memory": memory, "jobs": jobs, "engine": engine, "scratch": scratch}
-        where.update(ties=ties, random_state=seed)
-        with shards.labelled(parts, annotations, **where, **said) as data:
-            check_replaceable(
-                out, ensemble, members=data.members, items=data.items, overwrite=overwrite
-            )
-            shares = data.summaries().soft_counts
-            warn_if_unanimous(data.classes, shares, annotations, split)
-            ensemble.fit(data)
-    check_replaceable(out, ensemble, overwrite=overwrite)
-    ensemble.save(out)
     if json:
         console.print_json(ensemble.summary())
         return

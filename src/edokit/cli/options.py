@@ -1,17 +1,24 @@
-"""Options that several commands share, each written once."""
+"""Options that several commands share, each written once, and how their texts are read."""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from edokit._errors import InputError
+from edokit.cli import console
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from edokit.annotations import Annotations
     from edokit.members.texts import Texts
+    from edokit.predictions import Shards
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 Source = Annotated[
@@ -22,52 +29,242 @@ Source = Annotated[
         show_default=False,
     ),
 ]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column", metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."
-    ),
+TableOut = Annotated[
+    Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .jsonl.", show_default=False)
 ]
-Split = Annotated[str | None, typer.Option(help="Only this split, e.g. dev, or these: train,dev.")]
-Classes = Annotated[
-    str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,maybe,yes.")
+Labels = Annotated[Path, typer.Option(help="The annotations of these items (any source).")]
+Predictions = Annotated[
+    Path, typer.Option(help="The members' predictions: .npz, Parquet or a folder of shards.")
 ]
-Duplicates = Annotated[
-    str | None,
-    typer.Option(help="The same annotator twice on an item: error, first or all."),
+TestSplit = Annotated[
+    str | None, typer.Option(help="The split of the test annotations, e.g. test.")
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        help="What the source is, if it can't be told: lewidi, table, label-studio, argilla.",
-    ),
+Groups = Annotated[
+    bool | None,
+    typer.Option("--groups/--no-groups", help="Average the members of each group first."),
 ]
-Control = Annotated[
-    str | None, typer.Option(help="Label Studio: the name of the labelling control.")
+Ties = Annotated[
+    str, typer.Option(help="Hard label of evenly split items: first, error or random.")
 ]
-Question = Annotated[str | None, typer.Option(help="Argilla: the name of the question.")]
-MultiChoice = Annotated[
-    str | None,
-    typer.Option(help="Several choices in one annotation: error, first, split or join."),
-]
-
-Clean = Annotated[
+Bootstrap = Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0 for none.")]
+Level = Annotated[float, typer.Option(help="Level of the intervals.")]
+Normalize = Annotated[bool, typer.Option("--normalize", help="Divide probabilities by their sum.")]
+Device = Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")]
+Pairs = Annotated[
     bool,
-    typer.Option("--clean", help="Clean texts as the paper does (markup, URLs, mentions, …)."),
+    typer.Option("--pairs", help="The first line of a text is labelled, the rest is context."),
 ]
-Dialogue = Annotated[
-    str | None, typer.Option(help="ConvAbuse's conversations: user-last, user-first or user-only.")
-]
-
-
 Judges = Annotated[
     Path | None,
     typer.Option(
-        help="Who judges each item (item and annotator columns, or a source of annotations):"
-        " members with a head per annotator answer for these people."
+        help="The annotators of each item (item and annotator columns, or a source of annotations):"
+        " members with a head per annotator predict for these."
     ),
 ]
+
+SPLIT = {
+    "split": Annotated[
+        str | None, typer.Option(help="Only this split, e.g. dev, or these: train,dev.")
+    ]
+}
+COLUMNS = {
+    "column": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."
+        ),
+    ]
+}
+LABELS = {
+    **COLUMNS,
+    "classes": Annotated[
+        str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,yes.")
+    ],
+    "duplicates": Annotated[
+        str | None, typer.Option(help="An annotator twice on an item: error, first or all.")
+    ],
+}
+FORMATS = {
+    **LABELS,
+    "format": Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="What the source is, if not recognised: lewidi, table, label-studio, argilla.",
+        ),
+    ],
+    "control": Annotated[
+        str | None, typer.Option(help="Label Studio: the name of the labelling control.")
+    ],
+    "question": Annotated[str | None, typer.Option(help="Argilla: the name of the question.")],
+    "multi_choice": Annotated[
+        str | None,
+        typer.Option(help="Several choices in one annotation: error, first, split or join."),
+    ],
+}
+DIALOGUE = {
+    "dialogue": Annotated[
+        str | None,
+        typer.Option(help="ConvAbuse's conversations: user-last, user-first or user-only."),
+    ]
+}
+TEXTS = {
+    "clean": Annotated[
+        bool | None,
+        typer.Option("--clean", help="Clean texts as the paper does (markup, URLs, mentions, …)."),
+    ],
+    **DIALOGUE,
+}
+STREAMING = {
+    "stream": Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Read shard by shard; by default a folder that would need more than --memory.",
+            show_default=False,
+        ),
+    ],
+    "memory": Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory for shards, e.g. 500MiB; else 2GiB."),
+    ],
+    "jobs": Annotated[
+        int | None,
+        typer.Option(help="Shards at a time; else one per core, as far as --memory goes."),
+    ],
+    "engine": Annotated[
+        str | None,
+        typer.Option(help="Where shards are read: local, or a Dask cluster: dask://host:port."),
+    ],
+    "scratch": Annotated[
+        Path | None, typer.Option(help="Folder for the cache of shards; else TMPDIR or /var/tmp.")
+    ],
+}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?", re.IGNORECASE)
+
+
+class Reading:
+    """How annotations are read, as the options of a command say."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.given = {name: value for name, value in values.items() if value is not None}
+
+    def keywords(self) -> dict[str, Any]:
+        """Arguments of `read_annotations`; several splits are a list."""
+        found = dict(self.given)
+        if "column" in found:
+            found["columns"] = pairs(found.pop("column"), "--column", "ROLE=NAME")
+        for name in ("classes", "split"):
+            if name in found:
+                found[name] = names(found[name])
+        return found
+
+    def annotations(self, source: Path) -> Annotations:
+        """The annotations in a source."""
+        from edokit.datasets import read_annotations
+
+        how = self.keywords()
+        splits = how.pop("split", [])
+        if len(splits) == 1:
+            return read_annotations(source, split=splits[0], **how)
+        annotations = read_annotations(source, **how)
+        return annotations.split(*splits) if splits else annotations
+
+    def texts(
+        self, source: Path, judges: Path | None = None, *, pairs: bool = False
+    ) -> tuple[Texts, dict[str, tuple[str, ...]] | None]:
+        """Texts, and the annotators of each item where these are known."""
+        from edokit.members import read_judges, read_texts
+
+        how = self.keywords()
+        columns = how.pop("columns", {})
+        known = None if judges is None else read_judges(judges, columns=columns)
+        if known is not None and "split" not in how:
+            # The column of the annotators is in their own table, not among the texts.
+            columns = {role: name for role, name in columns.items() if role != "annotator"}
+        split = ",".join(how.pop("split", ())) or None
+        return read_texts(source, columns=columns, pairs=pairs, split=split, **how), known
+
+
+class Streaming:
+    """Whether and how shards are read one by one, as the options of a command say."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.stream = values["stream"]
+        self.memory = parse_size(values["memory"] or "2GiB")
+        self.engine = values["engine"] or "local"
+        self.jobs, self.scratch = values["jobs"], values["scratch"]
+
+    def shards(self, predictions: Path) -> Shards | None:
+        """The shards, if they are to be read one by one: as asked, else if they are large."""
+        from edokit.predictions import Shards
+
+        asked = self.stream or (self.stream is None and self.engine != "local")
+        if not asked and (self.stream is False or not predictions.is_dir()):
+            return None
+        shards = Shards.open(predictions)
+        return shards if asked or shards.needs > self.memory else None
+
+    def keywords(self, bars: Progress, shards: Shards) -> dict[str, Any]:
+        """Arguments of `FitData.open`, with a bar among ``bars`` for each pass."""
+        update = console.add_bar(bars, "reading", total=len(shards.files))
+        return {
+            "memory": self.memory,
+            "jobs": self.jobs,
+            "engine": self.engine,
+            "scratch": self.scratch,
+            "progress": lambda what, done, total: update(done, total, description=what),
+        }
+
+
+def takes(
+    parameter: str, make: Callable[[dict[str, Any]], Any], *options: Mapping[str, Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, which reach it as one argument: ``make`` of their values."""
+    types = {name: kind for group in options for name, kind in group.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            values = {name: given.pop(name) for name in types}
+            command(**given, **{parameter: make(values)})
+
+        hints = get_type_hints(command, include_extras=True)
+        shown = []
+        for own in inspect.signature(command).parameters.values():
+            kind = inspect.Parameter.KEYWORD_ONLY
+            if own.name == parameter:
+                shown += [
+                    inspect.Parameter(name, kind, default=None, annotation=types[name])
+                    for name in types
+                ]
+            else:
+                shown.append(own.replace(kind=kind, annotation=hints[own.name]))
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__module__ = command.__module__
+        run.__annotations__ = {one.name: one.annotation for one in shown}
+        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def reads(
+    *options: Mapping[str, Any],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options for reading annotations, as its argument ``reading``."""
+    return takes("reading", Reading, *options)
+
+
+streams = takes("streaming", Streaming, STREAMING)
+
+
+def parse_size(text: str) -> int:
+    """``"2GiB"`` in bytes."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise InputError(f"--memory {text!r} is not a size above 0", "write --memory 2GiB")
+    return int(float(found[1]) * _UNITS[(found[2] or "").lower()])
 
 
 def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
@@ -76,9 +273,7 @@ def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
     for pair in given or []:
         left, equals, right = pair.partition("=")
         if not (left and equals and right):
-            raise InputError(
-                f"{option} must be written {form}, but got {pair!r}", f"write {option} {form}"
-            )
+            raise InputError(f"{option} {pair} is not of the form {form}", f"write {option} {form}")
         result[left] = right
     return result
 
@@ -94,46 +289,3 @@ def named_file(text: str) -> tuple[str | None, Path]:
 def names(text: str | None) -> list[str] | None:
     """``"no, yes"`` as ``["no", "yes"]``."""
     return None if text is None else [part.strip() for part in text.split(",")]
-
-
-def read_people(
-    source: Path,
-    *,
-    column: list[str] | None = None,
-    classes: str | None = None,
-    split: str | None = None,
-    clean: bool = False,
-    **said: Any,
-) -> Annotations:
-    """Read what the shared options describe."""
-    from edokit.datasets import read_annotations
-
-    several = names(split) or []
-    people = read_annotations(
-        source,
-        columns=pairs(column, "--column", "ROLE=NAME") or None,
-        classes=names(classes),
-        split=split if len(several) == 1 else None,
-        clean=clean,
-        **said,
-    )
-    return people.split(*several) if len(several) > 1 else people
-
-
-def read_asked(
-    texts: Path,
-    judges: Path | None,
-    *,
-    column: list[str] | None,
-    split: str | None,
-    context: bool,
-    dialogue: str | None = None,
-) -> tuple[Texts, dict[str, tuple[str, ...]] | None]:
-    """Texts that members are asked about, and who judges them, if that is known."""
-    from edokit.members import read_annotators, read_texts
-
-    columns = pairs(column, "--column", "ROLE=NAME")
-    people = None if judges is None else read_annotators(judges, columns=columns)
-    if people is not None and split is None:
-        columns.pop("annotator", None)  # said of the judges' table; one of texts has none
-    return read_texts(texts, columns=columns, pairs=context, split=split, dialogue=dialogue), people

@@ -39,6 +39,7 @@ def add_page(folder: Path, *, fit_items: bool = True) -> None:
         )
 
 
+@options.reads(options.SPLIT, options.LABELS)
 def report(
     run: Annotated[
         Path,
@@ -48,24 +49,22 @@ def report(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The page; report.html in the folder, unless told.")
+        Path | None, typer.Option(help="The page; report.html in the folder, if not given.")
     ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Also write figures for papers into this folder.")
     ] = None,
     predictions: Annotated[
-        Path | None, typer.Option(help="Show these items: what the members say of them, …")
+        Path | None, typer.Option(help="Show these items: the members' predictions of them, …")
     ] = None,
     annotations: Annotated[
-        Path | None, typer.Option(help="… and what the people said (any source).")
+        Path | None, typer.Option(help="… and their annotations (any source).")
     ] = None,
     texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Keep the items' texts on the page.")
     ] = True,
-    split: options.Split = None,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Show what a run found: one self-contained page that opens from disk."""
@@ -73,20 +72,16 @@ def report(
     from edokit.predictions import read_predictions
     from edokit.report import collect, write_figures, write_report
 
-    if annotations is None and any(value is not None for value in (split, column, classes)):
+    if annotations is None and reading.given:
+        shown = ", ".join(f"--{name}" for name in reading.given)
         raise InputError(
-            "--split, --column and --classes say how --annotations are read, but there are none",
-            "give --annotations, too",
+            f"{shown}: there are no --annotations to read so", "give --annotations, too"
         )
     if out is not None:
         check_page(out, predictions, annotations)
-    people = None
-    if annotations is not None:
-        people = options.read_people(
-            annotations, column=column, split=split, classes=classes, duplicates=duplicates
-        )
+    labels = None if annotations is None else reading.annotations(annotations)
     items = None if predictions is None else read_predictions(predictions)
-    found = collect(run, predictions=items, annotations=people)
+    found = collect(run, predictions=items, annotations=labels)
     page = write_report(found, out if out is not None else run / "report.html", texts=texts)
     drawn = [] if figures is None else write_figures(found, figures)
     size = page.stat().st_size

@@ -1,4 +1,4 @@
-"""`edo score`: what trained or existing models say about texts."""
+"""`edo score`: predictions of trained or existing models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from edokit._errors import InputError, counted
 from edokit.cli import console, options
 
 
+@options.reads(options.SPLIT, options.COLUMNS, options.DIALOGUE)
 def score(
     texts: Annotated[
         Path,
@@ -44,23 +45,21 @@ def score(
             "--label", metavar="LABEL=CLASS", help="The class of a model's label (repeatable)."
         ),
     ] = None,
-    classes: options.Classes = None,
-    device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="The classes in order, separated by commas.")
+    ] = None,
+    device: options.Device = None,
     trust: Annotated[
         str | None,
         typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
     ] = None,
     judges: options.Judges = None,
-    pairs: Annotated[
-        bool,
-        typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
-    ] = False,
-    split: options.Split = None,
-    column: options.Column = None,
-    dialogue: options.Dialogue = None,
+    pairs: options.Pairs = False,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
-    """Write what trained members, or models that you have, say about texts."""
+    """Write the predictions of trained members, or of models that you have, for texts."""
     from edokit.ensemble import load_ensemble
     from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
@@ -68,25 +67,20 @@ def score(
 
     if (members is None) == (not model):
         raise InputError(
-            "either --members or --model says who judges the texts, but"
-            f" {'neither is' if members is None else 'both are'} given",
-            "give one of them",
+            "neither --members nor --model is given"
+            if members is None
+            else "both --members and --model are given",
+            "give one of them: it says which models predict",
         )
     if judges is not None and members is None:
         raise InputError(
             "--judges is for trained members (--members), but --model is given",
             "leave one of them out",
         )
-    asked, people = options.read_asked(
-        texts, judges, column=column, split=split, context=pairs, dialogue=dialogue
-    )
+    asked, known = reading.texts(texts, judges, pairs=pairs)
     maps: dict[str, LabelMap] = {}
     with console.progress() as bars:
-        task = bars.add_task("scoring", total=None, detail="")
-
-        def step(done: int, total: int, name: str) -> None:
-            bars.update(task, completed=done, total=total, detail=name)
-
+        step = console.add_bar(bars, "scoring")
         if members is not None:
             table = score_members(
                 members,
@@ -94,7 +88,7 @@ def score(
                 load_ensemble(ensemble).needed_members() if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
-                annotators=people,
+                annotators=known,
                 step=step,
             )
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edokit._errors import InputError, counted
-from edokit.cli import console, options, shards
+from edokit.cli import console, options
 from edokit.cli.report import WithReport, add_page
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 JOURNAL = "journal.log"
 
 
+@options.streams
+@options.reads(options.SPLIT, options.LABELS)
 def search(
-    predictions: Annotated[
-        Path, typer.Option(help="What the members say: .npz, Parquet or a folder of shards.")
-    ],
-    annotations: Annotated[Path, typer.Option(help="What the people said (any source).")],
+    predictions: options.Predictions,
+    annotations: options.Labels,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the trials and the ensemble; a worker needs none."),
@@ -34,8 +34,8 @@ def search(
     folds: Annotated[
         int | None,
         typer.Option(
-            help="Judge trials on so many held-out parts of the data; 0: none. Unless told, five"
-            " are estimated on, and gumbel's trials judged on the data they were fitted on.",
+            help="Held-out parts of the data to estimate trials on; 0: none. By default five, and"
+            " gumbel's trials compete by their in-sample estimate.",
             show_default=False,
         ),
     ] = None,
@@ -67,7 +67,7 @@ def search(
         str | None,
         typer.Option(
             help="Where trials are kept and found again: a file, or postgresql://USER@HOST/NAME."
-            f" OUT/search/{JOURNAL}, unless told."
+            f" OUT/search/{JOURNAL} if not given."
         ),
     ] = None,
     study: Annotated[str, typer.Option(help="Name of the search in its storage.")] = "edo",
@@ -76,29 +76,20 @@ def search(
         typer.Option("--worker", help="Share the search on PostgreSQL with other workers."),
     ] = False,
     test_predictions: Annotated[
-        Path | None, typer.Option(help="Also judge the choice: what the members say of test.")
+        Path | None,
+        typer.Option(help="Also evaluate the choice: predictions of test."),
     ] = None,
     test_annotations: Annotated[
         Path | None,
-        typer.Option(help="What the people said of test; as --annotations, unless told."),
+        typer.Option(help="The annotations of test; else those of --annotations."),
     ] = None,
-    split: options.Split = None,
-    test_split: Annotated[
-        str | None, typer.Option(help="The split of the test annotations, e.g. test.")
-    ] = None,
-    ties: Annotated[
-        str, typer.Option(help="Hard label of evenly split items: first, error or random.")
-    ] = "first",
+    test_split: options.TestSplit = None,
+    ties: options.Ties = "first",
     seed: Annotated[int, typer.Option(help="Seed of the search, the solver and the folds.")] = 0,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
-    stream: shards.Stream = None,
-    memory: shards.Memory = shards.MEMORY,
-    jobs: shards.Jobs = None,
-    engine: shards.Engine = "local",
-    scratch: shards.Scratch = None,
     report: WithReport = True,
+    *,
+    reading: options.Reading,
+    streaming: options.Streaming,
     json: options.Json = False,
 ) -> None:
     """Try many configurations (NSGA-II), keep those that nothing beats, choose and fit one.
@@ -125,29 +116,20 @@ def search(
         "storage": storage,
         "study": study,
         "worker": worker,
-        "split": options.names(split),
         "test_predictions": test_predictions,
         "test_annotations": test_annotations,
         "test_split": options.names(test_split),
-        "columns": options.pairs(column, "--column", "ROLE=NAME") or None,
-        "classes": options.names(classes),
-        "duplicates": duplicates,
+        **reading.keywords(),
     }
-    parts = shards.to_stream(predictions, stream, memory, engine)
+    shards = streaming.shards(predictions)
     with console.progress() as bars:
-        if parts is not None:
-            how["streaming"] = {
-                "memory": shards.parse_size(memory),
-                "jobs": jobs,
-                "engine": engine,
-                "scratch": scratch,
-                "progress": shards.pass_bar(bars, len(parts.files)),
-            }
-        task = bars.add_task("searching", total=trials, detail="")
+        if shards is not None:
+            how["streaming"] = streaming.keywords(bars, shards)
+        update = console.add_bar(bars, "searching", total=trials)
 
         def progress(done: int, total: int, best: Mapping[str, float]) -> None:
             detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
-            bars.update(task, completed=done, total=total, detail=detail)
+            update(done, total, detail)
 
         found = run_search(
             predictions,
@@ -158,7 +140,7 @@ def search(
         )
     if out is not None and report:
         # What was streamed may be too much for a page.
-        add_page(out, fit_items=parts is None)
+        add_page(out, fit_items=shards is None)
     if json:
         more = {"storage": found.storage, "done_before": found.done_before}
         console.print_json({**found.to_dict(), **more})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from edokit.members import Trained
 
 
+@options.reads(options.FORMATS, options.TEXTS)
 def train(
     data: options.Source,
     out: Annotated[
@@ -27,13 +28,13 @@ def train(
         ),
     ] = None,
     supervision: Annotated[
-        str, typer.Option(help="Whose answers: random-select, per-annotator, soft or majority.")
+        str, typer.Option(help="Targets: random-select, per-annotator, soft or majority.")
     ] = "random-select",
     posterior: Annotated[
         str | None,
         typer.Option(
-            help="dawid-skene or mace: this model's belief of each train item in place of the"
-            " shares (with --supervision soft; needs the extra crowds)."
+            help="dawid-skene or mace: this model's posterior of each train item in place of the"
+            " soft label (with --supervision soft; needs the extra crowds)."
         ),
     ] = None,
     draw: Annotated[
@@ -69,15 +70,12 @@ def train(
         int | None,
         typer.Option(help="Search a transformer's options on dev in so many trials first."),
     ] = None,
-    pairs: Annotated[
-        bool,
-        typer.Option("--pairs", help="The first line of a text is judged, the rest is context."),
-    ] = False,
+    pairs: options.Pairs = False,
     seed: Annotated[int, typer.Option(help="Seed of all members.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(help="Members at a time; else one per core, or per GPU.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")] = None,
+    device: options.Device = None,
     engine: Annotated[
         str, typer.Option(help="local, or a Dask cluster: dask://host:port.")
     ] = "local",
@@ -93,18 +91,11 @@ def train(
             "--prepare", help="Only write what `python -m edokit.members OUT` trains elsewhere."
         ),
     ] = False,
-    column: options.Column = None,
-    classes: options.Classes = None,
-    duplicates: options.Duplicates = None,
-    format: options.Format = None,
-    control: options.Control = None,
-    question: options.Question = None,
-    multi_choice: options.MultiChoice = None,
-    clean: options.Clean = False,
-    dialogue: options.Dialogue = None,
+    *,
+    reading: options.Reading,
     json: options.Json = False,
 ) -> None:
-    """Train members and write what they say about dev and test; start again to go on."""
+    """Train members and write their predictions for dev and test; run it again to resume."""
     from edokit._outputs import check_output
     from edokit.members import parse_groups, train_members
     from edokit.members.train import prepare_training
@@ -132,27 +123,16 @@ def train(
     else:
         more: Any = {"members": members, "supervision": supervision, "draw": draw}
         groups = parse_groups(recipe or "linear", options=chosen, **more)
-    people = options.read_people(
-        data,
-        column=column,
-        classes=classes,
-        duplicates=duplicates,
-        format=format,
-        control=control,
-        question=question,
-        multi_choice=multi_choice,
-        clean=clean,
-        dialogue=dialogue,
-    )
+    annotations = reading.annotations(data)
     if posterior is not None:
         from edokit.members.supervision import crowd_targets
 
-        people = crowd_targets(people, posterior, random_state=seed)
+        annotations = crowd_targets(annotations, posterior, random_state=seed)
     how: dict[str, Any] = {"out": out, "random_state": seed, "cross_fit": cross_fit, "pairs": pairs}
     if prepare:
-        planned = prepare_training(people, groups, **how)
-        line = f"{out}: {counted(planned, 'fit')} planned; train with `python -m edokit.members`"
-        console.done({"out": str(out), "planned": planned}, line, json)
+        jobs_planned = prepare_training(annotations, groups, **how)
+        line = f"{out}: {counted(jobs_planned, 'fit')} planned (python -m edokit.members)"
+        console.done({"out": str(out), "planned": jobs_planned}, line, json)
         return
     trained: Trained
     kept = 0
@@ -167,7 +147,7 @@ def train(
 
         if end_to_end:
             trained = train_end_to_end(
-                people,
+                annotations,
                 out=out,
                 members=10 if members is None else members,
                 options=chosen,
@@ -183,7 +163,7 @@ def train(
             )
         else:
             trained = train_members(
-                people,
+                annotations,
                 groups,
                 **how,
                 tune=tune,

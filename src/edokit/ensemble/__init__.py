@@ -3,6 +3,7 @@
 from edokit.ensemble.classifier import EDOClassifier, soft_score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import Reason
+from edokit.ensemble.files import fit, load, predict_to_file
 from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.presets import PRESETS
@@ -15,7 +16,10 @@ __all__ = [
     "Pooled",
     "Reason",
     "Review",
+    "fit",
+    "load",
     "load_ensemble",
+    "predict_to_file",
     "review",
     "save_ensemble",
     "soft_score",

@@ -102,7 +102,8 @@ def _solve(units: FitData, settings: Settings, chosen: dict[str, Any]) -> Soluti
     if units.is_sampled:
         warn(
             f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
-            " items; ranks, terms and metrics are of all (solver='exact' uses all)"
+            " items; ranks, terms and metrics are of all (solver='exact' uses all)",
+            parameters=("solver",),
         )
     (solution,) = solve_gumbel(
         units,

@@ -230,12 +230,13 @@ def _is_gap(values: npt.NDArray[Any]) -> Bools:
 
 
 def warn_if_unanimous(
-    classes: Sequence[str], counts: Any, source: object, split: object = None
+    classes: Sequence[str], counts: Any, source: object, split: str | Sequence[str] | None = None
 ) -> None:
     """Warn that there is no disagreement where all annotations, counts [C], are of one class."""
     chosen = [name for name, count in zip(classes, counts, strict=True) if count > 0]
     if len(chosen) == 1:
-        where = f"{source}" if split is None else f"{source}, split {split}"
+        several = split if split is None or isinstance(split, str) else ",".join(split)
+        where = f"{source}" if several is None else f"{source}, split {several}"
         warn(
             f"every annotation is {chosen[0]!r} ({where}): there is no disagreement to learn"
             " from or to evaluate on; check that these are the right column and the right split"

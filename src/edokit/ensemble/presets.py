@@ -119,8 +119,17 @@ def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         )
     idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
     if idle and chosen["solver"] == "exact":
-        warn(f"only the gumbel solver uses {', '.join(idle)}; without effect on the exact one")
+        warn(
+            f"only the gumbel solver uses {', '.join(idle)}; without effect on the exact one",
+            parameters=idle,
+        )
     if given.get("diversity") is not None and chosen["lambda_div"] == 0:
-        warn("the diversity term has weight 0, so its direction has no effect; give lambda_div")
+        warn(
+            "the diversity term has weight 0, so its direction has no effect; give lambda_div",
+            parameters=("lambda_div",),
+        )
     if chosen["ce"] == "random" and chosen["solver"] == "exact":
-        warn("the exact solver takes ce='random' in expectation, which is ce='all'")
+        warn(
+            "the exact solver takes ce='random' in expectation, which is ce='all'",
+            parameters=("ce",),
+        )

@@ -237,7 +237,8 @@ class ShardedData(FitData):
         if tied and self._cached[0].ties == "first":
             warn(
                 f"{tied} of {len(self._shards)} items are tied; each takes the first of its tied"
-                " classes (ties='first')"
+                " classes (ties='first')",
+                parameters=("ties",),
             )
 
 

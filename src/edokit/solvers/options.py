@@ -123,7 +123,9 @@ def as_runs(
     for seed in columns[2]:
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise InputError(
-                f"random_state={seed!r} is not a whole number of at least 0", "use random_state=0"
+                f"random_state={seed!r} is not a whole number of at least 0",
+                "use random_state=0",
+                ("random_state",),
             )
     columns = [column * count if len(column) == 1 else column for column in columns]
     return [

@@ -207,8 +207,7 @@ def search(
             data = FitData.from_predictions(*fit, ties=ties, random_state=random_state)
             classes, counts = fit[1].classes, fit[1].counts.sum(axis=0)
         if isinstance(annotations, str | Path):
-            names = split if split is None or isinstance(split, str) else ",".join(split)
-            warn_if_unanimous(classes, counts, annotations, names)
+            warn_if_unanimous(classes, counts, annotations, split)
         data = data.grouped() if groups else data
         if folds is None and judge is None and not foldable(data, plan):
             plan = replace(plan, folds=0, judge="optimistic")

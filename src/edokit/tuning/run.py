@@ -140,7 +140,8 @@ class Evaluator:
         if plan.solver == "gumbel" and data.is_sampled:
             warn(
                 f"gumbel trials learn from a random sample of {len(data.sample.y)} of {data.items}"
-                " items and are evaluated on all (solver='exact' learns from all)"
+                " items and are evaluated on all (solver='exact' learns from all)",
+                parameters=("solver",),
             )
 
     def __call__(self, chosen: Sequence[Configuration]) -> list[Result | str]:

@@ -41,6 +41,7 @@ class SklearnMember(Member):
             raise InputError(
                 "the recipe 'sklearn' needs an estimator, but got none",
                 "give estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
+                ("estimator",),
             )
         self._fitted: Any = read_estimator(estimator, self.allow)
         self._tfidf: TfIdf | None = None

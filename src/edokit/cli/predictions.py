@@ -1,4 +1,4 @@
-"""`edo predictions join`: one predictions file from one file per model."""
+"""`edo predictions`: join files of single models, and see what is in a predictions file."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def join(
     logits: Annotated[
         bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")
     ] = False,
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="Divide probabilities by their sum.")
-    ] = False,
+    normalize: options.Normalize = False,
     positive: Annotated[
         str | None,
         typer.Option(
@@ -63,4 +61,37 @@ def join(
         {"out": str(out), "items": n, "members": list(joined.members), "classes": c},
         f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, {c} classes",
         json,
+    )
+
+
+def info(
+    path: Annotated[
+        Path,
+        typer.Argument(help="An .npz, a Parquet file or a folder of shards.", show_default=False),
+    ],
+    json: options.Json = False,
+) -> None:
+    """Show items, members, classes and how far the members are from each other."""
+    from edokit.predictions import describe_predictions
+
+    result = describe_predictions(path)
+    if json:
+        console.print_json(result)
+        return
+    members, classes = result["members"], result["classes"]
+    console.print_table(
+        f"{path}: {counted(result['items'], 'item')}, {counted(len(members), 'member')},"
+        f" {len(classes)} classes, {counted(result['shards'], 'file')}",
+        ["member", "group", *(f"mean p({name})" for name in classes), "entropy", "distance"],
+        [
+            [
+                member["name"],
+                member["group"] or "–",
+                *(f"{member['mean'][name]:.4f}" for name in classes),
+                f"{member['entropy']:.4f}",
+                f"{member['distance']:.4f}",
+            ]
+            for member in members
+        ],
+        ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )

@@ -1,0 +1,108 @@
+"""`edo data`: see, convert, split and obtain annotations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edokit._errors import InputError, counted, one_of
+from edokit.cli import console, options
+
+
+@options.reads(options.SPLIT, options.FORMATS)
+def info(source: options.Source, *, reading: options.Reading, json: options.Json = False) -> None:
+    """Count items, annotators, annotations and near-duplicate texts, split by split."""
+    from edokit.datasets import describe_annotations
+
+    result = describe_annotations(reading.annotations(source))
+    if json:
+        console.print_json(result)
+    else:
+        console.print_described(str(source), result)
+
+
+@options.reads(options.SPLIT, options.FORMATS, options.TEXTS)
+def convert(
+    source: options.Source,
+    out: options.TableOut,
+    *,
+    reading: options.Reading,
+    json: options.Json = False,
+) -> None:
+    """Write any source as one row per annotation: item, annotator, label and what else is known."""
+    from edokit._outputs import refuse_input
+    from edokit.datasets import write_annotations
+
+    refuse_input(out, source)
+    annotations = reading.annotations(source)
+    write_annotations(annotations, out)
+    items = len(annotations.items)
+    console.done(
+        {"out": str(out), "items": items, "annotations": len(annotations)},
+        f"{out}: {counted(len(annotations), 'annotation')} of {counted(items, 'item')}",
+        json,
+    )
+
+
+@options.reads(options.FORMATS)
+def split(
+    source: options.Source,
+    out: options.TableOut,
+    shares: Annotated[
+        str, typer.Option(help="Names and shares of the splits.")
+    ] = "train=0.8,dev=0.1,test=0.1",
+    seed: Annotated[int, typer.Option(help="Seed of the random split.")] = 0,
+    *,
+    reading: options.Reading,
+    json: options.Json = False,
+) -> None:
+    """Split by item, stratified by hard label, near-duplicate texts kept on one side."""
+    from edokit._outputs import refuse_input
+    from edokit.datasets import describe_annotations, split_items, write_annotations
+
+    refuse_input(out, source)
+    annotations = split_items(reading.annotations(source), _shares(shares), random_state=seed)
+    write_annotations(annotations, out)
+    result = describe_annotations(annotations)
+    if json:
+        console.print_json({"out": str(out), **result})
+    else:
+        console.print_described(str(out), result)
+
+
+def get(
+    name: Annotated[str, typer.Argument(help="lewidi2023.", show_default=False)],
+    out: Annotated[Path, typer.Argument(help="Where the dataset goes.")] = Path("lewidi2023"),
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A local copy instead of the official repository.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Download a dataset from its official repository, or copy it, with checksums verified."""
+    from edokit.datasets.read import obtainable
+
+    known = obtainable()
+    one_of("the dataset", name, known)
+    with console.progress() as bars:
+        files = known[name](out, source=source, progress=console.add_bar(bars, "files"))
+    console.done(
+        {"out": str(out), "files": [str(file) for file in files]},
+        f"{out}: {counted(len(files), 'file')}, checksums verified",
+        json,
+    )
+
+
+def _shares(text: str) -> dict[str, float]:
+    shares = {}
+    for part in text.split(","):
+        name, _, share = part.strip().partition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError as error:
+            raise InputError(
+                f"--shares has the part {part!r}, which is not of the form NAME=SHARE",
+                "write --shares train=0.8,dev=0.1,test=0.1",
+            ) from error
+    return shares
