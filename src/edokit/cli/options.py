@@ -175,11 +175,11 @@ class Reading:
         self, source: Path, judges: Path | None = None, *, pairs: bool = False
     ) -> tuple[Texts, dict[str, tuple[str, ...]] | None]:
         """Texts, and the annotators of each item where these are known."""
-        from edokit.members import read_judges, read_texts
+        from edokit.members import read_annotators, read_texts
 
         how = self.keywords()
         columns = how.pop("columns", {})
-        known = None if judges is None else read_judges(judges, columns=columns)
+        known = None if judges is None else read_annotators(judges, columns=columns)
         if known is not None and "split" not in how:
             # The column of the annotators is in their own table, not among the texts.
             columns = {role: name for role, name in columns.items() if role != "annotator"}
