@@ -33,13 +33,44 @@ _COLDEST = 0.1
 
 
 class EDOHead(nn.Module):  # type: ignore[misc]
-    """Weights and size of an ensemble of K members, learned together with the members.
+    """Weights and size of an ensemble of K members, trained together with the members.
 
-    Members stand in the order given: size j keeps the first j. ``settings`` is a `Settings` or
-    the name of a preset. ``class_counts`` [C] are the hard labels of the whole fit data, for
-    class weights on mini-batches (else each batch is weighed by its own). While training, sizes
-    are drawn with Gumbel noise at a temperature that `set_epoch` lowers; in eval mode nothing is
-    drawn.
+    While training, sizes are drawn with Gumbel noise at a temperature that `set_epoch` lowers; in
+    eval mode nothing is drawn.
+
+    Parameters
+    ----------
+    n_members : int
+        Members K, in rank order: size j keeps the first j.
+    settings : Settings or str, default="default"
+        The objective, or the name of a preset.
+    min_members : int, default=1
+        The smallest size.
+    max_members : int, default=10
+        The largest size; at most K.
+    temperature : float, default=0.5
+        Temperature of the first epoch.
+    cooling : float, default=0.05
+        Decay of the temperature per epoch.
+    class_counts : sequence of float of length C, default=None
+        Counts of the hard labels of all fit data, for class weights on mini-batches. None: each
+        batch is weighed by its own.
+
+    Raises
+    ------
+    InputError
+        If no size lies between ``min_members`` and ``max_members``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from edokit.torch import EDOHead
+    >>> head = EDOHead(2)
+    >>> probabilities = torch.tensor([[[0.9, 0.1], [0.6, 0.4]]], dtype=torch.float64)
+    >>> soft = torch.tensor([[0.8, 0.2]], dtype=torch.float64)
+    >>> head.loss(probabilities, soft, torch.tensor([0])).total.backward()
+    >>> head.theta.grad.shape
+    torch.Size([2])
     """
 
     def __init__(
@@ -57,8 +88,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         most = min(max_members, n_members)
         if not 1 <= min_members <= most:
             raise InputError(
-                "1 <= min_members <= max_members, number of members must hold, but got"
-                f" min_members={min_members}, max_members={max_members}, {n_members} members",
+                f"min_members={min_members} and max_members={max_members} are no range of sizes for"
+                f" {n_members} members",
                 "choose another range of sizes",
             )
         self.settings = preset(settings) if isinstance(settings, str) else settings

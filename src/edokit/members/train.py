@@ -164,15 +164,16 @@ def train_members(
     >>> from edokit import Annotations
     >>> from edokit.members import Group, train_members
     >>> rows = {
-    ...     "item": ["a", "a", "b", "b", "c", "c"],
-    ...     "annotator": ["x", "y"] * 3,
-    ...     "label": ["no", "no", "yes", "no", "yes", "yes"],
-    ...     "text": ["fine"] * 2 + ["so so"] * 2 + ["rude"] * 2,
-    ...     "split": ["train"] * 4 + ["dev"] * 2,
+    ...     "item": ["a"] * 3 + ["b"] * 3 + ["c"] * 3,
+    ...     "annotator": ["x", "y", "z"] * 3,
+    ...     "label": ["no", "no", "yes", "yes", "yes", "no", "yes", "yes", "no"],
+    ...     "text": ["a fine day"] * 3 + ["a rude bus"] * 3 + ["so rude"] * 3,
+    ...     "split": ["train"] * 6 + ["dev"] * 3,
     ... }
-    >>> trained = train_members(Annotations.from_table(rows), [Group("linear", 2)], jobs=1)
+    >>> groups = [Group("linear", members=1, supervision="soft")]
+    >>> trained = train_members(Annotations.from_table(rows), groups, jobs=1)
     >>> trained.predictions["dev"].members
-    ('linear-01', 'linear-02')
+    ('linear-01',)
     """
     checked = check_groups(groups)
     data = TrainingData.from_annotations(annotations, pairs=pairs)

@@ -146,7 +146,8 @@ class EncoderMember(Member):
 Vectors = npt.NDArray[np.float32]
 BATCH = 64
 _VECTORS = "vectors.npy"
-_WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model")
+_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
+_LARGE = 1 << 20
 
 
 def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vectors:
@@ -244,7 +245,11 @@ class Encoder:
 
 
 def _identity(where: str) -> str:
-    """A folder by what is in it, a hub id by its name and commit."""
+    """A folder by its files, a hub id by its name and commit.
+
+    Weights count by size and time of change: to read all of them would take as long as to embed
+    hundreds of texts.
+    """
     folder = Path(where)
     if not folder.is_dir():
         with loading(where):
@@ -254,9 +259,11 @@ def _identity(where: str) -> str:
         return f"{where} {commit}"
     content = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix in _WEIGHTS:
-            content.update(file.relative_to(folder).as_posix().encode())
-            with file.open("rb") as stream:
-                while block := stream.read(1 << 22):
-                    content.update(block)
+        if file.is_file() and file.suffix in _FILES:
+            known = file.stat()
+            content.update(f"{file.relative_to(folder).as_posix()} {known.st_size} ".encode())
+            if known.st_size > _LARGE:
+                content.update(f"{known.st_mtime_ns} ".encode())
+            else:
+                content.update(file.read_bytes())
     return content.hexdigest()
