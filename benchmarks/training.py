@@ -230,8 +230,7 @@ def write(files: list[Path]) -> None:
         " once for each; *transformer*: one epoch of MPNet-base, batches of 16, bf16. Where"
         " *encoder* is slower: its regressions run on one thread each and here one after the other"
         " (`edo train --jobs` trains them side by side), scikit-learn's use all cores of the"
-        " machine; and it reads the encoder's weights once more, to name its cache of vectors after"
-        " what they hold.",
+        " machine.",
         "",
         *table(rows),
     ]

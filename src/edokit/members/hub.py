@@ -1,4 +1,4 @@
-"""Text-classification models that people already have, from the Hugging Face hub or a folder."""
+"""Existing text-classification models, from the Hugging Face hub or a folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def score_models(
 
     require_packages("a text-classification model", TO_PREDICT)
     if not models:
-        raise InputError("a model must be named to score texts, but none is", "name one")
+        raise InputError("no model is named to score texts with", "name one")
     asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
     order = None if classes is None else [str(name) for name in classes]
     maps: dict[str, LabelMap] = {}
