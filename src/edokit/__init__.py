@@ -11,38 +11,27 @@ from typing import TYPE_CHECKING, Any
 from edokit._version import __version__
 
 if TYPE_CHECKING:
+    from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.annotations import Annotations
     from edokit.baselines import compare
     from edokit.datasets import read_annotations, write_annotations
     from edokit.datasets.simulate import simulate
     from edokit.diagnosis import diagnose
-    from edokit.ensemble import EDOClassifier, EDOEnsemble
+    from edokit.ensemble import EDOClassifier, EDOEnsemble, fit, load
     from edokit.evaluation import evaluate
+    from edokit.members import train_members
     from edokit.predictions import Predictions, read_predictions, write_predictions
+    from edokit.report import write_report
     from edokit.tuning import SearchResult, SearchSpace, search
-
-_HOME = {
-    "Annotations": "edokit.annotations",
-    "EDOClassifier": "edokit.ensemble",
-    "EDOEnsemble": "edokit.ensemble",
-    "Predictions": "edokit.predictions",
-    "SearchResult": "edokit.tuning",
-    "SearchSpace": "edokit.tuning",
-    "compare": "edokit.baselines",
-    "diagnose": "edokit.diagnosis",
-    "evaluate": "edokit.evaluation",
-    "read_annotations": "edokit.datasets",
-    "read_predictions": "edokit.predictions",
-    "search": "edokit.tuning",
-    "simulate": "edokit.datasets.simulate",
-    "write_annotations": "edokit.datasets",
-    "write_predictions": "edokit.predictions",
-}
 
 __all__ = [
     "Annotations",
     "EDOClassifier",
     "EDOEnsemble",
+    "EDOError",
+    "EDOWarning",
+    "InputError",
+    "MissingExtraError",
     "Predictions",
     "SearchResult",
     "SearchSpace",
@@ -50,18 +39,37 @@ __all__ = [
     "compare",
     "diagnose",
     "evaluate",
+    "fit",
+    "load",
     "read_annotations",
     "read_predictions",
     "search",
     "simulate",
+    "train_members",
     "write_annotations",
     "write_predictions",
+    "write_report",
 ]
+_MODULES = {
+    "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
+    "annotations": ("Annotations",),
+    "baselines": ("compare",),
+    "datasets": ("read_annotations", "write_annotations"),
+    "datasets.simulate": ("simulate",),
+    "diagnosis": ("diagnose",),
+    "ensemble": ("EDOClassifier", "EDOEnsemble", "fit", "load"),
+    "evaluation": ("evaluate",),
+    "members": ("train_members",),
+    "predictions": ("Predictions", "read_predictions", "write_predictions"),
+    "report": ("write_report",),
+    "tuning": ("SearchResult", "SearchSpace", "search"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(import_module(f"edokit.{_HOME[name]}"), name)
     raise AttributeError(f"module 'edokit' has no attribute {name!r}")
 
 
