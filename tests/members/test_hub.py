@@ -130,5 +130,5 @@ def test_models_without_names_of_their_own_are_refused(given: list[str]) -> None
 
 
 def test_no_model_is_refused() -> None:
-    with pytest.raises(InputError, match="none is"):
+    with pytest.raises(InputError, match="no model is named"):
         score_models({}, TEXTS)
