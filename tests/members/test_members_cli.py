@@ -147,7 +147,7 @@ def test_models_score_texts_and_show_their_labels(tmp_path: Path) -> None:
 def test_who_judges_must_be_said_once(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither --members nor --model is given"):
         run("score", "--texts", data, "--out", tmp_path / "p.npz")
-    with pytest.raises(InputError, match="both are given"):
+    with pytest.raises(InputError, match="both --members and --model are given"):
         run("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
 
 
