@@ -16,7 +16,7 @@ from edokit.annotations import Ties
 from edokit.ensemble.inputs import align_inputs, as_predictions, select_members
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
-from edokit.metrics._kernels import CLIP
+from edokit.metrics._arrays import CLIP
 from edokit.objective import Pool, Settings, pool
 from edokit.predictions import Predictions
 from edokit.solvers import solve_exact

@@ -1,6 +1,7 @@
 """Metrics of predicted probabilities: F1, cross-entropy, distances, calibration, intervals.
 
-They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N].
+They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N], and
+raise `InputError` where these are no such thing or do not fit together.
 """
 
 from edokit.metrics.calibration import Reliability, ece, reliability_curve

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edokit._errors import one_of
 from edokit._types import Floats, Ints
-from edokit.metrics import _checks
+from edokit.metrics import _arrays
 
 Binning = Literal["width", "mass"]
 """Bins of equal width, or of about equally many points."""
@@ -50,10 +50,8 @@ def reliability_curve(
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
     bins : int, default=10
         Number of bins of p.
     binning : {"width", "mass"}, default="width"
@@ -64,18 +62,13 @@ def reliability_curve(
     -------
     Reliability
 
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions or differ in shape, or the bins make no sense.
-
     Examples
     --------
     >>> curve = reliability_curve([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]], bins=2)
     >>> curve.predicted, curve.observed
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
-    return curve(*_checks.pair(p, q), *checked_bins(bins, binning))
+    return curve(*_arrays.pair(p, q), *checked_bins(bins, binning))
 
 
 def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width") -> float:
@@ -83,24 +76,15 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
-    bins : int, default=10
-        Number of calibration bins.
-    binning : {"width", "mass"}, default="width"
-        Bins of equal width, or of about equally many points.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
+    bins, binning : int, default=10, and {"width", "mass"}, default="width"
+        Calibration bins, as for `reliability_curve`.
 
     Returns
     -------
     float
-        From 0 to 1; see `reliability_curve`.
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions or differ in shape, or the bins make no sense.
+        From 0 to 1.
 
     Examples
     --------
@@ -113,7 +97,7 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "
 def checked_bins(bins: int, binning: Binning) -> tuple[int, Binning]:
     """The bins, refused where they make no sense."""
     one_of("binning", binning, get_args(Binning))
-    return _checks.whole("bins", bins), binning
+    return _arrays.whole("bins", bins), binning
 
 
 def curve(p: Floats, q: Floats, bins: int, binning: Binning) -> Reliability:

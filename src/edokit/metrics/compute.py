@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats, Ints
-from edokit.metrics import _checks, _kernels, calibration
+from edokit.metrics import _arrays, calibration
 from edokit.metrics.calibration import Binning
 
 METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")
@@ -20,11 +20,11 @@ MAIN_METRICS = ("f1", "ce", "md", "bs")
 SEARCH_METRICS = ("f1", "ce", "md")
 """What a search optimises."""
 ITEM_VALUES: dict[str, Callable[[Floats, Floats, Ints], Floats]] = {
-    "f1": lambda p, q, y: _kernels.right(p, y),
-    "ce": lambda p, q, y: _kernels.cross_entropy(p, q),
-    "md": lambda p, q, y: _kernels.manhattan(p, q),
-    "bs": lambda p, q, y: _kernels.brier(p, q),
-    "jsd": lambda p, q, y: _kernels.jensen_shannon(p, q),
+    "f1": lambda p, q, y: _arrays.right(p, y),
+    "ce": lambda p, q, y: _arrays.cross_entropy(p, q),
+    "md": lambda p, q, y: _arrays.manhattan(p, q),
+    "bs": lambda p, q, y: _arrays.brier(p, q),
+    "jsd": lambda p, q, y: _arrays.jensen_shannon(p, q),
 }
 """Metrics that are means of one value per item."""
 
@@ -42,28 +42,19 @@ def compute_metrics(
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
     y : array-like of int, shape [N]
         Hard labels as class codes.
     metrics : iterable of str, default=METRICS
         Names of the metrics.
-    bins : int, default=10
-        Number of calibration bins.
-    binning : {"width", "mass"}, default="width"
-        Bins of equal width, or of about equally many points.
+    bins, binning : int, default=10, and {"width", "mass"}, default="width"
+        Calibration bins, as for `reliability_curve`.
 
     Returns
     -------
     dict of str to float
         The metrics by name; ``entropy_correlation`` is None where it is undefined.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together, or a metric is not known.
 
     Examples
     --------
@@ -74,7 +65,8 @@ def compute_metrics(
     {'f1': 1.0, 'ce': 0.4684, 'md': 0.3, 'bs': 0.05}
     """
     names = checked_names(metrics)
-    predicted, soft, hard = _checks.triple(p, q, y)
+    predicted, soft = _arrays.pair(p, q)
+    hard = _arrays.hard_labels(y, predicted)
     return values(names, predicted, soft, hard, *calibration.checked_bins(bins, binning))
 
 
@@ -85,12 +77,9 @@ def values(
     found: dict[str, float | None] = {}
     for name in names:
         if name == "macro_f1":
-            hits, members = _kernels.macro_parts(p, y)
-            found[name] = float(_kernels.macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+            found[name] = _arrays.macro_f1(p, y)
         elif name == "entropy_correlation":
-            found[name] = _kernels.spearman(
-                _kernels.rounded_entropy(p), _kernels.rounded_entropy(q)
-            )
+            found[name] = _arrays.entropy_correlation(p, q)
         elif name == "ece":
             found[name] = calibration.curve(p, q, bins, binning).ece
         else:
@@ -140,7 +129,7 @@ class MetricSums:
     @classmethod
     def of(cls, p: Floats, q: Floats, y: Ints) -> MetricSums:
         """The sums of one shard: p [N, C], soft labels q [N, C], hard labels y [N], not checked."""
-        hits, members = _kernels.macro_parts(p, y)
+        hits, members = _arrays.macro_parts(p, y)
         totals = [each(p, q, y).sum() for each in ITEM_VALUES.values()]
         gaps = calibration.gap_parts(p, q, _BINS, "width").sum(axis=0)
         return cls(len(y), np.array(totals), hits.sum(axis=0), members.sum(axis=0), gaps)
@@ -167,6 +156,6 @@ class MetricSums:
             name: float(total / self.items)
             for name, total in zip(ITEM_VALUES, self.totals, strict=True)
         }
-        found["macro_f1"] = float(_kernels.macro_from_parts(self.hits, self.members))
+        found["macro_f1"] = float(_arrays.macro_from_parts(self.hits, self.members))
         found["ece"] = float(np.abs(self.gaps).sum() / self.items)
         return {name: found.get(name) for name in METRICS}

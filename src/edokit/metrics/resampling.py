@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.metrics import _checks, _kernels, calibration
+from edokit.metrics import _arrays, calibration
 from edokit.metrics.calibration import Binning
 from edokit.metrics.compute import ITEM_VALUES, METRICS, checked_names, values
 
@@ -48,10 +48,8 @@ def bootstrap(
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
     y : array-like of int, shape [N]
         Hard labels as class codes.
     metrics : iterable of str, default=METRICS
@@ -62,20 +60,13 @@ def bootstrap(
         Level of the intervals.
     random_state : int or numpy.random.Generator, default=0
         Seed of the resamples.
-    bins : int, default=10
-        Number of calibration bins.
-    binning : {"width", "mass"}, default="width"
-        Bins of equal width, or of about equally many points.
+    bins, binning : int, default=10, and {"width", "mass"}, default="width"
+        Calibration bins, as for `reliability_curve`.
 
     Returns
     -------
     dict of str to Interval
         Estimate, lower and upper end of each metric.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together, or an option makes no sense.
 
     Examples
     --------
@@ -85,12 +76,13 @@ def bootstrap(
     True
     """
     names = checked_names(metrics)
-    predicted, soft, hard = _checks.triple(p, q, y)
+    predicted, soft = _arrays.pair(p, q)
+    hard = _arrays.hard_labels(y, predicted)
     bins, binning = calibration.checked_bins(bins, binning)
-    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
+    samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
     measures = {name: _measure(name, predicted, soft, hard, bins, binning) for name in names}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
-    for counts in resamples(len(predicted), samples, _checks.generator(random_state)):
+    for counts in resamples(len(predicted), samples, _arrays.generator(random_state)):
         for name, measure in measures.items():
             resampled[name].append(measure(counts))
     found = {}
@@ -99,8 +91,11 @@ def bootstrap(
         if name == "ece":
             measured = measures[name](np.ones((1, len(predicted))))
             found[name] = _ece_interval(measured, sample, level)
-        else:
-            found[name] = _percentiles(estimate, sample, level)
+            continue
+        defined = sample[~np.isnan(sample)]
+        known = estimate is not None and len(defined)
+        ends = quantiles(defined, level) if known else (None, None)
+        found[name] = Interval(estimate, *ends)
     return found
 
 
@@ -126,13 +121,6 @@ def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _percentiles(estimate: float | None, drawn: Floats, level: float) -> Interval:
-    defined = drawn[~np.isnan(drawn)]
-    if estimate is None or not len(defined):
-        return Interval(estimate, None, None)
-    return Interval(estimate, *quantiles(defined, level))
-
-
 def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
     """From the gaps of the bins, measured [1, B] and resampled [samples, B]."""
     estimate = float(np.abs(measured).sum())
@@ -152,10 +140,10 @@ def _measure(
     """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
     items = len(p)
     if name == "entropy_correlation":
-        return _kernels.RankCorrelation(_kernels.rounded_entropy(p), _kernels.rounded_entropy(q))
+        return _arrays.entropy_ranks(p, q)
     if name == "macro_f1":
-        hits, members = _kernels.macro_parts(p, y)
-        return lambda counts: _kernels.macro_from_parts(counts @ hits, counts @ members)
+        hits, members = _arrays.macro_parts(p, y)
+        return lambda counts: _arrays.macro_from_parts(counts @ hits, counts @ members)
     if name == "ece":
         parts = calibration.gap_parts(p, q, bins, binning)
         return lambda counts: counts @ parts / items
@@ -207,11 +195,6 @@ def paired_test(
     -------
     PairedTest
 
-    Raises
-    ------
-    InputError
-        If a and b differ in length or hold something else than finite numbers.
-
     Examples
     --------
     >>> paired_test([0.1, 0.2, 0.3, 0.2] * 5, [0.2, 0.4, 0.3, 0.3] * 5).p_value < 0.05
@@ -229,11 +212,17 @@ def paired_tests(
     random_state: int | np.random.Generator = 0,
 ) -> list[PairedTest]:
     """`paired_test` of each pair, all on the same items and the same resamples."""
-    samples, level = _checks.whole("samples", samples), _checks.share("level", level)
-    rng = _checks.generator(random_state)
+    samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
+    rng = _arrays.generator(random_state)
     if not pairs:
         return []
-    gaps = np.column_stack([_gaps(a, b) for a, b in pairs])
+    losses = [(_arrays.losses("a", a), _arrays.losses("b", b)) for a, b in pairs]
+    for a, b in losses:
+        if len(a) != len(b):
+            raise InputError(
+                f"a has {len(a)} losses, b has {len(b)}", "match the items of the two methods by id"
+            )
+    gaps = np.column_stack([a - b for a, b in losses])
     items = len(gaps)
     means = np.concatenate([counts @ gaps / items for counts in resamples(items, samples, rng)])
     p_values = _sign_flip(gaps, samples, rng)
@@ -241,17 +230,6 @@ def paired_tests(
         PairedTest(float(column.mean()), *quantiles(drawn, level), p_value=p_value, n=items)
         for column, drawn, p_value in zip(gaps.T, means.T, p_values, strict=True)
     ]
-
-
-def _gaps(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
-    """Differences of the losses by item [N]."""
-    first, second = _checks.losses("a", a), _checks.losses("b", b)
-    if len(first) != len(second):
-        raise InputError(
-            f"a has {len(first)} losses, b has {len(second)}",
-            "match the items of the two methods by id",
-        )
-    return first - second
 
 
 def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> list[float]:

@@ -1,6 +1,7 @@
 """Metrics of predicted probabilities p against soft labels q and hard labels y.
 
-``*_items`` give one value per item. Logarithms are natural.
+``*_items`` give one value per item. Logarithms are natural. All raise `InputError` where p or q
+hold no distributions, y no class codes, or their shapes differ.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.metrics import _checks, _kernels
+from edokit.metrics import _arrays
 
 
 def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -28,11 +29,6 @@ def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
     Returns
     -------
     float
-
-    Raises
-    ------
-    InputError
-        If p holds no distributions, or y no class codes.
 
     Examples
     --------
@@ -57,17 +53,13 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     numpy.ndarray of shape [N]
         1 or 0.
 
-    Raises
-    ------
-    InputError
-        If p holds no distributions, or y no class codes.
-
     Examples
     --------
     >>> f1_items([[0.8, 0.2], [0.4, 0.6]], [0, 0])
     array([1., 0.])
     """
-    return _kernels.right(*_with_codes(p, y))
+    predicted = _arrays.probabilities("p", p)
+    return _arrays.right(predicted, _arrays.hard_labels(y, predicted))
 
 
 def macro_f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -86,19 +78,13 @@ def macro_f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
     -------
     float
 
-    Raises
-    ------
-    InputError
-        If p holds no distributions, or y no class codes.
-
     Examples
     --------
     >>> round(macro_f1([[0.8, 0.2], [0.4, 0.6]], [0, 0]), 4)
     0.3333
     """
-    predicted, labels = _with_codes(p, y)
-    hits, members = _kernels.macro_parts(predicted, labels)
-    return float(_kernels.macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+    predicted = _arrays.probabilities("p", p)
+    return _arrays.macro_f1(predicted, _arrays.hard_labels(y, predicted))
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -106,20 +92,13 @@ def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     float
         In nats.
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
@@ -134,26 +113,19 @@ def ce_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     numpy.ndarray of shape [N]
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
     >>> ce_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.2231, 0.7136])
     """
-    return _kernels.cross_entropy(*_checks.pair(p, q))
+    return _arrays.cross_entropy(*_arrays.pair(p, q))
 
 
 def md(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -161,20 +133,13 @@ def md(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     float
         From 0 to 2.
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
@@ -189,26 +154,19 @@ def md_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     numpy.ndarray of shape [N]
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
     >>> md_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.4, 0.2])
     """
-    return _kernels.manhattan(*_checks.pair(p, q))
+    return _arrays.manhattan(*_arrays.pair(p, q))
 
 
 def bs(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -216,20 +174,13 @@ def bs(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     float
         From 0 to 2.
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
@@ -244,26 +195,19 @@ def bs_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     numpy.ndarray of shape [N]
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
     >>> bs_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.08, 0.02])
     """
-    return _kernels.brier(*_checks.pair(p, q))
+    return _arrays.brier(*_arrays.pair(p, q))
 
 
 def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -271,20 +215,13 @@ def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     float
         From 0 to ln 2.
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
@@ -299,26 +236,19 @@ def jsd_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     numpy.ndarray of shape [N]
-
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
 
     Examples
     --------
     >>> jsd_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.0749, 0.0051])
     """
-    return _kernels.jensen_shannon(*_checks.pair(p, q))
+    return _arrays.jensen_shannon(*_arrays.pair(p, q))
 
 
 def entropy(q: npt.ArrayLike) -> float:
@@ -333,11 +263,6 @@ def entropy(q: npt.ArrayLike) -> float:
     -------
     float
         In nats.
-
-    Raises
-    ------
-    InputError
-        If q holds no distributions.
 
     Examples
     --------
@@ -359,17 +284,12 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     -------
     numpy.ndarray of shape [N]
 
-    Raises
-    ------
-    InputError
-        If q holds no distributions.
-
     Examples
     --------
     >>> entropy_items([[1, 0], [0.5, 0.5]]).round(4)
     array([0.    , 0.6931])
     """
-    return _kernels.shannon(_checks.probabilities("q", q))
+    return _arrays.shannon(_arrays.probabilities("q", q))
 
 
 def entropy_correlation(p: npt.ArrayLike, q: npt.ArrayLike) -> float | None:
@@ -377,28 +297,20 @@ def entropy_correlation(p: npt.ArrayLike, q: npt.ArrayLike) -> float | None:
 
     Parameters
     ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    q : array-like of shape [N, C]
-        Soft labels.
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
 
     Returns
     -------
     float or None
         None where all items have the same H(p), or the same H(q).
 
-    Raises
-    ------
-    InputError
-        If p or q hold no distributions, or differ in shape.
-
     Examples
     --------
     >>> entropy_correlation([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]])
     1.0
     """
-    predicted, soft = _checks.pair(p, q)
-    return _kernels.spearman(_kernels.rounded_entropy(predicted), _kernels.rounded_entropy(soft))
+    return _arrays.entropy_correlation(*_arrays.pair(p, q))
 
 
 @dataclass(frozen=True)
@@ -436,29 +348,24 @@ def annotator_errors(
     AnnotatorErrors
         Of probabilities, the error is 1 minus the annotator's probability of the predicted class.
 
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together, or hold no probabilities or codes.
-
     Examples
     --------
     >>> errors = annotator_errors([[0.8, 0.2], [0.4, 0.6]], [0, 0, 1], [0, 1, 1], [0, 1, 1])
     >>> errors.error
     array([0. , 0.5])
     """
-    predicted = _checks.probabilities("p", p)
+    predicted = _arrays.probabilities("p", p)
     count, classes = predicted.shape
-    item = _checks.codes("items", items, None, count, "item")
+    item = _arrays.codes("items", items, None, count, "item")
     if not len(item):
         raise InputError("items is empty", "give at least one annotation")
-    annotator = _checks.codes("annotators", annotators, len(item), None, "annotator")
+    annotator = _arrays.codes("annotators", annotators, len(item), None, "annotator")
 
-    logs = np.log(np.clip(predicted, _kernels.CLIP, 1 - _kernels.CLIP))
+    logs = np.log(np.clip(predicted, _arrays.CLIP, 1 - _arrays.CLIP))
     top = predicted.argmax(axis=1)[item]
-    array = _checks.as_array("labels", labels)
+    array = _arrays.as_array("labels", labels)
     if array.ndim == 2:
-        given = _checks.probabilities("labels", array)
+        given = _arrays.probabilities("labels", array)
         if given.shape != (len(item), classes):
             raise InputError(
                 f"labels has the shape [{given.shape[0]}, {given.shape[1]}]; codes have"
@@ -468,7 +375,7 @@ def annotator_errors(
         losses = -np.einsum("mc,mc->m", given, logs[item])
         wrong = 1 - given[np.arange(len(item)), top]
     else:
-        label = _checks.codes("labels", array, len(item), classes, "class")
+        label = _arrays.codes("labels", array, len(item), classes, "class")
         losses = -logs[item, label]
         wrong = (top != label).astype(np.float64)
 
@@ -479,8 +386,3 @@ def annotator_errors(
         ce=np.bincount(position, weights=losses) / n,
         error=np.bincount(position, weights=wrong) / n,
     )
-
-
-def _with_codes(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Ints]:
-    predicted = _checks.probabilities("p", p)
-    return predicted, _checks.codes("y", y, len(predicted), predicted.shape[1], "class")

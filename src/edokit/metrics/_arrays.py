@@ -1,0 +1,276 @@
+"""The arrays that metrics take: checks of the input, and the formulas on checked arrays.
+
+Checks and formulas are apart, so that many metrics check their input once. Everywhere p and q are
+[N, C], y is [N]; a formula gives one value per item [N] unless stated.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError
+from edokit._types import Floats, Ints
+
+CLIP = 1e-12
+"""Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring."""
+SUM_TOLERANCE = 1e-3
+"""Wide enough for probabilities in half precision."""
+ENTROPY_DECIMALS = 9
+"""Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties."""
+
+
+def probabilities(name: str, values: npt.ArrayLike) -> Floats:
+    """Checked probabilities [N, C] in double precision: finite, ≥ 0, each row sums to 1."""
+    array = _finite(name, values, "[N, C]", "give one row per item and one column per class")
+    if array.shape[1] < 2:
+        raise InputError(
+            f"{name} has fewer than two classes: its shape is {_shape(array)}",
+            "give a column for every class, also for those that nobody chose",
+        )
+    least, sums = array.min(axis=1), array.sum(axis=1)
+    for wrong, found, problem, remedy in (
+        (least < 0, least, "has the negative value {:.6g}", ""),
+        (
+            np.abs(sums - 1) > SUM_TOLERANCE,
+            sums,
+            "sums to {:.6g}, not to 1",
+            "divide each row by its sum, or ",
+        ),
+    ):
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(
+                f"row {at} of {name} {problem.format(found[at])} ({wrong.sum()} of {len(wrong)}"
+                " rows are wrong)",
+                f"{remedy}turn logits into probabilities first",
+            )
+    return array
+
+
+def pair(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Checked predicted probabilities and soft labels, both [N, C]."""
+    predicted, soft = probabilities("p", p), probabilities("q", q)
+    if predicted.shape != soft.shape:
+        raise InputError(
+            f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
+            "match the items by id, and give both the same classes in the same order",
+        )
+    return predicted, soft
+
+
+def hard_labels(y: npt.ArrayLike, p: Floats) -> Ints:
+    """Checked class codes, one for each row of p."""
+    return codes("y", y, len(p), p.shape[1], "class")
+
+
+def codes(
+    name: str, values: npt.ArrayLike, length: int | None, below: int | None, what: str
+) -> Ints:
+    """Checked codes [length] from 0 to below − 1 (without a bound where None)."""
+    array = as_array(name, values)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        wanted = "[M]" if length is None else f"[{length}]"
+        raise InputError(
+            f"{name} has the shape {_shape(array)}, not {wanted}", f"give one {what} code each"
+        )
+    if array.dtype.kind not in "iub" and array.size:
+        raise InputError(
+            f"{name} holds {array.dtype} values, not {what} codes (whole numbers)",
+            f"give each {what} as its position in the list, counted from 0",
+        )
+    wrong = array < 0 if below is None else (array < 0) | (array >= below)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        bound = "0 or more" if below is None else f"from 0 to {below - 1}"
+        raise InputError(
+            f"{name}[{at}] is {array[at]}, but {what} codes are {bound}"
+            f" ({wrong.sum()} of {len(array)} are wrong)",
+            "drop the missing ones, and count from 0",
+        )
+    return array.astype(np.int64)
+
+
+def losses(name: str, values: npt.ArrayLike) -> Floats:
+    """Checked per-item values [N]."""
+    return _finite(name, values, "[N]", "give one loss per item, for example from ce_items")
+
+
+def whole(name: str, value: int, least: int = 1) -> int:
+    """A checked whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(
+            f"{name} is {value!r}, not a whole number of at least {least}",
+            f"choose {name}={max(least, 10)}, for example",
+            parameters=(name,),
+        )
+    return int(value)
+
+
+def share(name: str, value: float) -> float:
+    """A checked number strictly between 0 and 1."""
+    if not isinstance(value, Real) or not 0 < value < 1:
+        raise InputError(
+            f"{name} is {value!r}, not between 0 and 1", f"choose {name}=0.95", parameters=(name,)
+        )
+    return float(value)
+
+
+def generator(random_state: int | np.random.Generator) -> np.random.Generator:
+    """The random number generator of a seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(whole("random_state", random_state, least=0))
+
+
+def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array of any type."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the rows of {name} differ in length", "give every row the same length"
+        ) from None
+
+
+def _finite(name: str, values: npt.ArrayLike, shape: str, hint: str) -> Floats:
+    """Finite numbers of that shape, at least one row of them."""
+    array = as_array(name, values)
+    try:
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} holds {array.dtype} values, not numbers", "turn it into numbers first"
+        ) from None
+    if array.ndim != len(shape.split(",")):
+        raise InputError(f"{name} has the shape {_shape(array)}, not {shape}", hint)
+    if not len(array):
+        raise InputError(
+            f"{name} has no items: its shape is {_shape(array)}",
+            "check that the items were read, and that their ids match",
+        )
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"{name}[{', '.join(map(str, at))}] is {array[at]}"
+            f" ({wrong.sum()} of {array.size} values are NaN or infinite)",
+            "drop or fill in the items that have no value",
+        )
+    return array
+
+
+def _shape(array: npt.NDArray[Any]) -> str:
+    return "[" + ", ".join(map(str, array.shape)) + "]"
+
+
+def right(p: Floats, y: Ints) -> Floats:
+    """1 where the most probable class is y [N]."""
+    hits: Floats = (p.argmax(axis=1) == y).astype(np.float64)
+    return hits
+
+
+def cross_entropy(p: Floats, q: Floats) -> Floats:
+    logs = np.log(np.clip(p, CLIP, 1 - CLIP))
+    total: Floats = -np.einsum("nc,nc->n", q, logs)
+    return total
+
+
+def manhattan(p: Floats, q: Floats) -> Floats:
+    total: Floats = np.abs(p - q).sum(axis=1)
+    return total
+
+
+def brier(p: Floats, q: Floats) -> Floats:
+    total: Floats = ((p - q) ** 2).sum(axis=1)
+    return total
+
+
+def shannon(p: Floats) -> Floats:
+    logs = np.log(np.where(p > 0, p, 1.0))  # 0 ln 0 = 0
+    total: Floats = -np.einsum("nc,nc->n", p, logs)
+    return np.maximum(total, 0.0)
+
+
+def jensen_shannon(p: Floats, q: Floats) -> Floats:
+    divergence = shannon((p + q) / 2) - (shannon(p) + shannon(q)) / 2
+    return np.clip(divergence, 0.0, np.log(2))  # rounding may step over the bounds
+
+
+def macro_parts(p: Floats, y: Ints) -> tuple[Floats, Floats]:
+    """Per item and class [N, C]: 1 if correctly predicted, and in how many of ŷ, y it occurs."""
+    classes = np.arange(p.shape[1])
+    predicted = p.argmax(axis=1)[:, None] == classes
+    true = y[:, None] == classes
+    return (predicted & true).astype(np.float64), predicted.astype(np.float64) + true
+
+
+def macro_from_parts(hits: Floats, members: Floats) -> Floats:
+    """Macro-F1 from summed parts [..., C]; a class that does not occur is left out."""
+    occurs = members > 0
+    each = 2 * hits / np.where(occurs, members, 1.0)
+    mean: Floats = each.sum(axis=-1) / occurs.sum(axis=-1)
+    return mean
+
+
+def macro_f1(p: Floats, y: Ints) -> float:
+    """The unweighted mean of the F1 of each class."""
+    hits, members = macro_parts(p, y)
+    return float(macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+
+
+def entropy_correlation(p: Floats, q: Floats) -> float | None:
+    """Spearman's ρ of H(p) and H(q); None where one of them is constant."""
+    rho = entropy_ranks(p, q)(np.ones((1, len(p))))[0]
+    return None if np.isnan(rho) else float(rho)
+
+
+def entropy_ranks(p: Floats, q: Floats) -> RankCorrelation:
+    return RankCorrelation(*(np.round(shannon(each), ENTROPY_DECIMALS) for each in (p, q)))
+
+
+class RankCorrelation:
+    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
+
+    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. It sorts
+    once, so that a resample costs no sorting.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self._order = np.argsort(x, kind="stable")  # with x in order, its ranks need no gather
+        self._x = _Levels(x[self._order])
+        self._y = _Levels(y[self._order])
+
+    def __call__(self, counts: Floats) -> Floats:
+        taken = counts[:, self._order]
+        a, b = self._x.centred_ranks(taken), self._y.centred_ranks(taken)
+        spread = np.einsum("bn,bn,bn->b", taken, a, a) * np.einsum("bn,bn,bn->b", taken, b, b)
+        together = np.einsum("bn,bn,bn->b", taken, a, b)
+        defined = spread > 0
+        rho = np.clip(together / np.sqrt(np.where(defined, spread, 1.0)), -1.0, 1.0)
+        return np.where(defined, rho, np.nan)
+
+
+class _Levels:
+    """The distinct values of an array [N], and which items have which."""
+
+    def __init__(self, values: Floats) -> None:
+        self._order = np.argsort(values, kind="stable")
+        ordered = values[self._order]
+        self._first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        sizes = np.diff(np.r_[self._first, len(values)])
+        self._level: npt.NDArray[np.intp] = np.empty(len(values), dtype=np.intp)
+        self._level[self._order] = np.repeat(np.arange(len(sizes)), sizes)
+
+    def centred_ranks(self, counts: Floats) -> Floats:
+        """Mid-ranks of the items in each multiset [B, N], less their mean."""
+        weight = np.add.reduceat(counts[:, self._order], self._first, axis=1)
+        total = weight.sum(axis=1, keepdims=True)
+        centred = np.cumsum(weight, axis=1) - weight / 2 - total / 2
+        ranks: Floats = centred[:, self._level]
+        return ranks
