@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit.objective import Problem, Summaries, cross_entropy, curvature_sums
+from edokit.objective import Problem, Summaries, curvature_sums, loss
 from edokit.objective.loss import ce_mean
 
 
@@ -71,7 +71,7 @@ def test_shards_and_blocks_add_up_to_the_whole(
     for kind in ("linear", "log"):
         whole = curvature_sums(P, case.q, case.v, alpha, kind)
         with monkeypatch.context() as patch:
-            patch.setattr(cross_entropy, "_CACHED", 60)
+            patch.setattr(loss, "_CACHED", 60)
             parts = [
                 curvature_sums(P[a:b], case.q[a:b], case.v, alpha, kind)
                 for a, b in ((0, 1), (1, 1), (1, 30), (30, 31), (31, 70), (70, 99), (99, 100))

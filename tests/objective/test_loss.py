@@ -9,7 +9,6 @@ from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
 from edokit.objective import (
-    Configurations,
     Problem,
     Settings,
     Summaries,
@@ -136,9 +135,9 @@ def test_one_setting_serves_every_row_of_weights() -> None:
     case = make_case(20, 4, 2, seed=1)
     problem = problem_of(case, Settings())
     v = case.rng.dirichlet(np.ones(4), size=3)
-    prepared = joint_loss(v, problem, Configurations.of(Settings())).total
+    together = joint_loss(v, problem, Settings()).total
     alone = [joint_loss(row, problem, Settings()).total for row in v]
-    np.testing.assert_allclose(prepared, alone, rtol=1e-13)
+    np.testing.assert_allclose(together, alone, rtol=1e-13)
 
 
 @given(cases(zeros=False))

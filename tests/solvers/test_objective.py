@@ -96,7 +96,7 @@ def test_no_stride_passes_a_class_by(classes: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "_ROUGH_SHARE", 0.0)
     for stride in (2, 3, 6, 15, 30, 60):
         monkeypatch.setattr(module, "_ROUGH_ITEMS", items // stride)
-        rows, _ = PoolCE(problem)._part()
+        rows, _ = PoolCE(problem)._part
         kept = {tuple(column) for column in rows.T}
         seen = {c for c in range(classes) if any(tuple(P[i, :, c]) in kept for i in range(items))}
         assert seen == set(range(classes))

@@ -1,18 +1,20 @@
 """The joint loss, what it needs to know of the data, and the weights it is a function of."""
 
 from edokit.objective.arrays import EPSILON
-from edokit.objective.cross_entropy import Curvature, curvature_sums
-from edokit.objective.loss import Configurations, Loss, joint_loss
+from edokit.objective.loss import Curvature, Loss, curvature_sums, joint_loss
 from edokit.objective.pools import (
     average_groups,
+    effective_weights,
+    effective_weights_vjp,
     fit_temperature,
     group_names,
     log_probabilities,
     pool,
     sharpen,
+    softmax,
+    softmax_vjp,
     spread_weights,
 )
-from edokit.objective.problem import Problem
 from edokit.objective.settings import (
     CE,
     PRESETS,
@@ -22,19 +24,12 @@ from edokit.objective.settings import (
     Settings,
     preset,
 )
-from edokit.objective.summaries import Summaries, rank_members
-from edokit.objective.weights import (
-    effective_weights,
-    effective_weights_vjp,
-    softmax,
-    softmax_vjp,
-)
+from edokit.objective.summaries import Problem, Summaries, rank_members
 
 __all__ = [
     "CE",
     "EPSILON",
     "PRESETS",
-    "Configurations",
     "Curvature",
     "Diversity",
     "Loss",

@@ -1,11 +1,12 @@
-"""What numpy arrays and torch tensors share, and the one small constant inside logarithms."""
+"""What numpy arrays and torch tensors share, and sums that add up over shards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat
 import array_api_compat.numpy
@@ -14,6 +15,8 @@ from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor; the shape is in the docstring of whoever takes it."""
+
+_Sums = TypeVar("_Sums", bound="Additive")
 
 EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
 # Items that are transposed in one go: what is read and written stays in the cache.
@@ -28,15 +31,10 @@ def namespace(*arrays: Array) -> Any:
     return array_api_compat.array_namespace(*arrays)
 
 
-def device_of(values: Array) -> Any:
-    """Where the array lives: the CPU, or which GPU."""
-    return array_api_compat.device(values)
-
-
 def like(values: Any, model: Array) -> Array:
     """``values`` as float64 in the library, and on the device, of ``model``."""
     xp = namespace(model)
-    return xp.asarray(values, dtype=xp.float64, device=device_of(model))
+    return xp.asarray(values, dtype=xp.float64, device=array_api_compat.device(model))
 
 
 def double(values: Array) -> Array:
@@ -48,6 +46,31 @@ def double(values: Array) -> Array:
 def without_gradient(values: Array) -> Array:
     """``values`` as a constant for torch's autograd; numpy arrays come back as they are."""
     return values.detach() if hasattr(values, "detach") else values
+
+
+def take(values: Array | None, index: Any, *axes: int) -> Array | None:
+    """``values`` at these positions along each of the axes; None stays None."""
+    if values is None:
+        return None
+    xp = namespace(values)
+    where = xp.asarray(index, dtype=xp.int64, device=array_api_compat.device(values))
+    for axis in axes:
+        values = xp.take(values, where, axis=axis)
+    return values
+
+
+class Additive:
+    """A dataclass of sums over items: ``a + b``, field by field, are those of both shards."""
+
+    def __add__(self: _Sums, other: _Sums) -> _Sums:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def __radd__(self: _Sums, other: object) -> _Sums:
+        # sum(shards) starts at 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def member_rows(P: Array, out: Array | None = None) -> Array:
@@ -88,9 +111,8 @@ def one_thread() -> AbstractContextManager[Any]:
     return opened
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # looking for the libraries takes longer than a fit
 def _libraries() -> Any:
-    """The linear algebra libraries that are loaded; looking for them takes longer than a fit."""
     # numpy has brought its own; scipy has another one.
     import scipy.linalg.blas  # noqa: F401
 

@@ -8,21 +8,12 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import is_torch_array
+from array_api_compat import device
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edokit._parallel import available_cores
-from edokit.objective.arrays import (
-    EPSILON,
-    Array,
-    device_of,
-    double,
-    like,
-    namespace,
-    one_thread,
-    slices,
-)
+from edokit.objective.arrays import EPSILON, Array, double, like, namespace, one_thread, slices
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -42,18 +33,30 @@ _FEW_CLASSES = 6
 def block_sums(
     P: Floats, q: Floats | None, y: NDArray[Any] | None, threads: int | None = None
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Class counts [C], hits [K], distances [K, K], soft counts [C] and log losses [K, C].
+    """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C].
 
     In float64. P is [N, K, C] in float32 or float64, with rows that sum to one; q [N, C]; y [N].
-    Without y the first three are zeros, without q the last two are.
+    Without y class counts, hits and distances are zeros, without q the other two are.
     """
     items, members, classes = P.shape
-    left, right = _pairs(members)
-    shapes = (classes,), (members,), (len(left),), (classes,), (members, classes)
+    # Every pair once: each member with the next, with the one after the next, and so on round. Of
+    # an even number of members, the last step (half-way round) would meet every pair twice.
+    left, right = (
+        np.array(
+            [
+                (k, (k + step) % members)
+                for step in range(1, members // 2 + 1)
+                for k in range(members if 2 * step < members else members // 2)
+            ],
+            dtype=np.intp,
+        )
+        .reshape(-1, 2)
+        .T
+    )
+    shapes = (classes,), (classes,), (members,), (len(left),), (members, classes)
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
-    block = max(1, min(items, row // P.itemsize // _columns(classes)))
+    block = max(1, min(items, row // P.itemsize // (1 if classes == 2 else classes)))
     kernel = overlap_kernel() if P.size >= _WORTH_COMPILING else None
-    lower, upper = np.sort(np.array([left, right], dtype=np.intp), axis=0)
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
@@ -61,17 +64,17 @@ def block_sums(
         sums = [np.zeros(shape) for shape in shapes]
         if y is not None and kernel is not None:
             square = np.zeros((members, members))
-            kernel(P[start:stop], y[start:stop], sums[0], sums[1], square)
-            sums[2] += square[lower, upper]
+            kernel(P[start:stop], y[start:stop], sums[0], sums[2], square)
+            sums[3] += square[np.minimum(left, right), np.maximum(left, right)]
         work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
             rest = part.stop - part.start
             fit = work if rest == block else _Workspace(P.dtype, rest, members, classes)
             if y is not None and kernel is None:
-                fit.add_overlaps(P[s], y[s], *sums[:3])
+                fit.add_overlaps(P[s], y[s], sums[0], sums[2], sums[3])
             if q is not None:
-                fit.add_log_losses(P[s], q[s], *sums[3:])
+                fit.add_log_losses(P[s], q[s], sums[1], sums[4])
         spare.append(work)
         return sums
 
@@ -84,31 +87,12 @@ def block_sums(
         else:
             with ThreadPoolExecutor(workers) as pool:
                 parts = list(pool.map(chunk, *bounds))
-    counts, hits, gaps, soft_counts, log_losses = (
+    counts, soft_counts, hits, gaps, log_losses = (
         np.sum(each, axis=0) for each in zip(*parts, strict=True)
     )
     distances = np.zeros((members, members))
     distances[left, right] = distances[right, left] = gaps
-    return counts, hits, distances, soft_counts, log_losses
-
-
-def _pairs(members: int) -> tuple[list[int], list[int]]:
-    """Every pair once: each member with the next, with the one after the next, and so on round.
-
-    Of an even number of members, the last step (half-way round) would meet every pair twice.
-    """
-    steps = range(1, members // 2 + 1)
-    pairs = [
-        (k, (k + step) % members)
-        for step in steps
-        for k in range(members if 2 * step < members else members // 2)
-    ]
-    return [k for k, _ in pairs], [other for _, other in pairs]
-
-
-def _columns(classes: int) -> int:
-    """Class columns to look at: of two classes one is enough, as rows sum to one."""
-    return 1 if classes == 2 else classes
+    return counts, soft_counts, hits, distances, log_losses
 
 
 class _Workspace:
@@ -119,7 +103,7 @@ class _Workspace:
 
         # BLAS adds up absolute values several times faster than np.abs and np.sum do.
         self.absolute_sum = sasum if dtype == np.float32 else dasum
-        columns = _columns(classes)
+        columns = 1 if classes == 2 else classes  # of two, one tells both: rows sum to one
         length = columns * items
         self.compact = np.empty((items, members, columns), dtype)
         self.logs = np.empty((items, members, classes), dtype)
@@ -289,41 +273,29 @@ _TENSOR_ROW = 16384
 
 def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
     """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C]."""
-    members, classes = P.shape[1], P.shape[2]
-    zeros = [like(np.zeros(n), P) for n in ((classes,), (classes,), (members,))]
-    total = [*zeros, like(np.zeros((members, members)), P), like(np.zeros((members, classes)), P)]
+    xp = namespace(P)
+    _, members, classes = P.shape
+    shapes = (classes,), (classes,), (members,), (members, members), (members, classes)
+    total = [like(np.zeros(shape), P) for shape in shapes]
+    codes = xp.arange(classes, dtype=y.dtype, device=device(y))
     for s in slices(P.shape[0], max(1, _TENSOR_BLOCK // (members * classes))):
-        total = [a + double(b) for a, b in zip(total, tensor_block(P[s], q[s], y[s]), strict=True)]
+        part, soft, hard = P[s], xp.astype(q[s], P.dtype, copy=False), y[s]
+        places = xp.clip(hard, 0, classes - 1)[:, None, None]
+        places = xp.broadcast_to(places, (part.shape[0], members, 1))
+        sums = (
+            # A code that is no class is counted as none, and refused by whoever counts.
+            xp.sum(xp.astype(hard[:, None] == codes, P.dtype), axis=0),
+            xp.sum(soft, axis=0),
+            xp.sum(xp.take_along_axis(part, places, axis=2), axis=(0, 2)),
+            _cdist(part),
+            -xp.sum(xp.log(part + EPSILON) * soft[:, None, :], axis=0),
+        )
+        total = [a + double(b) for a, b in zip(total, sums, strict=True)]
     return total
 
 
-def tensor_block(P: Array, q: Array, y: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """The same of one block of items."""
-    xp = namespace(P)
-    members, classes = P.shape[1], P.shape[2]
-    codes = xp.arange(classes, dtype=y.dtype, device=device_of(y))
-    q = xp.astype(q, P.dtype, copy=False)
-    # A code that is no class is counted as none, and refused by whoever counts.
-    counts = xp.sum(xp.astype(y[:, None] == codes, P.dtype), axis=0)
-    places = xp.broadcast_to(xp.clip(y, 0, classes - 1)[:, None, None], (P.shape[0], members, 1))
-    return (
-        counts,
-        xp.sum(q, axis=0),
-        xp.sum(xp.take_along_axis(P, places, axis=2), axis=(0, 2)),
-        _cdist(P) if is_torch_array(P) else _differences(P),
-        -xp.sum(xp.log(P + EPSILON) * q[:, None, :], axis=0),
-    )
-
-
-def _differences(P: Array) -> Array:
-    """[K, K] summed L1 distances between members, as they are defined."""
-    xp = namespace(P)
-    rows = xp.reshape(xp.permute_dims(P, (1, 2, 0)), (P.shape[1], -1))
-    return xp.stack([xp.sum(xp.abs(rows - rows[k, :]), axis=1) for k in range(P.shape[1])])
-
-
 def _cdist(P: Array) -> Array:
-    """The same by torch's own kernel, which keeps no differences in memory."""
+    """[K, K] summed L1 distances between members, without keeping differences in memory."""
     import torch
 
     items, members, classes = P.shape

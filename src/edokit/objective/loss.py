@@ -1,4 +1,8 @@
-"""The joint loss: its terms, its value and its gradient, for one or many configurations."""
+"""The joint loss: its terms, its value and its gradient, for one or many configurations.
+
+The cross-entropy of a pool takes ``rows`` [K, n·C], what is pooled (probabilities, or their
+logarithms for a log pool), and ``targets`` [n, C], the soft labels times the class weights.
+"""
 
 from __future__ import annotations
 
@@ -6,52 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import device
 
 from edokit._errors import InputError
-from edokit._types import Floats
 from edokit.objective.arrays import (
     EPSILON,
+    Additive,
     Array,
-    device_of,
+    double,
     like,
+    member_rows,
     namespace,
+    slices,
     without_gradient,
 )
-from edokit.objective.cross_entropy import linear_ce, linear_pool, log_ce, log_pool
-from edokit.objective.problem import Problem
+from edokit.objective.pools import log_probabilities, softmax
 from edokit.objective.settings import CE, Pool, Regularize, Settings
-from edokit.objective.weights import softmax
+from edokit.objective.summaries import Problem
 
-
-@dataclass(frozen=True, eq=False)
-class Configurations:
-    """The settings of T configurations, column by column; build it once for a long loop."""
-
-    lambda_f1: Floats
-    lambda_ce: Floats
-    lambda_div: Floats
-    """[T] with the sign s."""
-    lambda_reg: Floats
-    on_raw: Floats
-    """[T] 1 where the squared norm is of the raw weights w, 0 where of v."""
-    ce: tuple[CE, ...]
-    class_weights: frozenset[bool]
-    pools: frozenset[Pool]
-
-    @classmethod
-    def of(cls, settings: Settings | Sequence[Settings]) -> Configurations:
-        """Of one configuration, or of several in this order."""
-        rows = [settings] if isinstance(settings, Settings) else list(settings)
-        return cls(
-            np.asarray([row.lambda_f1 for row in rows], dtype=np.float64),
-            np.asarray([row.lambda_ce for row in rows], dtype=np.float64),
-            np.asarray([row.diversity.sign * row.lambda_div for row in rows], dtype=np.float64),
-            np.asarray([row.lambda_reg for row in rows], dtype=np.float64),
-            np.asarray([row.regularize is Regularize.RAW for row in rows], dtype=np.float64),
-            tuple(row.ce for row in rows),
-            frozenset(row.class_weights for row in rows),
-            frozenset(row.pool for row in rows),
-        )
+# Numbers of P in one block: of numpy arrays so few that they stay in the cache, of tensors enough
+# for a fast product.
+_CACHED = 2**16
+_BLOCK = 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +58,7 @@ class Loss:
 def joint_loss(
     v: Array,
     problem: Problem,
-    settings: Settings | Sequence[Settings] | Configurations,
+    settings: Settings | Sequence[Settings],
     *,
     w: Array | None = None,
     noise: Array | None = None,
@@ -94,20 +74,20 @@ def joint_loss(
     xp = namespace(v, problem.rows)
     v = v if many else v[None, :]
     w = w if many or w is None else w[None, :]
-    chosen = settings if isinstance(settings, Configurations) else Configurations.of(settings)
+    chosen = [settings] if isinstance(settings, Settings) else list(settings)
     _check(v, w, problem, chosen)
-    lambda_f1, lambda_ce, lambda_div, lambda_reg, on_raw = (
-        like(column, v)
-        for column in (
-            chosen.lambda_f1,
-            chosen.lambda_ce,
-            chosen.lambda_div,
-            chosen.lambda_reg,
-            chosen.on_raw,
-        )
+    lambda_f1, lambda_ce, lambda_div, lambda_reg, on_raw = like(
+        [
+            [each.lambda_f1 for each in chosen],
+            [each.lambda_ce for each in chosen],
+            [each.diversity.sign * each.lambda_div for each in chosen],
+            [each.lambda_reg for each in chosen],
+            [each.regularize is Regularize.RAW for each in chosen],
+        ],
+        v,
     )
     f1 = 1.0 - xp.matmul(v, problem.hit_rates)
-    ce, ce_gradient = _cross_entropy(v, problem, chosen.ce, noise, temperature)
+    ce, ce_gradient = _cross_entropy(v, problem, [each.ce for each in chosen], noise, temperature)
     if problem.distances is None:
         to_others, div = xp.zeros_like(v), xp.full_like(f1, xp.nan)
     else:
@@ -130,52 +110,71 @@ def joint_loss(
     return Loss(*(part if many else part[0, ...] for part in parts))
 
 
+def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Settings]) -> None:
+    count = len(chosen)
+    if v.shape[1] != problem.members or count not in (1, v.shape[0]):
+        raise InputError(
+            f"{count} configurations of {problem.members} members need weights of shape "
+            f"({count}, {problem.members}), but got {tuple(v.shape)}",
+            "give one row of weights per configuration",
+        )
+    made_for = (problem.class_weights, problem.pool)
+    for each in chosen:
+        if (each.class_weights, each.pool) != made_for:
+            raise InputError(
+                "settings and problem must agree on class_weights and pool, but the problem has "
+                f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
+                "build one Problem per choice of class weights and pool",
+            )
+        alone = each.ce is not CE.MEAN and each.lambda_ce
+        if (problem.distances is None and each.lambda_div) or (problem.member_ce is None and alone):
+            raise InputError(
+                "these settings weigh a term that the problem was made without",
+                "build the problem with Problem.from_arrays",
+            )
+        if w is None and each.regularize is Regularize.RAW:
+            raise InputError(
+                "regularize='w' needs the raw weights, but got none",
+                "pass w, or choose regularize='v'",
+            )
+
+
 def _cross_entropy(
     v: Array,
     problem: Problem,
-    variants: tuple[CE, ...],
+    variants: Sequence[CE],
     noise: Array | None,
     temperature: Array | float,
 ) -> tuple[Array, Array]:
     """Each row of v under its own variant: values [T], gradients [T, K]."""
-    xp = namespace(v, problem.rows)
-    if len(set(variants)) == 1:
-        return _variant(variants[0], v, problem, noise, temperature)
+    kinds = list(dict.fromkeys(variants))
+    if kinds == [CE.MEAN]:
+        return ce_mean(v, problem)
+    if kinds == [CE.ALL]:
+        return ce_all(v, problem)
+    if kinds == [CE.RANDOM]:
+        return ce_random(v, problem, noise, temperature)
     values, gradients, order = [], [], []
-    for variant in dict.fromkeys(variants):
-        rows = [t for t, own in enumerate(variants) if own is variant]
-        value, gradient = _variant(
-            variant,
+    for kind in kinds:
+        rows = [t for t, own in enumerate(variants) if own is kind]
+        value, gradient = _cross_entropy(
             v[rows, :],
             problem,
+            [kind],
             noise if noise is None or noise.ndim == 2 else noise[rows, ...],
             temperature if isinstance(temperature, int | float) else temperature[rows],
         )
         values.append(value)
         gradients.append(gradient)
         order.extend(rows)
-    back = np.argsort(order).tolist()
+    xp, back = namespace(v, problem.rows), np.argsort(order).tolist()
     return xp.concat(values, axis=0)[back], xp.concat(gradients, axis=0)[back, :]
-
-
-def _variant(
-    variant: CE, v: Array, problem: Problem, noise: Array | None, temperature: Array | float
-) -> tuple[Array, Array]:
-    if variant is CE.MEAN:
-        return ce_mean(v, problem)
-    if variant is CE.ALL:
-        return ce_all(v, problem)
-    return ce_random(v, problem, noise, temperature)
 
 
 def ce_mean(v: Array, problem: Problem) -> tuple[Array, Array]:
     """Cross-entropy of the pool, −mean_i Σ_c α_c q_ic ln(φ_ic + ε), and its gradient in v."""
-    rows, targets = problem.rows, problem.targets
-    if problem.pool is Pool.LOG:
-        value, gradient = log_ce(rows, targets, log_pool(v, rows, targets.shape[1]))
-    else:
-        flat = namespace(rows).reshape(targets, (-1,))
-        value, gradient = linear_ce(rows, flat, linear_pool(v, rows))
+    rows, targets, kind = problem.rows, problem.targets, problem.pool
+    value, gradient = pool_ce(rows, targets, pool_rows(v, rows, targets, kind), kind)
     return value / problem.items, gradient / problem.items
 
 
@@ -207,7 +206,7 @@ def ce_random(
         temperature = temperature[:, None, None]
     soft = softmax(logits / temperature)
     best = xp.argmax(logits, axis=-1)
-    positions = xp.arange(problem.members, dtype=best.dtype, device=device_of(best))
+    positions = xp.arange(problem.members, dtype=best.dtype, device=device(best))
     hard = xp.astype(best[..., None] == positions, v.dtype)
     losses = problem.item_losses
     drawn = hard + (soft - without_gradient(soft))
@@ -217,30 +216,92 @@ def ce_random(
     return value, slope / ((v + EPSILON) * problem.items)
 
 
-def _check(v: Array, w: Array | None, problem: Problem, chosen: Configurations) -> None:
-    count = len(chosen.ce)
-    if v.shape[1] != problem.members or count not in (1, v.shape[0]):
-        raise InputError(
-            f"{count} configurations of {problem.members} members need weights of shape "
-            f"({count}, {problem.members}), but got {tuple(v.shape)}",
-            "give one row of weights per configuration",
-        )
-    if chosen.class_weights != {problem.class_weights} or chosen.pools != {problem.pool}:
-        raise InputError(
-            "settings and problem must agree on class_weights and pool, but the problem has "
-            f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
-            "build one Problem per choice of class weights and pool",
-        )
-    alone = any(variant is not CE.MEAN for variant in chosen.ce)
-    if (problem.distances is None and chosen.lambda_div.any()) or (
-        problem.member_ce is None and alone and chosen.lambda_ce.any()
-    ):
-        raise InputError(
-            "these settings weigh a term that the problem was made without",
-            "build the problem with Problem.from_arrays",
-        )
-    if w is None and chosen.on_raw.any():
-        raise InputError(
-            "regularize='w' needs the raw weights, but got none",
-            "pass w, or choose regularize='v'",
-        )
+def pool_rows(v: Array, rows: Array, targets: Array, kind: Pool) -> Array:
+    """φ + ε of a linear pool [..., n·C], ln φ of a log pool [..., n, C] under v [..., K]."""
+    xp = namespace(v, rows)
+    scores = xp.matmul(v, rows)
+    if kind is Pool.LINEAR:
+        return scores + EPSILON
+    scores = xp.reshape(scores, (*v.shape[:-1], *targets.shape))
+    top = without_gradient(xp.max(scores, axis=-1, keepdims=True))
+    return scores - top - xp.log(xp.sum(xp.exp(scores - top), axis=-1, keepdims=True))
+
+
+def pool_ce(rows: Array, targets: Array, pooled: Array, kind: Pool) -> tuple[Array, Array]:
+    """Sums −Σ t ln φ [...] at what `pool_rows` gives, and their gradients in v [..., K]."""
+    xp = namespace(rows, pooled)
+    if kind is Pool.LINEAR:
+        flat = xp.reshape(targets, (-1,))
+        return -xp.matmul(xp.log(pooled), flat), -xp.matmul(flat / pooled, rows.T)
+    residual = xp.exp(pooled) * xp.sum(targets, axis=1, keepdims=True) - targets
+    flat = xp.reshape(residual, (*residual.shape[:-2], -1))
+    return -xp.sum(pooled * targets, axis=(-2, -1)), xp.matmul(flat, rows.T)
+
+
+def pool_hessian(
+    rows: Array, targets: Array, pooled: Array, kind: Pool, memory: Array | None = None
+) -> Array:
+    """[K, K] their Hessian at one φ; ``memory`` in the shape of rows (numpy) is overwritten.
+
+    Linear: Σ t · p pᵀ / φ². Log: the covariances of the members' logarithms under each φ_i.
+    """
+    xp = namespace(rows, pooled)
+    if kind is Pool.LINEAR:
+        root = xp.sqrt(xp.reshape(targets, (-1,))) / pooled
+        scaled = rows * root if memory is None else np.multiply(rows, root, out=memory)
+    else:
+        phi = xp.exp(pooled)
+        mass = xp.sum(targets, axis=1, keepdims=True)
+        by_item = xp.reshape(rows, (rows.shape[0], *targets.shape))
+        centred = by_item - xp.sum(by_item * phi, axis=2, keepdims=True)
+        scaled = xp.reshape(centred * xp.sqrt(mass * phi), (rows.shape[0], -1))
+    return xp.matmul(scaled, scaled.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature(Additive):
+    """A cross-entropy at one v, summed over items in float64. ``a + b`` joins two shards."""
+
+    items: int
+    """N, the number of items."""
+    value: Array
+    """[]"""
+    gradient: Array
+    """[K]"""
+    hessian: Array
+    """[K, K]"""
+
+    def select(self, members: Array) -> Curvature:
+        """Of these members (positions), in this order; they must hold all weight."""
+        hessian = self.hessian[members, :][:, members]
+        return Curvature(self.items, self.value, self.gradient[members], hessian)
+
+
+def curvature_sums(
+    P: Array, q: Array, v: Array, alpha: Array | None = None, pool: Pool | str = Pool.LINEAR
+) -> Curvature:
+    """Cross-entropy of the pool of P [N, K, C] under v [K] with its gradient and Hessian.
+
+    q are the soft labels [N, C], ``alpha`` the class weights [C] or None.
+    """
+    items, members, classes = P.shape
+    kind, on_numpy = Pool(pool), isinstance(P, np.ndarray)
+    v = double(v)
+    total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
+    step = max(1, min(items, (_CACHED if on_numpy else _BLOCK) // (members * classes)))
+    # Fresh memory for every block would cost more than what is done in it.
+    whole = np.empty((2, members, step * classes)) if on_numpy else None
+    for s in slices(items, step):
+        length = (s.stop - s.start) * classes
+        out = scaled = None
+        if whole is not None:
+            out, scaled = whole if length == whole.shape[2] else np.empty((2, members, length))
+        rows = member_rows(P[s, ...], out)
+        targets = double(q[s, ...]) if alpha is None else double(q[s, ...]) * double(alpha)
+        if kind is Pool.LOG:
+            rows = log_probabilities(rows)
+        pooled = pool_rows(v, rows, targets, kind)
+        value, gradient = pool_ce(rows, targets, pooled, kind)
+        hessian = pool_hessian(rows, targets, pooled, kind, scaled)
+        total = [a + b for a, b in zip(total, (value, gradient, hessian), strict=True)]
+    return Curvature(int(items), *total)

@@ -1,17 +1,83 @@
-"""From members to one probability per class: pools, groups, and a temperature afterwards."""
+"""From members to one probability per class: weights, pools, groups, and a temperature."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from array_api_compat import device
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
-from edokit.objective.arrays import EPSILON, Array, device_of, like, namespace, slices
+from edokit.objective.arrays import EPSILON, Array, like, namespace, slices
 
 # Numbers of P that a pool looks at in one go; keeps the memory beside P small.
 _BLOCK = 2**22
+# exp(-600) is still a positive float64. A member further below the best is lifted to it, so that
+# a size whose members all vanish beside a later one keeps weights that add up to one.
+_LOWEST_LOGIT = {"float64": -600.0, "float32": -80.0}
+
+
+def softmax(logits: Array) -> Array:
+    """exp(logits), normalised over the last axis."""
+    xp = namespace(logits)
+    powers = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return powers / xp.sum(powers, axis=-1, keepdims=True)
+
+
+def softmax_vjp(weights: Array, gradient: Array) -> Array:
+    """Gradient in the logits, given ``weights = softmax(logits)`` and the gradient in them."""
+    xp = namespace(weights)
+    return weights * (gradient - xp.sum(weights * gradient, axis=-1, keepdims=True))
+
+
+def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array:
+    """[..., K] effective weights v, on the simplex.
+
+    ``theta`` [..., K] are the logits of the members' weights, members in rank order; ``sizes``
+    [..., M] is a distribution over the sizes min_members, min_members + 1, …: size j keeps the
+    first j members, renormalised, and v averages over the sizes.
+    """
+    w, shares, _ = _shares(theta, sizes, min_members)
+    return w * _sums_from_the_end(shares)  # v_k = w_k Σ_{j ≥ k} k̃_j / S_j
+
+
+def effective_weights_vjp(
+    theta: Array, sizes: Array, gradient: Array, min_members: int = 1
+) -> tuple[Array, Array]:
+    """Gradients in ``theta`` [..., K] and ``sizes`` [..., M], given the one in v [..., K]."""
+    xp = namespace(theta)
+    w, shares, sums = _shares(theta, sizes, min_members)
+    # Mean of the gradient over the members that each size keeps.
+    means = xp.cumulative_sum(gradient * w, axis=-1) / sums
+    in_theta = w * (gradient * _sums_from_the_end(shares) - _sums_from_the_end(shares * means))
+    last = min_members - 1 + sizes.shape[-1]
+    return in_theta, means[..., min_members - 1 : last]
+
+
+def _shares(theta: Array, sizes: Array, min_members: int) -> tuple[Array, Array, Array]:
+    """w = softmax(theta), k̃_j / S_j and S_j = Σ_{l ≤ j} w_l, all [..., K] (k̃ is 0 elsewhere)."""
+    xp = namespace(theta, sizes)
+    members, count = theta.shape[-1], sizes.shape[-1]
+    after = members - (min_members - 1 + count)
+    if min_members < 1 or after < 0:
+        raise InputError(
+            f"sizes from {min_members} to {min_members - 1 + count} do not lie between 1 and the"
+            f" {members} members",
+            "choose min_members of at least 1 and at most as many sizes as there are members",
+        )
+    lowest = _LOWEST_LOGIT["float32" if theta.dtype == xp.float32 else "float64"]
+    theta = theta - xp.max(theta, axis=-1, keepdims=True)
+    w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
+    zeros = xp.zeros_like(theta)
+    padded = xp.concat([zeros[..., : min_members - 1], sizes, zeros[..., :after]], axis=-1)
+    sums = xp.cumulative_sum(w, axis=-1)
+    return w, padded / sums, sums
+
+
+def _sums_from_the_end(values: Array) -> Array:
+    xp = namespace(values)
+    return xp.flip(xp.cumulative_sum(xp.flip(values, axis=-1), axis=-1), axis=-1)
 
 
 def log_probabilities(P: Array) -> Array:
@@ -34,16 +100,17 @@ def pool(P: Array, v: Array, kind: str = "linear") -> Array:
         )
     xp = namespace(P, v)
     v = xp.astype(v, P.dtype, copy=False)
-    parts = [
-        _linear(P[s, ...], v) if kind == "linear" else _logarithmic(P[s, ...], v)
-        for s in slices(items, max(1, _BLOCK // (members * classes)))
-    ]
+    parts = []
+    for s in slices(items, max(1, _BLOCK // (members * classes))):
+        if kind == "log":
+            parts.append(softmax(_linear(log_probabilities(P[s, ...]), v)))
+        else:
+            parts.append(_linear(P[s, ...], v))
     return xp.concat(parts, axis=0) if parts else P[:, 0, :]
 
 
 def average_groups(P: Array, groups: Sequence[str]) -> Array:
     """[N, G, C] mean of the members of each group, groups in order of first appearance."""
-    xp = namespace(P)
     if len(groups) != P.shape[1]:
         raise InputError(
             f"{len(groups)} groups are not one for each of the {P.shape[1]} members",
@@ -51,12 +118,9 @@ def average_groups(P: Array, groups: Sequence[str]) -> Array:
         )
     means = []
     for name in group_names(groups):
-        inside = [k for k, group in enumerate(groups) if group == name]
-        total = P[:, inside[0], :]
-        for k in inside[1:]:
-            total = total + P[:, k, :]
-        means.append(total / len(inside))
-    return xp.stack(means, axis=1)
+        inside = [P[:, k, :] for k, group in enumerate(groups) if group == name]
+        means.append(sum(inside[1:], start=inside[0]) / len(inside))
+    return namespace(P).stack(means, axis=1)
 
 
 def group_names(groups: Sequence[str]) -> list[str]:
@@ -69,17 +133,14 @@ def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
 
     A log pool of groups has no such member weights: average the groups first.
     """
-    xp = namespace(weights)
     names = group_names(groups)
     if weights.shape[-1] != len(names):
         raise InputError(
             f"{weights.shape[-1]} weights are not one for each of the {len(names)} groups",
             "give the weights in the order in which the groups first appear",
         )
-    shares = np.zeros((len(names), len(groups)))
-    for k, group in enumerate(groups):
-        shares[names.index(group), k] = 1.0 / groups.count(group)
-    return xp.matmul(weights, xp.astype(like(shares, weights), weights.dtype))
+    shares = like([1.0 / groups.count(group) for group in groups], weights)
+    return weights[..., [names.index(group) for group in groups]] * shares
 
 
 def _linear(P: Array, v: Array) -> Array:
@@ -88,17 +149,10 @@ def _linear(P: Array, v: Array) -> Array:
     if classes > 8:
         return xp.matmul(v[None, None, :], P)[:, 0, :]
     # Few classes: N tiny products are slow, one long product with v ⊗ I is not.
-    blocks = v[:, None, None] * xp.eye(classes, dtype=P.dtype, device=device_of(P))
+    blocks = v[:, None, None] * xp.eye(classes, dtype=P.dtype, device=device(P))
     return xp.matmul(
         xp.reshape(P, (items, members * classes)), xp.reshape(blocks, (members * classes, classes))
     )
-
-
-def _logarithmic(P: Array, v: Array) -> Array:
-    xp = namespace(P)
-    scores = _linear(log_probabilities(P), v)
-    powers = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
-    return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0
@@ -109,9 +163,7 @@ def sharpen(probabilities: Floats, temperature: float) -> Floats:
     """Probabilities [N, C] to the power 1/temperature, normalised; below 1 sharpens."""
     if temperature == 1.0:
         return probabilities
-    logs = np.log(probabilities + EPSILON) / temperature
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    sharpened: Floats = powers / powers.sum(axis=1, keepdims=True)
+    sharpened: Floats = softmax(log_probabilities(probabilities) / temperature)
     return sharpened
 
 

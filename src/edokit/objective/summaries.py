@@ -1,9 +1,10 @@
-"""What the objective needs to know of the items, as sums that add over shards."""
+"""What the objective needs to know of the data: sums that add over shards, and the problem."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
-from edokit.objective.arrays import Array, device_of, double, namespace
+from edokit.objective.arrays import Additive, Array, double, like, member_rows, namespace, take
 from edokit.objective.kernels import block_sums, tensor_sums
+from edokit.objective.pools import log_probabilities
+from edokit.objective.settings import Pool
 
 
 @dataclass(frozen=True, eq=False)
-class Summaries:
+class Summaries(Additive):
     """Sums over items, in float64. ``a + b`` are the summaries of both shards together."""
 
     items: int
@@ -50,23 +53,34 @@ class Summaries:
         of items, blocks are added up in float64. Torch tensors work too, and keep gradients.
         ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
         """
-        check_arrays(P, q, y)
+        _check_arrays(P, q, y)
         if not is_numpy_array(P):
-            counts, soft_counts, hits, apart, losses = tensor_sums(P, q, y)
-        else:
-            P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
-            if distances:
-                counts, hits, apart, soft_counts, losses = block_sums(P, q, y, threads)
-            else:
-                counts, hits = _label_sums(P, y)
-                soft_counts, losses, apart = q.sum(axis=0, dtype=np.float64), None, None
-                if log_losses:
-                    losses = block_sums(P, q, None, threads)[4]
-                elif len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0):
-                    raise not_finite()
-        sums = cls(P.shape[0], counts, soft_counts, hits, apart, losses)
-        sums._check()
-        return sums
+            return cls._checked(len(P), *tensor_sums(P, q, y))
+        P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
+        if distances:
+            return cls._checked(len(P), *block_sums(P, q, y, threads))
+        codes = np.clip(y, 0, P.shape[2] - 1)
+        counts = np.bincount(y[y == codes], minlength=P.shape[2]).astype(np.float64)
+        hits = P[np.arange(len(y)), :, codes].sum(axis=0, dtype=np.float64)
+        losses = block_sums(P, q, None, threads)[4] if log_losses else None
+        soft_counts = q.sum(axis=0, dtype=np.float64)
+        if losses is None and len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0):
+            raise _not_finite()
+        return cls._checked(len(P), counts, soft_counts, hits, None, losses)
+
+    @classmethod
+    def _checked(cls, items: int, counts: Array, *sums: Array | None) -> Summaries:
+        xp, classes = namespace(counts), int(counts.shape[0])
+        wrong = items - int(xp.sum(counts))
+        if wrong:
+            raise InputError(
+                f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do"
+                " not",
+                "number the classes from 0 in the order of the last axis of the predictions",
+            )
+        if not all(part is None or bool(xp.all(xp.isfinite(part))) for part in sums):
+            raise _not_finite()
+        return cls(items, counts, *sums)
 
     @property
     def members(self) -> int:
@@ -79,36 +93,25 @@ class Summaries:
         return int(self.class_counts.shape[0])
 
     def __add__(self, other: Summaries) -> Summaries:
-        if not isinstance(other, Summaries):
-            return NotImplemented
-        if (self.members, self.classes) != (other.members, other.classes):
+        if isinstance(other, Summaries) and (self.members, self.classes) != (
+            other.members,
+            other.classes,
+        ):
             raise InputError(
                 "shards must share members and classes, but one has "
                 f"{self.members} members and {self.classes} classes, the other "
                 f"{other.members} and {other.classes}",
                 "summarise the same members, in the same order, on every shard",
             )
-        return Summaries(
-            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
-        )
-
-    def __radd__(self, other: object) -> Summaries:
-        # sum(shards) starts at 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return super().__add__(other)
 
     def select(self, members: Sequence[int] | NDArray[Any]) -> Summaries:
         """Summaries of these members (positions), in this order."""
-        xp = namespace(self.hits)
-        index = xp.asarray(np.asarray(members, dtype=np.int64), device=device_of(self.hits))
-        return Summaries(
-            self.items,
-            self.class_counts,
-            self.soft_counts,
-            xp.take(self.hits, index, axis=0),
-            None
-            if self.distances is None
-            else xp.take(xp.take(self.distances, index, axis=0), index, axis=1),
-            None if self.log_losses is None else xp.take(self.log_losses, index, axis=0),
+        return replace(
+            self,
+            hits=take(self.hits, members, 0),
+            distances=take(self.distances, members, 0, 1),
+            log_losses=take(self.log_losses, members, 0),
         )
 
     @property
@@ -123,11 +126,10 @@ class Summaries:
 
     def member_ce(self, class_weights: bool = False) -> Array:
         """[K] cross-entropy of each member alone, against the soft labels."""
-        xp = namespace(self.log_losses)
         losses = self.log_losses  # A
         if class_weights:
             losses = losses * self.class_weights()
-        return xp.sum(losses, axis=1) / self._count()  # a
+        return namespace(losses).sum(losses, axis=1) / self._count()  # a
 
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
@@ -156,24 +158,12 @@ class Summaries:
             raise InputError("a mean needs items, but these summaries have none", "add a shard")
         return self.items
 
-    def _check(self) -> None:
-        xp = namespace(self.hits)
-        counted = int(xp.sum(self.class_counts))
-        if counted != self.items:
-            raise not_codes(self.items - counted, self.items, self.classes)
-        parts = (self.hits, self.soft_counts, self.distances, self.log_losses)
-        if not all(part is None or bool(xp.all(xp.isfinite(part))) for part in parts):
-            raise not_finite()
 
-
-def _label_sums(P: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Class counts [C] and hits [K]."""
-    classes = P.shape[2]
-    inside = (y >= 0) & (y < classes)
-    if not inside.all():
-        raise not_codes(int((~inside).sum()), len(y), classes)
-    counts = np.bincount(y, minlength=classes).astype(np.float64)
-    return counts, P[np.arange(len(y)), :, y].sum(axis=0, dtype=np.float64)
+def _not_finite() -> InputError:
+    return InputError(
+        "probabilities and soft labels must be finite and not negative, but some are not",
+        "look for NaN, infinite or negative values",
+    )
 
 
 def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
@@ -189,7 +179,7 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
     return np.argsort(losses, kind="stable")
 
 
-def check_arrays(P: Array, q: Array, y: Array) -> None:
+def _check_arrays(P: Array, q: Array, y: Array) -> None:
     """Refuse shapes that do not belong together, and predictions that are no probabilities."""
     if P.ndim != 3 or P.shape[1] == 0:
         raise InputError(
@@ -214,17 +204,124 @@ def check_arrays(P: Array, q: Array, y: Array) -> None:
         )
 
 
-def not_codes(wrong: int, items: int, classes: int) -> InputError:
-    """So many hard labels are no class."""
-    return InputError(
-        f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do not",
-        "number the classes from 0 in the order of the last axis of the predictions",
-    )
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """K members on N items of C classes, in float64, laid out for pools of many weights."""
 
+    hit_rates: Array
+    """[K] t, the mean probability on the hard label."""
+    distances: Array
+    """[K, K] D, the mean L1 distance between members; None if it was not asked for."""
+    member_ce: Array
+    """[K] a, the cross-entropy of each member alone (class-weighted if ``class_weights``); None if
+    it was not asked for."""
+    rows: Array
+    """[K, N·C] what is pooled: probabilities, or their logarithms for a log pool."""
+    targets: Array
+    """[N, C] soft labels q, times the class weights α if ``class_weights``."""
+    class_weights: bool = False
+    pool: Pool = Pool.LINEAR
 
-def not_finite() -> InputError:
-    """Some probabilities or soft labels are no numbers."""
-    return InputError(
-        "probabilities and soft labels must be finite and not negative, but some are not",
-        "look for NaN, infinite or negative values",
-    )
+    @classmethod
+    def from_arrays(
+        cls,
+        P: Array,
+        q: Array,
+        y: Array,
+        *,
+        class_weights: bool = False,
+        pool: Pool | str = Pool.LINEAR,
+        summaries: Summaries | None = None,
+    ) -> Problem:
+        """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N].
+
+        ``summaries`` of more items than these (all shards, say) give the terms that need no
+        items, and the class weights.
+        """
+        if summaries is None:
+            summaries = Summaries.from_arrays(P, q, y)
+        else:
+            _check_arrays(P, q, y)
+        rows = member_rows(P)
+        return cls.from_summaries(
+            summaries,
+            class_weights=class_weights,
+            pool=pool,
+            rows=log_probabilities(rows) if Pool(pool) is Pool.LOG else rows,
+            soft_labels=double(q),
+        )
+
+    @classmethod
+    def from_summaries(
+        cls,
+        summaries: Summaries,
+        *,
+        class_weights: bool = False,
+        pool: Pool | str = Pool.LINEAR,
+        rows: Array | None = None,
+        soft_labels: Array | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Problem:
+        """The problem whose terms are those of the summaries.
+
+        Without ``rows`` [K, N·C] and ``soft_labels`` [N, C] it has no items, which is enough for
+        every term but the pool's cross-entropy. ``classes`` are named in errors.
+        """
+        alpha = summaries.class_weights(classes) if class_weights else None
+        if rows is None or soft_labels is None:
+            rows = like(np.zeros((summaries.members, 0)), summaries.hits)
+            soft_labels = like(np.zeros((0, summaries.classes)), summaries.hits)
+        alone = summaries.log_losses is not None
+        return cls(
+            summaries.hit_rates,
+            None if summaries.distances is None else summaries.mean_distances,
+            summaries.member_ce(class_weights) if alone else None,
+            rows,
+            soft_labels if alpha is None else soft_labels * alpha,
+            class_weights,
+            Pool(pool),
+        )
+
+    @property
+    def members(self) -> int:
+        """K, the number of members."""
+        return int(self.rows.shape[0])
+
+    @property
+    def items(self) -> int:
+        """N, the number of items."""
+        return int(self.targets.shape[0])
+
+    @cached_property
+    def item_losses(self) -> Array:
+        """[N, K] cross-entropy of each member on each item."""
+        xp = namespace(self.rows)
+        rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
+        logs = rows if self.pool is Pool.LOG else log_probabilities(rows)
+        return -xp.sum(xp.permute_dims(logs, (1, 0, 2)) * self.targets[:, None, :], axis=2)
+
+    def take(self, items: Array) -> Problem:
+        """The problem with only these items (positions) in the terms that need items.
+
+        The other terms stay those of all items: a mini-batch adds no noise to them.
+        """
+        xp = namespace(self.rows)
+        rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
+        part = replace(
+            self,
+            rows=xp.reshape(take(rows, items, 1), (self.members, -1)),
+            targets=take(self.targets, items, 0),
+        )
+        if "item_losses" in self.__dict__:
+            part.__dict__["item_losses"] = take(self.item_losses, items, 0)
+        return part
+
+    def select(self, members: Array) -> Problem:
+        """The problem of these members (positions), in this order."""
+        return replace(
+            self,
+            hit_rates=take(self.hit_rates, members, 0),
+            distances=take(self.distances, members, 0, 1),
+            member_ce=take(self.member_ce, members, 0),
+            rows=take(self.rows, members, 0),
+        )

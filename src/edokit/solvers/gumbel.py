@@ -11,7 +11,6 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import (
-    Configurations,
     Loss,
     Pool,
     Problem,
@@ -223,8 +222,7 @@ def _losses(
     parts: list[Loss] = []
     for start in range(0, len(v), length):
         part = slice(start, start + length)
-        chosen = Configurations.of(settings[part])
-        parts.append(joint_loss(v[part], problem, chosen, w=w[part]))
+        parts.append(joint_loss(v[part], problem, settings[part], w=w[part]))
     names = (*TERMS, "ce_gradient")
     return {name: np.concatenate([getattr(loss, name) for loss in parts]) for name in names}
 

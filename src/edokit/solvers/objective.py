@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,14 +14,7 @@ from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
 from edokit.objective.arrays import slices
-from edokit.objective.cross_entropy import (
-    linear_ce,
-    linear_hessian,
-    linear_pool,
-    log_ce,
-    log_hessian,
-    log_pool,
-)
+from edokit.objective.loss import pool_ce, pool_hessian, pool_rows
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.
 _BLOCK = 2**17
@@ -135,11 +129,8 @@ class MemberCE:
         return np.zeros((len(inside), len(inside)))
 
 
-class _Columns(NamedTuple):
-    """What is pooled [K, n] and the targets: flat [n] for a linear pool, [n / C, C] for a log."""
-
-    rows: Floats
-    targets: Floats
+# What is pooled [K, n] and the targets: flat [n] for a linear pool, [n / C, C] for a log pool.
+_Columns: TypeAlias = tuple[Floats, Floats]
 
 
 class PoolCE:
@@ -147,19 +138,18 @@ class PoolCE:
 
     def __init__(self, problem: Problem) -> None:
         self._items, self._classes = problem.items, int(problem.targets.shape[1])
-        self._is_log = problem.pool is Pool.LOG
-        self._all = _Columns(problem.rows, problem.targets)
-        if not self._is_log:
+        self._pool = problem.pool
+        self._all: _Columns = problem.rows, problem.targets
+        if self._pool is Pool.LINEAR:
             targets = problem.targets.reshape(-1)
             chosen = targets > 0
             # What nobody chose adds nothing; leaving it out costs about one look at the rest.
-            if chosen.mean() < 0.5:
-                self._all = _Columns(problem.rows[:, chosen], targets[chosen])
-            else:
-                self._all = _Columns(problem.rows, targets)
+            few = chosen.mean() < 0.5
+            self._all = (
+                (problem.rows[:, chosen], targets[chosen]) if few else (problem.rows, targets)
+            )
         enough = max(_ROUGH_ITEMS, _ROUGH_ITEMS_PER_MEMBER * problem.members)
         self._stride = max(1, int(problem.items // max(enough, _ROUGH_SHARE * problem.items)))
-        self._some: _Columns | None = None
         self._known: dict[bytes, tuple[float, Floats]] = {}
 
     def value(self, v: Floats) -> float:
@@ -173,18 +163,15 @@ class PoolCE:
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
         """[k, k] among the members ``inside``; ``rough``: of some of the items."""
         whole = not rough or self._stride == 1
-        columns = self._all if whole else self._part()
-        rows, targets = columns
+        rows, targets = self._all if whole else self._part
+        # The few stand for all, by the weight of their labels.
+        share = 1.0 if whole else self._all[1].sum() / targets.sum()
         if len(inside) < len(v):
             v, rows = v[inside], rows[inside]
         total: Floats = sum(
-            log_hessian(part, some, log_pool(v, part, self._classes))
-            if self._is_log
-            else linear_hessian(part, some, linear_pool(v, part))
-            for part, some in self._blocks(_Columns(rows, targets))
+            pool_hessian(part, some, pool_rows(v, part, some, self._pool), self._pool)
+            for part, some in self._blocks(rows, targets)
         )
-        # The few stand for all, by the weight of their labels.
-        share = 1.0 if whole else self._all.targets.sum() / targets.sum()
         return total * (share / self._items)
 
     def _at(self, v: Floats) -> tuple[float, Floats]:
@@ -198,36 +185,31 @@ class PoolCE:
 
     def _evaluate(self, v: Floats) -> tuple[float, Floats]:
         value, gradient = 0.0, np.zeros(len(v))
-        for rows, targets in self._blocks(self._all):
-            if self._is_log:
-                loss, slope = log_ce(rows, targets, log_pool(v, rows, self._classes))
-            else:
-                loss, slope = linear_ce(rows, targets, linear_pool(v, rows))
+        for rows, targets in self._blocks(*self._all):
+            pooled = pool_rows(v, rows, targets, self._pool)
+            loss, slope = pool_ce(rows, targets, pooled, self._pool)
             value += float(loss)
             gradient += slope
         return value / self._items, gradient / self._items
 
+    @cached_property
     def _part(self) -> _Columns:
         """Some of the items."""
-        if self._some is None:
-            rows, targets = self._all
-            every = self._stride
-            if self._is_log:
-                by_item = rows.reshape(len(rows), -1, self._classes)[:, ::every]
-                self._some = _Columns(by_item.reshape(len(rows), -1), targets[::every])
-            else:
-                # Columns next to each other are the classes of one item: a stride that shares a
-                # divisor with their number would never come to some of them.
-                while math.gcd(every, self._classes) > 1:
-                    every += 1
-                self._some = _Columns(np.ascontiguousarray(rows[:, ::every]), targets[::every])
-        return self._some
+        rows, targets = self._all
+        every = self._stride
+        if self._pool is Pool.LOG:
+            by_item = rows.reshape(len(rows), -1, self._classes)[:, ::every]
+            return by_item.reshape(len(rows), -1), targets[::every]
+        # Columns next to each other are the classes of one item: a stride that shares a divisor
+        # with their number would never come to some of them.
+        while math.gcd(every, self._classes) > 1:
+            every += 1
+        return np.ascontiguousarray(rows[:, ::every]), targets[::every]
 
-    def _blocks(self, columns: _Columns) -> Iterator[_Columns]:
-        rows, targets = columns
-        width = self._classes if self._is_log else 1
+    def _blocks(self, rows: Floats, targets: Floats) -> Iterator[_Columns]:
+        width = self._classes if self._pool is Pool.LOG else 1
         for s in slices(len(targets), max(1, _BLOCK // (len(rows) * width))):
-            yield _Columns(rows[:, s.start * width : s.stop * width], targets[s])
+            yield rows[:, s.start * width : s.stop * width], targets[s]
 
 
 class DataCE:
