@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,36 +14,31 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, examples, one_of, word
+from edokit._errors import InputError, examples, one_of, warn, word
 from edokit._io import check_depth, check_file, not_utf8, read_json, read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
-from edokit.datasets.read import errors_in
 
 OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
-"""What every export takes."""
+"""What every export takes; see `Collected`."""
 _POLICIES = {
     "multi_choice": ("error", "first", "split", "join"),
     "unlabelled": ("skip", "error"),
     "anonymous": ("error", "separate"),
-    "annotator": ("id", "email"),
-    "ground_truth": ("count", "skip", "hard_label"),
 }
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""
 
 
-def check_policies(**policies: str) -> None:
-    """Refuse a policy that does not exist."""
-    for name, value in policies.items():
-        one_of(name, value, _POLICIES[name])
+def load(source: Any, recognises: Callable[[Any], bool], wanted: str, hint: str) -> Any:
+    """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is; refused if no such."""
+    data = _read(check_file(source)) if isinstance(source, str | Path) else source
+    if not recognises(data):
+        raise InputError(f"this is {shown(data) if data else 'empty'}, not {wanted}", hint)
+    return data
 
 
-def load(source: Any) -> Any:
-    """The records of a JSON, JSONL or Parquet file; anything but a path is returned as it is."""
-    if not isinstance(source, str | Path):
-        return source
-    path = check_file(source)
+def _read(path: Path) -> Any:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         table = read_table(path)
@@ -68,25 +62,6 @@ def load(source: Any) -> Any:
             ) from error
     check_depth(content.encode(), path)
     return records
-
-
-def with_fields(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
-    """The reader of an export, which names its fields item and text, as one that takes columns."""
-
-    def renamed(
-        path: Path, *, columns: Mapping[str, str] | None = None, **options: Any
-    ) -> Annotations:
-        wrong = [role for role in columns or {} if role not in ("item", "text")]
-        if wrong:
-            raise InputError(
-                f"in an export only the columns item and text can be named, not {wrong[0]!r}",
-                "leave it out",
-                parameters=("columns",),
-            )
-        with errors_in(path):
-            return read(path, **options, **(columns or {}))
-
-    return renamed
 
 
 def shown(value: object) -> str:
@@ -132,56 +107,9 @@ def object_at(value: object, what: str, where: str) -> Mapping[str, Any]:
 
 def list_at(value: object, what: str, where: str) -> Sequence[Any]:
     """The value, if it is a JSON list; null is an empty one."""
-    if value is None:
-        return ()
-    if isinstance(value, list | tuple):
-        return value
+    if value is None or isinstance(value, list | tuple):
+        return value or ()
     raise InputError(f"{where}: {what} should be a list, not {shown(value)}", "export it again")
-
-
-def choose(
-    what: str,
-    wanted: str | None,
-    counts: Mapping[str, int],
-    *,
-    found: Sequence[str],
-    labels: Collection[str],
-    unit: str,
-    total: int,
-    otherwise: str,
-) -> str:
-    """The control or question that the labels come from; it must be named if there are several.
-
-    ``counts`` has the annotations of each one, ``labels`` those that label whole records,
-    ``found`` those that need not be named. ``otherwise`` says what the others do.
-    """
-    listed = ", ".join(f"{name!r} ({counts[name]} annotations)" for name in found)
-    if wanted is None and len(found) == 1:
-        return found[0]
-    if wanted is None:
-        raise InputError(
-            f"several {what}s give labels: {listed}"
-            if found
-            else f"no {what} gives labels to the {total} {unit}s",
-            f"choose one with {what}={found[0]!r}"
-            if found
-            else f"name it with {what}=NAME, or export {unit}s with labels",
-            parameters=(what,),
-        )
-    if wanted not in counts:
-        raise InputError(
-            f"no annotation is about the {what} {wanted!r}; those with labels are"
-            f" {listed or 'none'}",
-            "check the spelling",
-            parameters=(what,),
-        )
-    if wanted not in labels:
-        raise InputError(
-            f"the {what} {wanted!r} does not label whole {unit}s: it {otherwise}",
-            f"choose one of {listed}" if found else f"export {unit}s with labels",
-            parameters=(what,),
-        )
-    return wanted
 
 
 @dataclass
@@ -192,30 +120,86 @@ class Collected:
     """What the tool calls an item."""
     answer: str
     """What the tool calls an annotation."""
-    asked: str
+    asker: str
+    """What the tool calls that which labels answer; also the option that names it."""
+    columns: Mapping[str, str] | None = None
+    """The fields with the ``item`` and the ``text``, in place of the next two."""
+    item: str | None = None
+    """The field with the id; if None the tool's own."""
+    text: str | None = None
+    """The field with the text; may be None where there is one."""
+    multi_choice: str = "error"
+    """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
+    evenly as probabilities (``split``) or made a class of their own (``join``)."""
+    unlabelled: str = "skip"
+    """Items without an annotation are left out (``skip``) or refused (``error``)."""
+    anonymous: str = "error"
+    """Annotations that name nobody are refused (``error``) or each counted as one more annotator
+    (``separate``)."""
+    classes: Sequence[object] | None = None
+    duplicates: Duplicates = "error"
+    split: str | None = None
+    asked: str = ""
     """The control or question that the labels come from."""
-    anonymous: str
-    """Policy for annotations that name no annotator."""
-    items: list[str] = field(default_factory=list)
-    """The item of each annotation [M]."""
-    annotators: list[str] = field(default_factory=list)
-    """The annotator of each annotation [M]."""
-    chosen: list[tuple[str, ...]] = field(default_factory=list)
-    """The labels of each annotation [M]."""
+    rows: list[tuple[str, str, Sequence[str]]] = field(default_factory=list)
+    """Item, annotator and labels of each annotation."""
     about: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=list)
     """Every item with its fields (one of them the text) and its metadata (split, hard label)."""
     hard_labels: dict[str, str] = field(default_factory=dict)
     """Published hard label of an item."""
     without_label: int = 0
-    """Annotations that have no label."""
     without_annotator: int = 0
-    """Annotations that name no annotator."""
     notes: list[str] = field(default_factory=list)
     """What the reader decided, for warnings."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in _POLICIES.items():
+            one_of(name, getattr(self, name), allowed)
+        for role, name in (self.columns or {}).items():
+            if role not in ("item", "text"):
+                raise InputError(
+                    f"in an export only the columns item and text can be named, not {role!r}",
+                    "leave it out",
+                    parameters=("columns",),
+                )
+            setattr(self, role, name)
 
     def where(self, item: str) -> str:
         """The item, for a message."""
         return f"{self.unit} {examples([item])}"
+
+    def choose(
+        self,
+        wanted: str | None,
+        counts: Mapping[str, int],
+        *,
+        found: Sequence[str],
+        labels: Collection[str],
+        otherwise: str,
+    ) -> str:
+        """The control or question that the labels come from; it must be named if there are several.
+
+        ``counts`` has the annotations of each one, ``labels`` those that label whole items,
+        ``found`` those that need not be named. ``otherwise`` says what the others do.
+        """
+        if wanted in labels or (wanted is None and len(found) == 1):
+            self.asked = found[0] if wanted is None else wanted
+            return self.asked
+        what, units = self.asker, f"{self.unit}s"
+        listed = ", ".join(f"{name!r} ({counts[name]} annotations)" for name in found)
+        if wanted is None and found:
+            problem = f"several {what}s give labels: {listed}"
+            hint = f"choose one with {what}={found[0]!r}"
+        elif wanted is None:
+            problem = f"no {what} gives labels to the {len(self.about)} {units}"
+            hint = f"name it with {what}=NAME, or export {units} with labels"
+        elif wanted not in counts:
+            problem = f"no annotation is about the {what} {wanted!r}; those with labels are"
+            problem, hint = f"{problem} {listed or 'none'}", "check the spelling"
+        else:
+            problem = f"the {what} {wanted!r} does not label whole {units}: it {otherwise}"
+            hint = f"choose one of {listed}" if found else f"export {units} with labels"
+        raise InputError(problem, hint, parameters=(what,))
 
     def add(self, item: str, annotator: str | None, labels: Sequence[str]) -> None:
         """One annotation of an item."""
@@ -231,46 +215,47 @@ class Collected:
                     "choose anonymous='separate' to count each as another annotator",
                     parameters=("anonymous",),
                 )
-        self.items.append(item)
-        self.annotators.append(annotator)
-        self.chosen.append(tuple(dict.fromkeys(labels)))
+        self.rows.append((item, annotator, [*dict.fromkeys(labels)]))
 
-    def publish(self, item: str, label: str) -> None:
-        """The hard label of an item."""
-        self._once(self.hard_labels, item, label, "hard label")
+    def once(self, known: dict[str, str], item: str, value: str, what: str) -> None:
+        """Set what is known about an item; two values that differ are refused."""
+        if known.setdefault(item, value) != value:
+            # Somebody's text is not shown in messages.
+            both = "" if what == "text" else f": {word(known[item])} and {word(value)}"
+            raise InputError(
+                f"{self.where(item)} has two {what}s{both}",
+                f"keep one of them, or give each {self.unit} its own id",
+            )
 
-    def annotations(
-        self,
-        *,
-        text: str | None,
-        multi_choice: str,
-        unlabelled: str,
-        classes: Sequence[object] | None,
-        duplicates: Duplicates,
-        split: str | None,
-    ) -> Annotations:
+    def annotations(self) -> Annotations:
         """All of it as annotations; what was decided on the way is given in warnings."""
-        self._check_unlabelled(unlabelled)
-        texts = self._texts(text, set(self.items))
-        splits: dict[str, str] = {}
+        self._check_unlabelled()
+        texts, splits = self._texts(), dict[str, str]()
         for item, _, metadata in self.about:
-            if metadata.get("split") not in (None, ""):
-                name = plain(metadata["split"], "the split", self.where(item))
-                self._once(splits, item, name, "split")
-            if metadata.get("hard_label") not in (None, ""):
-                self.publish(
-                    item, plain(metadata["hard_label"], "the hard label", self.where(item))
-                )
-        if split is not None:
-            self._keep_split(split, splits)
-        kept = set(self.items)
-        self.hard_labels = {k: label for k, label in self.hard_labels.items() if k in kept}
-        table: dict[str, Any] = {"item": self.items, "annotator": self.annotators}
-        table |= self._labels(multi_choice, classes)
-        roles = {"text": texts, "split": splits, "hard_label": self.hard_labels}
-        for role, known in roles.items():
+            for role, known in (("split", splits), ("hard_label", self.hard_labels)):
+                if metadata.get(role) not in (None, ""):
+                    what = role.replace("_", " ")
+                    value = plain(metadata[role], f"the {what}", self.where(item))
+                    self.once(known, item, value, what)
+        if self.split is not None:
+            self.rows = [row for row in self.rows if splits.get(row[0]) == self.split]
+        if not self.rows:
+            raise InputError(
+                f"no labelled {self.unit} is in the split {self.split!r}; there are the splits"
+                f" {examples(dict.fromkeys(splits.values()), 10) or '(none)'}",
+                "choose one of these"
+                if splits
+                else "write it into a field called split, or leave the split out",
+                parameters=("split",),
+            )
+        items = [item for item, _, _ in self.rows]
+        kept = set(items)
+        hard_labels = {item: label for item, label in self.hard_labels.items() if item in kept}
+        table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
+        table |= self._labels(hard_labels)
+        for role, known in (("text", texts), ("split", splits), ("hard_label", hard_labels)):
             if known:
-                table[role] = [known.get(item, "") for item in self.items]
+                table[role] = [known.get(item, "") for item in items]
         if self.without_label:
             self.notes.append(
                 f"{self.without_label} {self.answer}s have no label for {self.asked!r} and are"
@@ -282,11 +267,11 @@ class Collected:
                 " annotator each (anonymous='separate')"
             )
         for note in self.notes:
-            warnings.warn(note, EDOWarning, stacklevel=3)
-        return Annotations.from_table(table, classes=classes, duplicates=duplicates)
+            warn(note)
+        return Annotations.from_table(table, classes=self.classes, duplicates=self.duplicates)
 
-    def _check_unlabelled(self, policy: str) -> None:
-        labelled = set(self.items)
+    def _check_unlabelled(self) -> None:
+        labelled = {item for item, _, _ in self.rows}
         everything = dict.fromkeys(item for item, _, _ in self.about)
         empty = [item for item in everything if item not in labelled]
         if not labelled:
@@ -294,53 +279,37 @@ class Collected:
                 f"none of the {len(everything)} {self.unit}s has a label for {self.asked!r}",
                 f"export {self.unit}s that are labelled",
             )
-        if empty and policy == "error":
+        problem = f"{len(empty)} of {len(everything)} {self.unit}s have no annotation"
+        if empty and self.unlabelled == "error":
             raise InputError(
-                f"{len(empty)} of {len(everything)} {self.unit}s have no annotation:"
-                f" {examples(empty)}",
+                f"{problem}: {examples(empty)}",
                 "choose unlabelled='skip' to leave them out",
                 parameters=("unlabelled",),
             )
         if empty:
             self.notes.append(
-                f"{len(empty)} of {len(everything)} {self.unit}s have no annotation and are left"
-                f" out: {examples(empty)} (unlabelled='error' refuses them)"
+                f"{problem} and are left out: {examples(empty)} (unlabelled='error' refuses them)"
             )
 
-    def _keep_split(self, split: str, splits: Mapping[str, str]) -> None:
-        rows = [row for row, item in enumerate(self.items) if splits.get(item) == split]
-        if not rows:
-            known = examples(dict.fromkeys(splits.values()), 10)
-            raise InputError(
-                f"no labelled {self.unit} is in the split {split!r}; there are the splits"
-                f" {known or '(none)'}",
-                "choose one of these"
-                if splits
-                else "write it into a field called split, or leave the split out",
-                parameters=("split",),
-            )
-        self.items = [self.items[row] for row in rows]
-        self.annotators = [self.annotators[row] for row in rows]
-        self.chosen = [self.chosen[row] for row in rows]
-
-    def _texts(self, wanted: str | None, labelled: set[str]) -> dict[str, str]:
+    def _texts(self) -> dict[str, str]:
+        labelled = {item for item, _, _ in self.rows}
         about = [(item, fields) for item, fields, _ in self.about if item in labelled]
-        name = self._text_field([fields for _, fields in about]) if wanted is None else wanted
-        texts: dict[str, str] = {}
+        name = self._text_field([fields for _, fields in about]) if self.text is None else self.text
         if name is None:
-            return texts
+            return {}
+        texts: dict[str, str] = {}
         for item, fields in about:
             value = fields.get(name)
-            if wanted is not None and not isinstance(value, str):
+            if isinstance(value, str):
+                # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
+                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                self.once(texts, item, value, "text")
+            elif self.text is not None:
                 raise InputError(
                     f"{self.where(item)} has {shown(value)} in the field {name!r}, not a text",
                     f"its fields are {examples(fields, 10)}" if fields else "it has no fields",
                     parameters=("text",),
                 )
-            if isinstance(value, str):
-                # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
-                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                self._once(texts, item, value, "text")
         return texts
 
     def _text_field(self, rows: list[Mapping[str, Any]]) -> str | None:
@@ -359,56 +328,43 @@ class Collected:
             )
         return None
 
-    def _once(self, known: dict[str, str], item: str, value: str, what: str) -> None:
-        if known.setdefault(item, value) != value:
-            # Somebody's text is not shown in messages.
-            both = "" if what == "text" else f": {word(known[item])} and {word(value)}"
-            raise InputError(
-                f"{self.where(item)} has two {what}s{both}",
-                f"keep one of them, or give each {self.unit} its own id",
-            )
-
-    def _labels(self, policy: str, classes: Sequence[object] | None) -> dict[str, Any]:
+    def _labels(self, hard_labels: Mapping[str, str]) -> dict[str, Any]:
         """The label column, or the p_<class> columns where labels share an annotation."""
-        several = [row for row, labels in enumerate(self.chosen) if len(labels) > 1]
-        if several and policy == "error":
-            row = several[0]
+        several = [row for row in self.rows if len(row[2]) > 1]
+        if several and self.multi_choice == "error":
+            item, annotator, labels = several[0]
             raise InputError(
-                f"{self.where(self.items[row])} has {len(self.chosen[row])} labels of annotator"
-                f" {self.annotators[row]!r}: {examples(self.chosen[row])}"
-                f" ({len(several)} such {self.answer}s)",
+                f"{self.where(item)} has {len(labels)} labels of annotator {annotator!r}:"
+                f" {examples(labels)} ({len(several)} such {self.answer}s)",
                 "choose multi_choice='split' to share the annotation between its labels, 'first'"
                 " to keep the first, 'join' to make each combination a class",
                 parameters=("multi_choice",),
             )
-        if policy == "join":
-            self.chosen = [("|".join(class_order(labels)),) for labels in self.chosen]
-        elif policy == "first":
-            self.chosen = [labels[:1] for labels in self.chosen]
-        published = dict.fromkeys(self.hard_labels.values())
-        names = class_order({*(label for labels in self.chosen for label in labels), *published})
-        if classes is not None:
-            names = tuple(as_names(classes))
-            self._check_declared(names)
-        if not several or policy != "split":
-            return {"label": [labels[0] for labels in self.chosen]}
-        sizes = np.array([len(labels) for labels in self.chosen])
+        chosen = [labels for _, _, labels in self.rows]
+        if self.multi_choice == "join":
+            chosen = [["|".join(class_order(labels))] for labels in chosen]
+        elif self.multi_choice == "first":
+            chosen = [labels[:1] for labels in chosen]
+        given = [
+            (row[0], label)
+            for row, labels in zip(self.rows, chosen, strict=True)
+            for label in labels
+        ]
+        given += hard_labels.items()
+        names = class_order({label for _, label in given})
+        names = names if self.classes is None else tuple(as_names(self.classes))
         position = {name: k for k, name in enumerate(names)}
-        rows = np.repeat(np.arange(len(sizes)), sizes)
-        columns = [position[label] for labels in self.chosen for label in labels]
-        shares = np.zeros((len(sizes), len(names)))
-        shares[rows, columns] = 1 / sizes[rows]
+        for item, label in given:
+            if label not in position:
+                raise InputError(
+                    f"{self.where(item)} has label {label!r}, which is not among the classes"
+                    f" {', '.join(map(repr, names))}",
+                    "declare it among the classes, or correct the label",
+                    parameters=("classes",),
+                )
+        if not several or self.multi_choice != "split":
+            return {"label": [labels[0] for labels in chosen]}
+        shares = np.zeros((len(chosen), len(names)))
+        for row, labels in enumerate(chosen):
+            shares[row, [position[label] for label in labels]] = 1 / len(labels)
         return {f"p_{name}": shares[:, k] for name, k in position.items()}
-
-    def _check_declared(self, names: tuple[str, ...]) -> None:
-        given = [*zip(self.items, self.chosen, strict=True)]
-        given += [(item, (label,)) for item, label in self.hard_labels.items()]
-        for item, labels in given:
-            for label in labels:
-                if label not in names:
-                    raise InputError(
-                        f"{self.where(item)} has label {label!r}, which is not among the classes"
-                        f" {', '.join(map(repr, names))}",
-                        "declare it among the classes, or correct the label",
-                        parameters=("classes",),
-                    )

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, examples, one_of
 from edokit._names import class_order
-from edokit.annotations import Annotations, Duplicates
-from edokit.datasets.exports import (
-    OPTIONS,
-    Collected,
-    check_policies,
-    choose,
-    list_at,
-    load,
-    object_at,
-    plain,
-    shown,
-    with_fields,
-)
+from edokit.annotations import Annotations
+from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
 from edokit.datasets.read import Source
 
 CLOSED = ("choices", "taxonomy", "rating", "selected")
@@ -48,65 +36,54 @@ def read_label_studio(
     source: Any,
     *,
     control: str | None = None,
-    multi_choice: str = "error",
-    text: str | None = None,
-    item: str | None = None,
     annotator: str = "id",
     ground_truth: str = "count",
-    unlabelled: str = "skip",
-    anonymous: str = "error",
-    classes: Sequence[object] | None = None,
-    duplicates: Duplicates = "error",
-    split: str | None = None,
+    **options: Any,
 ) -> Annotations:
     """Annotations from a Label Studio export: a file, or its parsed JSON.
 
-    ``control`` names the labelling control (``from_name``) and may be left out when there is one;
-    ``text`` and ``item`` name the fields of a task's data with its text and its id (else the
-    task's own id). Cancelled annotations, drafts and predictions are no annotations.
+    ``control`` names the labelling control (``from_name``) and may be left out when there is one.
+    Cancelled annotations, drafts and predictions are no annotations. Further options are those of
+    `Collected`; ``text`` and ``item`` name fields of a task's data.
 
-    - ``multi_choice``: several labels in one answer are refused (``error``), cut to the ``first``,
-      shared out evenly as probabilities (``split``) or made a class of their own (``join``).
     - ``annotator``: annotators are named by their ``id`` or their ``email``.
     - ``ground_truth``: an annotation marked as ground truth counts like any other (``count``), is
       left out (``skip``), or is the item's published label and no annotation (``hard_label``).
-    - ``unlabelled``: tasks without an annotation are left out (``skip``) or refused (``error``).
-    - ``anonymous``: annotations that name nobody are refused (``error``) or each counted as one
-      more annotator (``separate``).
     """
-    check_policies(
-        multi_choice=multi_choice,
-        annotator=annotator,
-        ground_truth=ground_truth,
-        unlabelled=unlabelled,
-        anonymous=anonymous,
+    one_of("annotator", annotator, ("id", "email"))
+    one_of("ground_truth", ground_truth, ("count", "skip", "hard_label"))
+    collected = Collected("task", "annotation", "control", **options)
+    data = load(
+        source,
+        is_label_studio,
+        "a Label Studio export: a list of tasks with data and annotations",
+        "export the project as JSON or JSON_MIN",
     )
-    tasks = [*_tasks(load(source), control, item)]
-    control = _choose_control(tasks, control)
-    collected = Collected("task", "annotation", control, anonymous)
-    names = _AnnotatorNames(annotator)
-    for task in tasks:
-        collected.about.append((task.item, task.data, task.data))
-        for annotation in task.annotations:
-            labels = [
-                label
-                for result in annotation.results
-                if result.get("from_name") == control
-                for label in _labels_of(result, task.where)
-            ]
-            if annotation.ground_truth and labels and ground_truth == "hard_label":
-                collected.publish(task.item, _one_label(labels, multi_choice, task.where))
-            elif not annotation.ground_truth or ground_truth == "count":
-                collected.add(task.item, names.name(annotation.annotator, task.where), labels)
-    collected.notes += names.notes()
-    return collected.annotations(
-        text=text,
-        multi_choice=multi_choice,
-        unlabelled=unlabelled,
-        classes=classes,
-        duplicates=duplicates,
-        split=split,
-    )
+    given: list[tuple[str, Mapping[str, Any]]] = []
+    for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
+        given += _read_task(collected, raw, f"task number {number}", control)
+    control = _choose_control(collected, [annotation for _, annotation in given], control)
+    addresses: dict[str, str] = {}
+    for item, annotation in given:
+        where = collected.where(item)
+        labels = [
+            label
+            for result in annotation.get("result") or ()
+            if result.get("from_name") == control
+            for label in _labels_of(result, where)
+        ]
+        if not annotation.get("ground_truth") or ground_truth == "count":
+            name = _annotator_name(annotation.get("completed_by"), annotator, addresses, where)
+            collected.add(item, name, labels)
+        elif labels and ground_truth == "hard_label":
+            label = _one_label(labels, collected.multi_choice, where)
+            collected.once(collected.hard_labels, item, label, "hard label")
+    if addresses:
+        collected.notes.append(
+            f"{len(addresses)} annotators are known by email alone and are called"
+            f" {examples(addresses.values())}; choose annotator='email' to keep the addresses"
+        )
+    return collected.annotations()
 
 
 def _is_task(task: Mapping[str, Any]) -> bool:
@@ -117,61 +94,35 @@ def _is_minimal(row: Mapping[str, Any]) -> bool:
     return all(name in row for name in _MINIMAL) and not _is_task(row)
 
 
-@dataclass(frozen=True)
-class _Annotation:
-    annotator: Any
-    results: Sequence[Mapping[str, Any]]
-    ground_truth: bool
-
-
-@dataclass(frozen=True)
-class _Task:
-    item: str
-    where: str
-    data: Mapping[str, Any]
-    annotations: Sequence[_Annotation]
-
-
-def _tasks(data: Any, control: str | None, item: str | None) -> Iterator[_Task]:
-    if not is_label_studio(data):
+def _read_task(
+    collected: Collected, raw: Any, place: str, control: str | None
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The item's name with each of its annotations; the item itself is added to those collected."""
+    task = object_at(raw, "a task", place)
+    if _is_minimal(task):
+        task = _unfold(task, control)
+    fields = object_at(task.get("data"), "the data of a task", place)
+    if collected.item is not None and collected.item not in fields:
         raise InputError(
-            f"this is {shown(data) if data else 'empty'}, not a Label Studio export: a list of"
-            " tasks with data and annotations",
-            "export the project as JSON or JSON_MIN",
+            f"{place} has no field {collected.item!r} with its id; its fields are"
+            f" {examples(fields, 10) or '(none)'}",
+            "check the spelling",
+            parameters=("item",),
         )
-    for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
-        place = f"task number {number}"
-        task = object_at(raw, "a task", place)
-        if _is_minimal(task):
-            task = _unfold(task, control)
-        fields = object_at(task.get("data"), "the data of a task", place)
-        if item is not None and item not in fields:
-            raise InputError(
-                f"{place} has no field {item!r} with its id; its fields are"
-                f" {examples(fields, 10) or '(none)'}",
-                "check the spelling",
-                parameters=("item",),
-            )
-        value = fields[item] if item is not None else task.get("id")
-        name = plain(value, "the id of a task", place)
-        where = f"task {examples([name])}"
-        own = {key: value for key, value in fields.items() if key != item}
-        yield _Task(name, where, own, [*_annotations(task, where)])
-
-
-def _annotations(task: Mapping[str, Any], where: str) -> Iterator[_Annotation]:
+    value = task.get("id") if collected.item is None else fields[collected.item]
+    item = plain(value, "the id of a task", place)
+    own = {key: value for key, value in fields.items() if key != collected.item}
+    collected.about.append((item, own, own))
+    where = collected.where(item)
     key = "annotations" if "annotations" in task else "completions"
+    found = []
     for raw in list_at(task.get(key), f"{key} of a task", where):
         annotation = object_at(raw, "an annotation", where)
-        if annotation.get("was_cancelled") or annotation.get("skipped"):
-            continue
-        results = [
-            object_at(result, "a result of an annotation", where)
-            for result in list_at(annotation.get("result"), "the result of an annotation", where)
-        ]
-        yield _Annotation(
-            annotation.get("completed_by"), results, bool(annotation.get("ground_truth"))
-        )
+        if not annotation.get("was_cancelled") and not annotation.get("skipped"):
+            for result in list_at(annotation.get("result"), "the result of an annotation", where):
+                object_at(result, "a result of an annotation", where)
+            found.append((item, annotation))
+    return found
 
 
 def _unfold(row: Mapping[str, Any], control: str | None) -> Mapping[str, Any]:
@@ -207,25 +158,20 @@ def _kind(result: Mapping[str, Any]) -> str:
     return next((kind for kind in ANSWERS if kind in value), "")
 
 
-def _choose_control(tasks: Sequence[_Task], wanted: str | None) -> str:
-    counts: Counter[str] = Counter()
-    kinds: dict[str, set[str]] = {}
-    for task in tasks:
-        for annotation in task.annotations:
-            for result in annotation.results:
-                # Relations between regions belong to no control.
-                if isinstance(result.get("from_name"), str):
-                    name = result["from_name"]
-                    kinds.setdefault(name, set()).add(_kind(result))
-                    counts[name] += 1
-    return choose(
-        "control",
+def _choose_control(
+    collected: Collected, annotations: Sequence[Mapping[str, Any]], wanted: str | None
+) -> str:
+    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for annotation in annotations:
+        for result in annotation.get("result") or ():
+            # Relations between regions belong to no control.
+            if isinstance(result.get("from_name"), str):
+                kinds[result["from_name"]][_kind(result)] += 1
+    return collected.choose(
         wanted,
-        counts,
-        found=[name for name in kinds if kinds[name] & {*CLOSED}],
-        labels={name for name in kinds if kinds[name] & {*ANSWERS}},
-        unit="task",
-        total=len(tasks),
+        {name: found.total() for name, found in kinds.items()},
+        found=[name for name, found in kinds.items() if not found.keys().isdisjoint(CLOSED)],
+        labels={name for name, found in kinds.items() if not found.keys().isdisjoint(ANSWERS)},
         otherwise="marks regions or takes free text",
     )
 
@@ -257,49 +203,38 @@ def _one_label(labels: Sequence[str], multi_choice: str, where: str) -> str:
     return distinct[0] if multi_choice == "first" else "|".join(class_order(distinct))
 
 
-class _AnnotatorNames:
-    """Names of annotators; e-mail addresses only where they are asked for."""
+def _annotator_name(
+    annotator: Any, wanted: str, addresses: dict[str, str], where: str
+) -> str | None:
+    """What an annotator is called, if known; e-mail addresses only where they are asked for.
 
-    def __init__(self, wanted: str) -> None:
-        self.wanted = wanted
-        self.hidden: dict[str, str] = {}
-
-    def name(self, annotator: Any, where: str) -> str | None:
-        """What this annotator is called; none where the export doesn't say who it was."""
-        known = annotator if isinstance(annotator, Mapping) else {"id": annotator}
-        number, email = known.get("id"), known.get("email")
-        if isinstance(number, str) and "@" in number:
-            number, email = None, number
-        number, email = (None if value == "" else value for value in (number, email))
-        if number is None and email is None:
-            return None
-        if self.wanted == "email":
-            if email is None:
-                raise InputError(
-                    f"{where} has an annotator without an email",
-                    "choose annotator='id'",
-                    parameters=("annotator",),
-                )
-            return plain(email, "the email of an annotator", where)
-        if number is not None:
-            return plain(number, "the annotator", where)
-        address = plain(email, "the email of an annotator", where)
-        return self.hidden.setdefault(address, f"annotator-{len(self.hidden) + 1}")
-
-    def notes(self) -> list[str]:
-        """A sentence for the warning, where addresses were replaced."""
-        if not self.hidden:
-            return []
-        return [
-            f"{len(self.hidden)} annotators are known by email alone and are called"
-            f" {examples(self.hidden.values())}; choose annotator='email' to keep the addresses"
-        ]
+    ``addresses`` maps those of annotators without an id to names in their place.
+    """
+    known = annotator if isinstance(annotator, Mapping) else {"id": annotator}
+    number, email = known.get("id"), known.get("email")
+    if isinstance(number, str) and "@" in number:
+        number, email = None, number
+    number, email = (None if value == "" else value for value in (number, email))
+    if number is None and email is None:
+        return None
+    if wanted == "email" and email is None:
+        raise InputError(
+            f"{where} has an annotator without an email",
+            "choose annotator='id'",
+            parameters=("annotator",),
+        )
+    if wanted == "id" and number is not None:
+        return plain(number, "the annotator", where)
+    address = plain(email, "the email of an annotator", where)
+    if wanted == "email":
+        return address
+    return addresses.setdefault(address, f"annotator-{len(addresses) + 1}")
 
 
 SOURCE = Source(
     "label-studio",
     "a Label Studio JSON export",
-    with_fields(read_label_studio),
+    read_label_studio,
     lambda candidate: is_label_studio(candidate.content),
     options=("control", "annotator", "ground_truth", *OPTIONS),
 )

@@ -210,9 +210,10 @@ def read_annotations(
     if duplicates is not None:
         wanted["duplicates"] = duplicates
     if kind.cleans:
-        return kind.read(path, clean=clean, **wanted)
-    annotations = kind.read(path, **wanted)
-    if clean and annotations.texts is not None:
+        wanted["clean"] = clean
+    with errors_in(path):
+        annotations = kind.read(path, **wanted)
+    if clean and not kind.cleans and annotations.texts is not None:
         from edokit.datasets.clean import clean_text
 
         texts = as_names(clean_text(text) for text in annotations.texts)
