@@ -1,29 +1,31 @@
-"""Advice and limits that follow from a diagnosis, as small objects; `render` puts them in words."""
+"""Advice and limits that follow from a diagnosis, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from edokit._errors import counted
 from edokit._types import Bools
 from edokit.annotations import Annotations
 from edokit.diagnosis.permutation import LEVEL
-from edokit.diagnosis.variance import Shares
 
 ENOUGH = 200
 """Labels from which on one annotator can train a member."""
 ENOUGH_RARE = 20
 """Labels outside the annotator's most frequent class that this takes."""
-UNEVEN = 3.0
-"""Ratio of the largest class to the smallest from which on classes are called uneven."""
 _FEWEST_TRAINERS = 3
 _MOST = 0.8
 """Share of all labels that those who can train a member must have given, and of the items that each
 of them must have labelled, for their members to represent everyone on the same items."""
 _WORTH_SAYING = 0.01
+_TESTS = {
+    "annotator": "annotators differ in how often they choose each class",
+    "group_item": "some annotators agree with each other more than chance explains",
+    "views": "also beyond what strictness alone explains",
+}
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,12 @@ class Advice:
     """structure, supervision, diversity, labels, balance or coverage."""
     choice: str | None
     """What to choose, or the finding; None where nothing is known."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """The numbers behind it."""
-
-    @property
-    def text(self) -> str:
-        """The advice as sentences."""
-        from edokit.diagnosis.render import advice_text
-
-        return advice_text(self)
+    text: str
+    """The advice as sentences."""
 
     def to_dict(self) -> dict[str, Any]:
         """Topic, choice and text."""
-        return {"topic": self.topic, "choice": self.choice, "text": self.text}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,7 @@ class Limit:
     """One thing that these data can't show."""
 
     kind: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """The limit as a sentence."""
-        from edokit.diagnosis.render import limit_text
-
-        return limit_text(self)
+    text: str
 
 
 def advise(
@@ -74,49 +62,30 @@ def advise(
     """Advice on supervision, diversity, labels per annotator, classes and coverage."""
     used = [name for name, share in balance["shares"].items() if share > 0]
     if len(used) == 1:
-        return [Advice("structure", None, {"only": used[0]}), *_coverage(annotations)]
+        text = (
+            f"There is no disagreement to learn from: all labels are {used[0]!r}. Check that this"
+            " is the right column and the right split."
+        )
+        return [Advice("structure", None, text), *_coverage(annotations)]
     trainers = _trainers(annotations)
-    finding = _finding(variance, test)
+    structured = False
+    finding = "these data don't show whether the disagreement is structured"
+    if test is not None and variance is not None and test["p"] is not None:
+        structured = test["structured"]
+        finding = f"no structure beyond chance was found (p = {test['p']:.2g})"
+        if structured:
+            finding = (
+                f"the disagreement is structured (p = {test['p']:.2g}), at least"
+                f" {variance['structured']:.0%} of it systematic"
+            )
     return [
         _structure(variance, test, groups),
-        _supervision(annotations, trainers, finding),
-        Advice("diversity", "preserve", finding),
+        _supervision(annotations, trainers, structured, finding),
+        _diversity(structured, finding),
         _labels(annotations, trainers),
         *_balance(balance),
         *_coverage(annotations),
     ]
-
-
-def limits(
-    annotations: Annotations, shares: Shares | None, single: list[str], unassigned: int
-) -> list[Limit]:
-    """What can't be known; ``single`` are declared groups of one annotator."""
-    found = []
-    active = int((annotations.annotations_per_annotator > 0).sum())
-    if annotations.repeated.any():
-        found.append(Limit("repeated", {"labels": int(annotations.repeated.sum())}))
-    if shares is None:
-        return found
-    found.append(Limit("one_label"))
-    if active < 4:
-        found.append(Limit("few_annotators", {"annotators": active}))
-    hidden = (shares.item.hidden, shares.group_item.hidden)
-    if max(hidden) >= _WORTH_SAYING and active >= 2:
-        known = not np.isnan(shares.group_item.share)
-        facts = {
-            "annotators": active,
-            "item": hidden[0],
-            "group_item": hidden[1] if known else None,
-        }
-        found.append(Limit("hidden", facts))
-    if single:
-        found.append(Limit("single_groups", {"names": single}))
-    if unassigned:
-        found.append(Limit("unassigned", {"annotators": active, "unassigned": unassigned}))
-    pairs = int((annotations.annotations_per_item == 2).sum())
-    if pairs:
-        found.append(Limit("two_labels", {"items": pairs}))
-    return found
 
 
 def _trainers(annotations: Annotations) -> Bools:
@@ -124,91 +93,133 @@ def _trainers(annotations: Annotations) -> Bools:
     enough: Bools = annotations.annotations_per_annotator >= ENOUGH
     if annotations.label_codes is None:
         return enough
-    count = len(annotations.annotators)
-    table = np.zeros((count, len(annotations.classes)))
+    table = np.zeros((len(annotations.annotators), max(len(annotations.classes), 2)))
     np.add.at(table, (annotations.annotator_codes, annotations.label_codes), 1.0)
     # The second most frequent class: of two classes, the rarer one.
-    second = np.sort(table, axis=1)[:, -2] if table.shape[1] > 1 else np.zeros(count)
-    return enough & (second >= ENOUGH_RARE)
-
-
-def _finding(variance: dict[str, Any] | None, test: dict[str, Any] | None) -> dict[str, Any]:
-    """What the test found, for the other advice."""
-    if test is None or variance is None or test["p"] is None:
-        return {"p": None, "structured": False}
-    return {
-        "p": test["p"],
-        "structured": bool(test["structured"]),
-        "lasting": variance["structured"],
-    }
+    return enough & (np.sort(table, axis=1)[:, -2] >= ENOUGH_RARE)
 
 
 def _structure(
     variance: dict[str, Any] | None, test: dict[str, Any] | None, groups: dict[str, Any]
 ) -> Advice:
+    why = None
     if variance is None:
-        return Advice("structure", None, {"untested": "these data can't show it"})
-    if test is None or test["p"] is None:
-        why = "no permutations were asked for" if test is None else "no item can be permuted"
-        return Advice("structure", None, {"untested": why})
-    p = {key: test[key]["p"] for key in ("annotator", "group_item", "views")}
-    significant = {key for key, value in p.items() if value is not None and value <= LEVEL}
-    kind = "views"
+        why = "these data can't show it"
+    elif test is None:
+        why = "no permutations were asked for"
+    elif test["p"] is None:
+        why = "no item can be permuted"
+    if why or variance is None or test is None:
+        return Advice("structure", None, f"Structured or noise? It was not tested: {why}.")
+    p = {key: test[key]["p"] for key in _TESTS if test[key]["p"] is not None}
+    significant = {key for key, value in p.items() if value <= LEVEL}
+    kind, text = "views", "The disagreement is structured: annotators form groups"
     if not test["structured"]:
-        kind = "noise"
-    elif "views" not in significant and "annotator" in significant:
-        kind = "strictness"
-    unstable = groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5
-    facts = {
-        "p": p,
-        "significant": significant,
-        "lasting": variance["structured"],
-        "stability": max(groups["stability"] or 0.0, 0.0) if unstable else None,
-    }
-    return Advice("structure", kind, facts)
+        kind, text = "noise", "The disagreement is compatible with noise"
+        if significant:
+            text = "Taken together, the tests don't distinguish the disagreement from noise"
+    elif "views" in significant:
+        text = "The disagreement is structured: annotators have different views"
+    elif "annotator" in significant:
+        kind, text = "strictness", "The disagreement is structured: annotators differ in strictness"
+    parts = [
+        f"{_TESTS[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
+        for key, value in p.items()
+    ]
+    text += f". Tests: {'; '.join(parts)}." if parts else "."
+    if kind != "noise":
+        text += (
+            f" At least {variance['structured']:.0%} of the disagreement is systematic; the rest is"
+            " noise or views of single annotators."
+        )
+    if groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5:
+        text += (
+            " Who belongs to which group is uncertain: two halves of the items agree on it by"
+            f" {max(groups['stability'] or 0.0, 0.0):.2f} (1 is fully, 0 is chance)."
+        )
+    return Advice("structure", kind, text)
 
 
-def _supervision(annotations: Annotations, trainers: Bools, finding: dict[str, Any]) -> Advice:
+def _supervision(
+    annotations: Annotations, trainers: Bools, structured: bool, finding: str
+) -> Advice:
     count = int(trainers.sum())
     share = float(annotations.annotations_per_annotator[trainers].sum() / len(annotations))
     complete = float(np.median(annotations.coverage[trainers])) if count else 0.0
     enough = count >= _FEWEST_TRAINERS and share >= _MOST
-    facts = {
-        **finding,
-        "trainers": count,
-        "annotators": len(annotations.annotators),
-        "by_class": annotations.label_codes is not None,
-        "share": share,
-        "complete": complete,
-        "enough": enough,
-    }
-    if finding["structured"] and enough and complete >= _MOST:
-        return Advice("supervision", "per-annotator", facts)
-    return Advice("supervision", "random-select", facts)
+    known = f"{count} of {len(annotations.annotators)} annotators have {ENOUGH} labels or more"
+    if annotations.label_codes is not None:
+        known += f", at least {ENOUGH_RARE} of them outside their most frequent class"
+    if structured and enough and complete >= _MOST:
+        text = (
+            f"Try per-annotator members first: {finding}, and {known} ({share:.0%} of all labels,"
+            f" on {complete:.0%} of the items): each can train a member of their own. Compare with"
+            " random-select."
+        )
+        return Advice("supervision", "per-annotator", text)
+    if structured and enough:
+        finding += (
+            f", and {known}, but each of them labelled only {complete:.0%} of the items, so members"
+            " would be trained on different ones"
+        )
+    elif structured:
+        finding += f", but only {known} ({share:.0%} of all labels)"
+    text = (
+        f"Use random-select: {finding}. One label drawn per item teaches every member the"
+        " distribution of all annotators, however few labels each of them gave."
+    )
+    return Advice("supervision", "random-select", text)
+
+
+def _diversity(structured: bool, finding: str) -> Advice:
+    if structured:
+        text = (
+            f"Try preserve first: {finding}, so members that differ may represent annotators who"
+            " do. Expect small differences: look at their intervals before keeping the term."
+        )
+    else:
+        text = (
+            f"Leave the diversity term out (lambda_div 0) or try preserve first: {finding}, so"
+            " there is little to preserve, but suppress tends to keep a single member and gains"
+            " nothing."
+        )
+    return Advice("diversity", "preserve", text)
 
 
 def _labels(annotations: Annotations, trainers: Bools) -> Advice:
     per_annotator = annotations.annotations_per_annotator
     active = per_annotator[per_annotator > 0]
-    facts = {
-        "annotators": len(active),
-        "least": int(active.min()),
-        "median": float(np.median(active)),
-        "few": int((active < ENOUGH).sum()),
-        "trainers": int(trainers.sum()),
-    }
-    return Advice("labels", "enough" if trainers.all() else "few", facts)
+    if trainers.all():
+        text = (
+            f"There are enough labels per annotator: {active.min()} or more from each of"
+            f" {len(active)}."
+        )
+        return Advice("labels", "enough", text)
+    text = (
+        f"{(active < ENOUGH).sum()} of {len(active)} annotators gave fewer than {ENOUGH} labels"
+        f" (median {np.median(active):g}); {trainers.sum()} gave enough for a member of their own"
+        f" ({ENOUGH} or more, {ENOUGH_RARE} of them outside their most frequent class)."
+    )
+    return Advice("labels", "few", text)
 
 
 def _balance(balance: dict[str, Any]) -> list[Advice]:
     hard, ratio, result = balance["hard"], balance["ratio"], []
     empty = [name for name, count in hard.items() if not count]
     if empty:
-        result.append(Advice("balance", "empty", {"classes": empty}))
-    if ratio is not None and ratio >= UNEVEN:
+        text = (
+            f"No item has the hard label {', '.join(map(repr, empty))}: class weights are not"
+            " possible, and F1 doesn't cover it."
+        )
+        result.append(Advice("balance", "empty", text))
+    if ratio is not None and ratio >= 3:
         rare = min(hard, key=hard.__getitem__)
-        facts = {"ratio": ratio, "rare": rare, "items": hard[rare]}
-        result.append(Advice("balance", "uneven", facts))
+        text = (
+            f"Classes are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; {rare!r} is the"
+            f" hard label of {hard[rare]} items. Split by class, look at macro-F1 beside micro-F1,"
+            " and leave class weights off where test is as uneven: they cost cross-entropy there."
+        )
+        result.append(Advice("balance", "uneven", text))
     return result
 
 
@@ -216,8 +227,65 @@ def _coverage(annotations: Annotations) -> list[Advice]:
     per_item, result = annotations.annotations_per_item, []
     single = int((per_item == 1).sum())
     if single:
-        result.append(Advice("coverage", "single", {"single": single, "items": len(per_item)}))
+        text = (
+            f"{single} of {len(per_item)} items have one label: their soft label is 0 or 1 whatever"
+            " annotators think. More labels per item show disagreement."
+        )
+        result.append(Advice("coverage", "single", text))
     three = float((per_item >= 3).mean())
     if per_item.max() >= 2 and three < 0.5:
-        result.append(Advice("coverage", "thin", {"three": three}))
+        text = (
+            f"Only {three:.0%} of the items have three labels or more; the others don't show who"
+            " agrees with whom."
+        )
+        result.append(Advice("coverage", "thin", text))
     return result
+
+
+def limits(
+    annotations: Annotations, variance: dict[str, Any] | None, single: list[str], unassigned: int
+) -> list[Limit]:
+    """What can't be known; ``single`` are declared groups of one annotator."""
+    active = int((annotations.annotations_per_annotator > 0).sum())
+    repeated = int(annotations.repeated.sum())
+    texts = {}
+    if repeated:
+        texts["repeated"] = (
+            f"{counted(repeated, 'further label')} of an annotator for the same item: only the"
+            " first one counts for structure."
+        )
+    if variance is not None:
+        texts["one_label"] = (
+            "With one label per annotator and item, the view of a single annotator can't be told"
+            " from noise; asking the same annotators again about some items would tell them apart."
+        )
+        if active < 4:
+            texts["few_annotators"] = (
+                f"With {active} annotators there are no two groups of two: the variance of groups"
+                " by items can't be estimated."
+            )
+        item, views = variance["item"]["hidden"], (variance["group_item"] or {}).get("hidden")
+        if max(item, views or 0.0) >= _WORTH_SAYING and active >= 2:
+            texts["hidden"] = (
+                f"There are {active} annotators: if the rest is views of their own, up to"
+                f" {item:.1%} of the variance more belongs to items"
+                + ("." if views is None else f" and up to {views:.1%} more to groups by items.")
+            )
+        if single:
+            names = ", ".join(map(repr, single[:3])) + (", …" if len(single) > 3 else "")
+            texts["single_groups"] = (
+                f"{len(single)} declared groups have one annotator each ({names}): their view can't"
+                " be told from noise."
+            )
+        if unassigned:
+            texts["unassigned"] = (
+                f"{unassigned} of {active} annotators are in no group: they labelled too few"
+                " contested items, or none is declared for them."
+            )
+        pairs = int((annotations.annotations_per_item == 2).sum())
+        if pairs:
+            texts["two_labels"] = (
+                f"{pairs} items have two labels: they count for the variance, but don't show who"
+                " agrees with whom."
+            )
+    return [Limit(kind, text) for kind, text in texts.items()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -47,10 +48,8 @@ class Overlaps:
         number = np.full(vectors.annotators, -1, dtype=np.int64)
         number[placed] = np.arange(len(placed))
         variance = _product_variance(there, there.deviations)
-        size = len(placed)
-        information = (
-            _table(there, number, size, variance[there.item]) @ _table(there, number, size).T
-        )
+        among = (there, number, len(placed))
+        information = _table(*among, variance[there.item]) @ _table(*among).T
         chance = float((there.per_item * (there.per_item - 1)) @ variance)
         smallest = 2 if len(placed) >= 4 else 1
         return cls(placed, number, _off_diagonal(information), chance, smallest)
@@ -75,10 +74,6 @@ class Overlaps:
         chance = float(pairs @ _product_variance(vectors, deviations))
         return _off_diagonal(total * (np.sqrt(self.chance / chance) if chance > 0 else 0.0))
 
-    def everyone(self, group: Ints) -> Ints:
-        """Groups of those placed [P] as groups of all annotators [A], -1 for the others."""
-        return np.append(group, -1)[self.number]
-
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
@@ -102,38 +97,25 @@ def contrast(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Cluste
 def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
     """Split off one group after the other, as long as that separates them better."""
     annotators = len(overlaps.placed)
-    group, best = (
-        np.zeros(annotators, dtype=np.int64),
-        Clusters(np.zeros(annotators, np.int64), 0, 0.0),
-    )
+    best = Clusters(np.zeros(annotators, dtype=np.int64), 0, 0.0)
     degree = np.asarray(overlaps.information.sum(axis=1)).ravel()
     # Annotators with few shared items weigh less: their excess is mostly noise.
     scale = 1.0 / np.sqrt(degree + degree.mean() + 1e-300) if annotators >= 3 else degree
     for count in range(2, MOST_GROUPS + 1 if annotators >= 3 else 2):
-        tried = [
-            _settle(overlaps, excess, start, count)
-            for start in _splits(excess, scale, group, count)
-        ]
-        better = [found for found in tried if found.score > best.score]
-        if not better:
+        tried = [best]
+        # Each group in turn is split in two along its strongest contrast.
+        for old in range(count - 1):
+            inside = best.group == old
+            if inside.sum() >= 2:
+                side = _strongest(excess, np.where(inside, scale, 0.0)) > 0
+                start = np.where(inside & side, count - 1, best.group)
+                tried.append(_settle(overlaps, excess, start, count))
+        found = max(tried, key=lambda one: one.score)
+        if found is best:
             break
-        best = max(better, key=lambda found: found.score)
-        group = best.group
-    return Clusters(overlaps.everyone(best.group), best.count, best.score)
-
-
-def _splits(excess: Any, scale: Floats, group: Ints, count: int) -> list[Ints]:
-    """Each group in turn split in two along its strongest contrast."""
-    splits = []
-    for old in range(count - 1):
-        inside = group == old
-        if inside.sum() < 2:
-            continue
-        side = _strongest(excess, np.where(inside, scale, 0.0)) > 0
-        new = group.copy()
-        new[inside & side] = count - 1
-        splits.append(new)
-    return splits
+        best = found
+    # Those who are not placed are in no group.
+    return Clusters(np.append(best.group, -1)[overlaps.number], best.count, best.score)
 
 
 def _strongest(excess: Any, scale: Floats) -> Floats:
@@ -141,18 +123,15 @@ def _strongest(excess: Any, scale: Floats) -> Floats:
     size = len(scale)
     if size <= 64:
         table = excess if isinstance(excess, np.ndarray) else excess.toarray()
-        vector: Floats = np.linalg.eigh(scale[:, None] * table * scale)[1][:, -1]
-        return vector
-
-    def times(v: Floats) -> Floats:
-        product: Floats = scale * (excess @ (scale * v.ravel()))
-        return product
-
-    operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
+        vectors: Floats = np.linalg.eigh(scale[:, None] * table * scale)[1]
+        return vectors[:, -1]
+    operator = LinearOperator(
+        (size, size), matvec=lambda v: scale * (excess @ (scale * v.ravel())), dtype=np.float64
+    )
     # A fixed start that is not all ones, to which every excess is nearly blind.
     start: Floats = scale * np.cos(np.arange(size, dtype=np.float64) ** 2)
     try:
-        vectors: Floats = eigsh(operator, k=1, which="LA", v0=start, tol=1e-3)[1]
+        vectors = eigsh(operator, k=1, which="LA", v0=start, tol=1e-3)[1]
     except ArpackError:
         # There is no strongest contrast; any start is as good.
         return start
@@ -183,8 +162,8 @@ def _settle(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Cluster
 def _score(excess: Floats, information: Floats) -> float:
     """From the sums over pairs of groups [G, G]."""
     # Pairs are counted both ways.
-    within, across = (part / 2 for part in (np.trace(excess), excess.sum() - np.trace(excess)))
-    near, far = np.trace(information) / 2, (information.sum() - np.trace(information)) / 2
+    within, near = np.trace(excess) / 2, np.trace(information) / 2
+    across, far = excess.sum() / 2 - within, information.sum() / 2 - near
     if near <= 0 or far <= 0:
         return -np.inf
     return float((within / near - across / far) / np.sqrt(1 / near + 1 / far))
@@ -201,10 +180,8 @@ def _product_variance(vectors: LabelVectors, deviations: Floats) -> Floats:
     n = vectors.per_item.astype(np.float64)
     pairs = np.maximum(n * (n - 1), 1.0)
     sums = 0.0 - vectors.sums_by_item(squares(deviations) ** 2)
-    width = deviations.shape[1]
-    for c in range(width):
-        for d in range(width):
-            sums = sums + vectors.sums_by_item(deviations[:, c] * deviations[:, d]) ** 2
+    for one, other in product(deviations.T, repeat=2):
+        sums = sums + vectors.sums_by_item(one * other) ** 2
     mean = vectors.sums_by_item(squares(deviations)) / pairs
     variance: Floats = np.where(n >= 3, np.maximum(sums / pairs - mean**2, 0.0), 0.0)
     return variance
@@ -252,23 +229,16 @@ class Design:
         """The design of these labels."""
         several = vectors.per_item >= 2
         spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
-        return cls(
-            BiasDesign.of(vectors),
-            Overlaps.of(vectors, fewest),
-            declared,
-            count,
-            float(spread.mean()) if several.any() else float("nan"),
-        )
+        within = float(spread.mean()) if several.any() else float("nan")
+        overlaps = Overlaps.of(vectors, fewest)
+        return cls(BiasDesign.of(vectors), overlaps, declared, count, within)
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """Annotator bias and groups of one set of labels."""
+class Structure(NamedTuple):
+    """Variance of annotator bias, and who agrees with whom apart from bias."""
 
     bias_variance: float
-    """Variance of the annotators' biases."""
     groups: Clusters
-    """Who agrees with whom, apart from bias."""
 
 
 def find_structure(vectors: LabelVectors, design: Design) -> Structure:
@@ -278,9 +248,8 @@ def find_structure(vectors: LabelVectors, design: Design) -> Structure:
     excess = design.overlaps.excess(vectors, remove_bias(vectors, own))
     if design.declared is None:
         return Structure(bias_variance, find_groups(design.overlaps, excess))
-    return Structure(
-        bias_variance, contrast(design.overlaps, excess, design.declared, design.count)
-    )
+    groups = contrast(design.overlaps, excess, design.declared, design.count)
+    return Structure(bias_variance, groups)
 
 
 SPLITS = 5
@@ -321,8 +290,6 @@ def stability(groupings: list[Grouping]) -> float:
     values = []
     for one, other in zip(groupings[::2], groupings[1::2], strict=True):
         both = (one.group >= 0) & (other.group >= 0)
-        if one.count and other.count and both.sum() >= 2:
-            values.append(float(adjusted_rand_score(one.group[both], other.group[both])))
-        else:
-            values.append(0.0)
+        compared = one.count and other.count and both.sum() >= 2
+        values.append(adjusted_rand_score(one.group[both], other.group[both]) if compared else 0.0)
     return float(np.mean(values)) if values else 0.0

@@ -13,28 +13,18 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._types import Ints
 from edokit.annotations import Annotations
+from edokit.diagnosis import overview
 from edokit.diagnosis.advice import Advice, Limit, advise, limits
 from edokit.diagnosis.clusters import (
+    Clusters,
     Design,
     Grouping,
-    Structure,
     cross_fitted,
     find_structure,
     stability,
 )
-from edokit.diagnosis.overview import (
-    Declared,
-    agreement,
-    balance,
-    coverage,
-    declared_groups,
-    describe_annotators,
-    describe_groups,
-    entropy,
-    matrix,
-)
-from edokit.diagnosis.permutation import LEVEL, StructureTest, permutation_test
-from edokit.diagnosis.variance import Part, Shares, decompose
+from edokit.diagnosis.permutation import LEVEL, permutation_test
+from edokit.diagnosis.variance import Shares, decompose
 from edokit.diagnosis.vectors import LabelVectors
 
 PERMUTATIONS = 99
@@ -116,7 +106,7 @@ class Diagnosis:
 def diagnose(
     annotations: Annotations,
     *,
-    groups: Declared | None = None,
+    groups: overview.Declared | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
     step: Callable[[int, int], None] = lambda done, total: None,
@@ -157,8 +147,13 @@ def diagnose(
     >>> found.test["structured"], [one.choice for one in found.advice][:2]
     (True, ['views', 'random-select'])
     """
-    _check("permutations", permutations)
-    _check("random_state", random_state)
+    for name, value in (("permutations", permutations), ("random_state", random_state)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(
+                f"{name} is {value!r}, not a whole number of at least 0",
+                f"use {name}=0",
+                parameters=(name,),
+            )
     if 0 < permutations < FEWEST_PERMUTATIONS:
         raise InputError(
             f"with permutations={permutations} no p-value reaches 5 %; it takes at least"
@@ -169,73 +164,68 @@ def diagnose(
     if not len(annotations):
         raise InputError("there are no annotations to diagnose", "give some")
     vectors = LabelVectors.of(annotations)
-    declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
-    why_not = _without_variance(annotations, vectors)
-    shares: Shares | None = None
-    test: StructureTest | None = None
-    structure: Structure | None = None
+    declared, names = None, []
+    if groups is not None:
+        declared, names = overview.declared_groups(annotations, groups)
+    used = annotations.counts.sum(axis=0)
+    variance: dict[str, Any] | None = None
+    test: dict[str, Any] | None = None
+    clusters: Clusters | None = None
     groupings: list[Grouping] = []
     single: list[str] = []
-    if why_not is None:
+    if not (vectors.per_item >= 2).any():
+        variance = {"reason": "no item has labels of two annotators, so disagreement can't be seen"}
+    elif (used > 0).sum() < 2:
+        only = annotations.classes[int(used.argmax())]
+        variance = {"reason": f"all labels are {only!r}, so nothing varies"}
+    else:
         design = Design.of(vectors, declared, len(names))
         structure = find_structure(vectors, design)
+        clusters = structure.groups
         if declared is None:
             groupings = cross_fitted(vectors, random_state)
         else:
             groupings, single = _declared_groupings(vectors, declared, names)
         shares = decompose(vectors, design, groupings, random_state)
+        variance = None if shares is None else _variance_values(shares, declared is not None)
         if permutations and (vectors.scatter > 1e-12).any():
             test = permutation_test(vectors, design, structure, permutations, random_state, step)
-    attribute = groups if isinstance(groups, str) else None
     if declared is None:
-        group, names, found = _found_groups(annotations, vectors, structure, test, groupings)
+        group, names, found = _found_groups(vectors, clusters, test, groupings)
     else:
-        group, found = declared, _groups("declared", attribute=attribute)
+        attribute = groups if isinstance(groups, str) else None
+        group, found = declared, {"kind": "declared", "attribute": attribute}
+    unassigned = group < 0
+    found = {"kind": "none", "attribute": None, "reason": None, "stability": None} | found
+    found |= {"unassigned": 0, "groups": []}
     if found["kind"] != "none":
-        found["unassigned"] = int((group < 0).sum())
-        found["groups"] = describe_groups(annotations, vectors, group, names)
-    per_annotator = describe_annotators(annotations)
+        found["unassigned"] = int(unassigned.sum())
+        found["groups"] = overview.describe_groups(annotations, vectors, group, names)
+    per_annotator = overview.describe_annotators(annotations)
     for row, code in zip(per_annotator, group, strict=True):
         row["group"] = found["groups"][code]["name"] if code >= 0 else None
-    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum())
-    counts = balance(annotations)
-    variance = _variance_values(shares, why_not, declared is not None)
-    tested = None if test is None else _test_values(test)
+    unassigned = unassigned & (vectors.per_annotator > 0) & (found["kind"] != "none")
+    balance = overview.balance(annotations)
+    estimated = variance if variance and "total" in variance else None
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
         annotations=len(annotations),
         classes=list(annotations.classes),
-        coverage=coverage(annotations),
-        balance=counts,
-        agreement={**agreement(annotations), "matrix": matrix(annotations, group)},
-        entropy=entropy(annotations),
+        coverage=overview.coverage(annotations),
+        balance=balance,
+        agreement={
+            **overview.agreement(annotations),
+            "matrix": overview.matrix(annotations, group),
+        },
+        entropy=overview.entropy(annotations),
         per_annotator=per_annotator,
         groups=found,
         variance=variance,
-        test=tested,
-        advice=advise(annotations, counts, found, variance if shares else None, tested),
-        limits=limits(annotations, shares, single, unassigned if found["kind"] != "none" else 0),
+        test=test,
+        advice=advise(annotations, balance, found, estimated, test),
+        limits=limits(annotations, estimated, single, int(unassigned.sum())),
     )
-
-
-def _check(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(
-            f"{name} is {value!r}, not a whole number of at least 0",
-            f"use {name}=0",
-            parameters=(name,),
-        )
-
-
-def _without_variance(annotations: Annotations, vectors: LabelVectors) -> str | None:
-    """Why nothing is known about the structure of disagreement, if so."""
-    used = annotations.counts.sum(axis=0)
-    if not (vectors.per_item >= 2).any():
-        return "no item has labels of two annotators, so disagreement can't be seen"
-    if (used > 0).sum() < 2:
-        return f"all labels are {annotations.classes[int(used.argmax())]!r}, so nothing varies"
-    return None
 
 
 def _declared_groupings(
@@ -255,54 +245,46 @@ def _declared_groupings(
 
 
 def _found_groups(
-    annotations: Annotations,
     vectors: LabelVectors,
-    structure: Structure | None,
-    test: StructureTest | None,
+    clusters: Clusters | None,
+    test: dict[str, Any] | None,
     groupings: list[Grouping],
 ) -> tuple[Ints, list[str], dict[str, Any]]:
-    """The found group of each annotator [A], their names, and the record of the groups."""
-    nobody = np.full(len(annotations.annotators), -1, dtype=np.int64)
-    if structure is None or structure.groups.count < 2:
+    """The found group of each annotator [A], their names, and what is known about them."""
+    nobody = np.full(vectors.annotators, -1, dtype=np.int64)
+    if clusters is None or clusters.count < 2:
         reason = "too few annotators labelled enough contested items to look for groups"
-        return nobody, [], _groups("none", reason=reason)
-    if test is not None and not test.p_group_item <= LEVEL:
-        reason = (
-            "the groups that can be found are no clearer than in permuted labels"
-            f" (p = {test.p_group_item:.2g})"
-        )
-        return nobody, [], _groups("none", reason=reason)
+        return nobody, [], {"reason": reason}
+    p = 0.0 if test is None else test["group_item"]["p"]
+    if p is None or p > LEVEL:
+        reason = "the groups that can be found are no clearer than in permuted labels"
+        return nobody, [], {"reason": reason + ("" if p is None else f" (p = {p:.2g})")}
     # A is the group with the most labels.
-    codes, count = structure.groups.group, structure.groups.count
+    codes = clusters.group
     labels = np.bincount(np.maximum(codes, 0), weights=vectors.per_annotator * (codes >= 0.0))
     rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    record = _groups("found", stability=stability(groupings))
-    return rank[codes], list(ascii_uppercase[:count]), record
+    found = {"kind": "found", "stability": stability(groupings)}
+    return rank[codes], list(ascii_uppercase[: clusters.count]), found
 
 
-def _groups(kind: str, **known: Any) -> dict[str, Any]:
-    record = {"kind": kind, "attribute": None, "reason": None, "stability": None}
-    return {**record, "unassigned": 0, "groups": [], **known}
-
-
-def _variance_values(
-    shares: Shares | None, why_not: str | None, declared: bool
-) -> dict[str, Any] | None:
-    if shares is None:
-        return {"reason": why_not} if why_not else None
-    unknown = None
-    if math.isnan(shares.group_item.share):
-        unknown = (
-            "fewer than two of the declared groups have two annotators who share items"
-            if declared
-            else "there are too few annotators, or too few contested items, for groups of two"
-        )
-    parts = {name: _part(getattr(shares, name)) for name in PARTS}
+def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
+    """The shares as plain values: within [0, 1], None where unknown."""
+    parts: dict[str, dict[str, float] | None] = {}
+    for name in PARTS:
+        part = getattr(shares, name)
+        bounded = {key: min(max(getattr(part, key), 0.0), 1.0) for key in ("share", "low", "high")}
+        known = not math.isnan(part.share)
+        parts[name] = {**bounded, "hidden": part.hidden} if known else None
     # Shares that chance put below 0 are 0, and the others still sum to 1.
     total = sum(part["share"] for part in parts.values() if part)
     for part in parts.values():
         if part:
             part["share"] /= total
+    unknown = None
+    if parts["group_item"] is None and declared:
+        unknown = "fewer than two of the declared groups have two annotators who share items"
+    elif parts["group_item"] is None:
+        unknown = "there are too few annotators, or too few contested items, for groups of two"
     return {
         "total": shares.total,
         "disagreement": min(max(shares.disagreement, 0.0), 1.0),
@@ -310,31 +292,3 @@ def _variance_values(
         "structured": min(shares.structured, 1.0),
         "reason": unknown,
     }
-
-
-def _part(part: Part) -> dict[str, float] | None:
-    """A share with its interval, both within [0, 1]; None where it is unknown."""
-    if math.isnan(part.share):
-        return None
-    bounded = [min(max(value, 0.0), 1.0) for value in (part.share, part.low, part.high)]
-    return {**dict(zip(("share", "low", "high"), bounded, strict=True)), "hidden": part.hidden}
-
-
-def _test_values(test: StructureTest) -> dict[str, Any]:
-    def tested(statistic: float, p: float, null: Any) -> dict[str, Any]:
-        values = [_known(value) for value in null.tolist()]
-        return {"statistic": _known(statistic), "p": _known(p), "null": values}
-
-    return {
-        "permutations": test.permutations,
-        "seed": test.random_state,
-        "annotator": tested(test.bias_variance, test.p_annotator, test.null_bias),
-        "group_item": tested(test.score, test.p_group_item, test.null_scores),
-        "views": tested(test.score, test.p_views, test.null_strict_scores),
-        "p": _known(test.p),
-        "structured": test.structured,
-    }
-
-
-def _known(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,37 +16,6 @@ from edokit.diagnosis.vectors import LabelVectors, products
 LEVEL = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class StructureTest:
-    """Test whether labels are more structured than the same labels permuted within items."""
-
-    permutations: int
-    random_state: int
-    bias_variance: float
-    """Variance of annotator bias in the data."""
-    score: float
-    """How clearly groups are separated in the data."""
-    null_bias: Floats
-    """Variance of bias after each permutation."""
-    null_scores: Floats
-    """Separation of groups after each permutation."""
-    null_strict_scores: Floats
-    """The same after permutations in which strict annotators stay strict."""
-    p_annotator: float
-    """Do annotators differ in their base rates? NaN where it can't be tested."""
-    p_group_item: float
-    """Do groups of annotators see items differently?"""
-    p_views: float
-    """The same, beyond what strictness alone explains."""
-    p: float
-    """Any structure: the first two tests together."""
-
-    @property
-    def structured(self) -> bool:
-        """Whether chance is rejected at the 5 % level."""
-        return self.p <= LEVEL
-
-
 def permutation_test(
     vectors: LabelVectors,
     design: Design,
@@ -53,59 +23,55 @@ def permutation_test(
     permutations: int,
     random_state: int,
     step: Callable[[int, int], None] = lambda done, total: None,
-) -> StructureTest:
-    """Permute labels within each item; bias and groups are estimated anew every time."""
+) -> dict[str, Any]:
+    """Test whether labels are more structured than the same labels permuted within items.
+
+    Bias and groups are estimated anew for every permutation. The result has, as plain values, the
+    statistic of the data, its p-value and the statistics after permutation for ``annotator``
+    (do annotators differ in their base rates?), ``group_item`` (do groups of annotators see items
+    differently?) and ``views`` (the same, beyond what strictness alone explains), and ``p`` of the
+    first two together; None where it can't be tested.
+    """
     rng = np.random.default_rng([random_state, 3])
+    free = [_numbers(found)]
+    strict = [_numbers(found)[1]]
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
-        plain, strict = _permute(vectors, design, found, permutations, rng, step)
-    table = np.array(plain)
-    ranks = np.stack([_rank(column) for column in table.T])
-    known = ranks[~np.isnan(ranks).any(axis=1)]
+        for done in range(permutations):
+            free.append(_numbers(find_structure(vectors.permuted(rng), design)))
+            step(done + 1, 2 * permutations)
+        tables = strict_permutations(vectors, rng)
+        for done in range(permutations):
+            strict.append(_numbers(find_structure(next(tables), design))[1])
+            step(permutations + done + 1, 2 * permutations)
+    bias, scores = np.array(free).T
+    columns = {"annotator": bias, "group_item": scores, "views": np.array(strict)}
+    ranks = {name: _rank(column) for name, column in columns.items()}
+    known = [ranks[name] for name in ("annotator", "group_item") if np.isfinite(ranks[name][0])]
     p = float("nan")
-    if len(known):
+    if known:
         # The smaller of two p-values, against the smaller ones of the permuted labels.
-        least = known.min(axis=0)
+        least = np.min(known, axis=0)
         p = float(np.mean(least <= least[0] + 1e-12))
-    views = np.array(strict)[:, 1]
-    return StructureTest(
-        permutations=permutations,
-        random_state=random_state,
-        bias_variance=float(table[0, 0]),
-        score=float(table[0, 1]),
-        null_bias=table[1:, 0],
-        null_scores=table[1:, 1],
-        null_strict_scores=views[1:],
-        p_annotator=float(ranks[0, 0]),
-        p_group_item=float(ranks[1, 0]),
-        p_views=float(_rank(views)[0]),
-        p=p,
-    )
-
-
-def _permute(
-    vectors: LabelVectors,
-    design: Design,
-    found: Structure,
-    permutations: int,
-    rng: np.random.Generator,
-    step: Callable[[int, int], None],
-) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Statistics of the data and of permutations, free ones and ones that keep strictness."""
-    plain, strict = [_numbers(found)], [_numbers(found)]
-    for done in range(permutations):
-        plain.append(_numbers(find_structure(vectors.permuted(rng), design)))
-        step(done + 1, 2 * permutations)
-    tables = strict_permutations(vectors, rng)
-    for done in range(permutations):
-        strict.append(_numbers(find_structure(next(tables), design)))
-        step(permutations + done + 1, 2 * permutations)
-    return plain, strict
+    tests = {
+        name: {
+            "statistic": _known(column[0]),
+            "p": _known(ranks[name][0]),
+            "null": [_known(value) for value in column[1:]],
+        }
+        for name, column in columns.items()
+    }
+    counts = {"permutations": permutations, "seed": random_state}
+    return {**counts, **tests, "p": _known(p), "structured": p <= LEVEL}
 
 
 def _numbers(found: Structure) -> tuple[float, float]:
     score = found.groups.score
     return found.bias_variance, score if np.isfinite(score) else float("nan")
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _rank(column: Floats) -> Floats:

@@ -75,48 +75,46 @@ def decompose(
     """
     blocks = min(BLOCKS, vectors.items)
     block = np.random.default_rng([random_state, 2]).permutation(vectors.items) % blocks
-    within = _mean_within(vectors, block, blocks)
-    total = _total(vectors, block, blocks)
+    several = vectors.per_item >= 2
+    spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
+    within = _leave_out(spread, block[several], blocks)
+    # The variance of a label for a random item.
+    total = _leave_out(vectors.means_by_item(vectors.values**2).sum(axis=1), block, blocks)
+    for column in vectors.item_means.T:
+        total = total - _leave_out(column, block, blocks) ** 2
     if not total[-1] > 1e-12 or np.isnan(within[-1]):
         return None
+    parts = [vectors.take(block != b) for b in range(blocks)]
     bias_variance = np.array(
-        [
-            *(_bias_variance(vectors.take(block != b)) for b in range(blocks)),
-            design.bias.variance(vectors),
-        ]
+        [*(BiasDesign.of(part).variance(part) for part in parts), design.bias.variance(vectors)]
     )
     own = estimate_bias(vectors, float(bias_variance[-1]), design.within)
     numbers = vectors.values - own[vectors.annotator]
     usable = [grouping for grouping in groupings if grouping.count >= 2]
-    views = [_views(vectors, numbers, grouping, block, blocks) for grouping in usable]
     # Halves without any group to be found have groups that explain nothing.
     group_item = np.full(blocks + 1, np.nan)
-    if views:
+    if usable:
+        views = [_views(vectors, numbers, grouping, block, blocks) for grouping in usable]
         group_item = np.sum(views, axis=0) / len(groupings)
     annotators = int((vectors.per_annotator > 0).sum())
     annotator = bias_variance * (annotators - 1) / annotators
     systematic = np.nan_to_num(annotator) + np.nan_to_num(group_item)
     # Two different annotators out of few lie further apart than two drawn with replacement.
     disagreement = within - systematic / max(annotators - 1, 1)
-    parts = {
-        "item": total - disagreement,
-        "annotator": annotator,
-        "group_item": group_item,
-        "rest": disagreement - systematic,
-    }
+    rest = disagreement - systematic
     # With very few items, leaving some out may leave nothing that varies.
-    total = np.where(total > 1e-12, total, np.nan)
-    shares = {name: values / total for name, values in parts.items()}
-    rest = max(float(shares["rest"][-1]), 0.0)
-    item, views_ = _hidden(usable, annotators)
-    hidden = {"item": item * rest, "group_item": views_ * rest}
+    whole = np.where(total > 1e-12, total, np.nan)
+    hidden = max(float(rest[-1] / whole[-1]), 0.0) * _hidden(usable, annotators)
     return Shares(
         float(total[-1]),
-        **{name: _part(values, hidden.get(name, 0.0)) for name, values in shares.items()},
+        _part((total - disagreement) / whole, hidden[0]),
+        _part(annotator / whole),
+        _part(group_item / whole, hidden[1]),
+        _part(rest / whole),
     )
 
 
-def _part(values: Floats, hidden: float) -> Part:
+def _part(values: Floats, hidden: float = 0.0) -> Part:
     """The estimate stands last, after those with one block of items left out."""
     blocks = len(values) - 1
     scatter = float(np.sum((values[:-1] - values[:-1].mean()) ** 2))
@@ -124,141 +122,71 @@ def _part(values: Floats, hidden: float) -> Part:
     share = float(values[-1])
     # What can't be estimated with some items left out may be anything.
     width = width if np.isfinite(width) or np.isnan(share) else np.inf
-    return Part(share, float(share - width), float(share + width), hidden)
+    return Part(share, float(share - width), float(share + width), float(hidden))
 
 
-def _leave_out(sums: Floats, counts: Floats) -> Floats:
-    """Means with each block left out, then of all: [B + 1]."""
+def _leave_out(numbers: Floats, block: Ints, blocks: int) -> Floats:
+    """Means of numbers with each block left out, then of all: [B + 1]."""
+    sums = totals(block, numbers, blocks)
+    counts = np.bincount(block, minlength=blocks)
     left = np.append(sums.sum() - sums, sums.sum())
     number = np.append(counts.sum() - counts, counts.sum())
     means: Floats = np.divide(left, number, out=np.full(len(left), np.nan), where=number > 0)
     return means
 
 
-def _mean_within(vectors: LabelVectors, block: Ints, blocks: int) -> Floats:
-    """Mean variance of the labels to an item, by block left out."""
-    several = vectors.per_item >= 2
-    spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
-    sums = totals(block[several], spread, blocks)
-    return _leave_out(sums, np.bincount(block[several], minlength=blocks).astype(np.float64))
-
-
-def _total(vectors: LabelVectors, block: Ints, blocks: int) -> Floats:
-    """Variance of an label to a random item, by block left out."""
-    counts = np.bincount(block, minlength=blocks).astype(np.float64)
-    squared = vectors.means_by_item(vectors.values**2).sum(axis=1)
-    total = _leave_out(totals(block, squared, blocks), counts)
-    for column in vectors.item_means.T:
-        total = total - _leave_out(totals(block, column, blocks), counts) ** 2
-    return total
-
-
-def _bias_variance(vectors: LabelVectors) -> float:
-    return BiasDesign.of(vectors).variance(vectors)
+def _hidden(groupings: list[Grouping], annotators: int) -> Floats:
+    """How much of the rest could belong to items and to groups by items instead."""
+    if not groupings:
+        return np.array([1.0 / max(annotators - 1, 1), 0.0])
+    parts = []
+    for grouping in groupings:
+        size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
+        share = size / size.sum()
+        others = np.maximum(size - 1, 1)
+        parts.append((np.sum(share**2 / others), np.sum(share * (1 - share) / others)))
+    return np.array([np.mean(column) for column in zip(*parts, strict=True)])
 
 
 def _views(
     vectors: LabelVectors, numbers: Floats, grouping: Grouping, block: Ints, blocks: int
 ) -> Floats:
-    """Variance of the groups' views, by block left out, then of all: [B + 1]."""
-    here = grouping.items
-    judged = vectors.take(here)
-    views = Views.of(
-        judged,
-        numbers[here[vectors.item]],
-        grouping.group,
-        grouping.count,
-        block[here],
-        blocks,
-        grouping.by_labels,
-    )
-    return np.array([*(views.variance(b) for b in range(blocks)), views.variance()])
+    """Variance of what groups see in an item beyond what all see, from labels without biases.
 
-
-def _hidden(groupings: list[Grouping], annotators: int) -> tuple[float, float]:
-    """How much of the rest could belong to items and to groups by items instead."""
-    if not groupings:
-        return 1.0 / max(annotators - 1, 1), 0.0
-    item, views = [], []
-    for grouping in groupings:
-        size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
-        share = size / size.sum()
-        others = np.maximum(size - 1, 1)
-        item.append(float(np.sum(share**2 / others)))
-        views.append(float(np.sum(share * (1 - share) / others)))
-    return float(np.mean(item)), float(np.mean(views))
-
-
-@dataclass(frozen=True, eq=False)
-class Views:
-    """Sums over pairs of labels to the same item, by the groups of the two and by block of items.
-
-    They add up: leaving a block out is a subtraction.
+    By block left out, then of all [B + 1]; NaN where it can't be known.
     """
-
-    kinds: list[tuple[int, int]]
-    """The two groups of each kind of pair [T]."""
-    normal: Floats
-    """How much is known of each kind, and of two together [B, T, T]."""
-    right: Floats
-    """How much pairs of each kind agree [B, T], the item's mean taken out."""
-    shares: Floats
-    """Share of each group in the annotators [G]."""
-
-    @classmethod
-    def of(
-        cls,
-        vectors: LabelVectors,
-        numbers: Floats,
-        group: Ints,
-        count: int,
-        block: Ints,
-        blocks: int,
-        by_labels: bool,
-    ) -> Views:
-        """From numbers [M, D] (labels without biases), groups [A] and blocks of items [N].
-
-        Groups weigh as much as they have annotators, or, with ``by_labels``, labels.
-        """
-        placed = group[vectors.annotator] >= 0
-        item, own = vectors.item[placed], group[vectors.annotator][placed]
-        kinds = list(combinations_with_replacement(range(count), 2))
-        n, pairs, together = _pair_sums(item, own, numbers[placed], vectors.items, kinds)
-        total = pairs.sum(axis=1)
-        met = total > 0
-        # An item of n labels knows about n − 1 things, however many pairs it has.
-        weight = np.zeros(vectors.items)
-        weight[met] = 2.0 / n[met].sum(axis=1)
-        safe = np.maximum(total, 1.0)
-        apart = weight[:, None] * (together - pairs * (together.sum(axis=1) / safe)[:, None])
-        right = np.stack([totals(block, column, blocks) for column in apart.T], axis=1)
-        normal = np.zeros((blocks, len(kinds), len(kinds)))
-        for b in range(blocks):
-            here = block == b
-            some, weighed = pairs[here], weight[here, None] * pairs[here]
-            normal[b] = np.diag(weighed.sum(axis=0)) - (weighed / safe[here, None]).T @ some
-        members = np.bincount(own if by_labels else group[group >= 0], minlength=count)
-        return cls(kinds, normal, right, members / members.sum())
-
-    def variance(self, left_out: int | None = None) -> float:
-        """Of what the groups see in an item beyond what all see; NaN where it can't be known.
-
-        ``left_out`` is the block of items that doesn't count.
-        """
-        kept = np.arange(len(self.right)) != (-1 if left_out is None else left_out)
-        normal, right = self.normal[kept].sum(axis=0), self.right[kept].sum(axis=0)
-        # How two groups' views of an item agree, S[g, h], is known up to a constant, which
-        # cancels in Σ_g π_g S[g, g] − Σ_gh π_g π_h S[g, h].
-        wanted = np.array(
-            [
-                -((1 + (g != h)) * self.shares[g] * self.shares[h]) + (g == h) * self.shares[g]
-                for g, h in self.kinds
-            ]
-        )
-        solved = np.linalg.lstsq(normal, np.stack([right, wanted], axis=1), rcond=1e-10)[0]
-        if not np.allclose(normal @ solved[:, 1], wanted, atol=1e-6):
-            return float("nan")
-        return float(wanted @ solved[:, 0])
+    here = grouping.items[vectors.item] & (grouping.group[vectors.annotator] >= 0)
+    item, own, group = vectors.item[here], grouping.group[vectors.annotator][here], grouping.group
+    kinds = list(combinations_with_replacement(range(grouping.count), 2))
+    n, pairs, together = _pair_sums(item, own, numbers[here], vectors.items, kinds)
+    # An item of n labels knows about n − 1 things, however many pairs it has.
+    total = pairs.sum(axis=1)
+    weight = np.where(total > 0, 2.0 / np.maximum(n.sum(axis=1), 1.0), 0.0)
+    safe = np.maximum(total, 1.0)
+    apart = weight[:, None] * (together - pairs * (together.sum(axis=1) / safe)[:, None])
+    # How much pairs of each kind agree [B, T], and how much is known of two kinds [B, T, T].
+    right = np.stack([totals(block, column, blocks) for column in apart.T], axis=1)
+    normal = np.zeros((blocks, len(kinds), len(kinds)))
+    for b in range(blocks):
+        some = pairs[block == b]
+        weighed = weight[block == b, None] * some
+        normal[b] = np.diag(weighed.sum(axis=0)) - (weighed / safe[block == b, None]).T @ some
+    members = np.bincount(own if grouping.by_labels else group[group >= 0], minlength=len(n[0]))
+    share = members / members.sum()
+    # How two groups' views of an item agree, S[g, h], is known up to a constant, which cancels in
+    # Σ_g π_g S[g, g] − Σ_gh π_g π_h S[g, h].
+    wanted = np.array(
+        [(g == h) * share[g] - (1 + (g != h)) * share[g] * share[h] for g, h in kinds]
+    )
+    result = []
+    for left_out in range(blocks + 1):
+        kept = np.arange(blocks) != left_out
+        known = normal[kept].sum(axis=0)
+        sides = np.stack([right[kept].sum(axis=0), wanted], axis=1)
+        solved = np.linalg.lstsq(known, sides, rcond=1e-10)[0]
+        sure = np.allclose(known @ solved[:, 1], wanted, atol=1e-6)
+        result.append(float(wanted @ solved[:, 0]) if sure else float("nan"))
+    return np.array(result)
 
 
 def pair_agreement(
