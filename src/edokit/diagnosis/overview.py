@@ -27,45 +27,30 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
         annotations.annotations_per_annotator,
     )
     counts, items = np.unique(per_item, return_counts=True)
-    busy = per_annotator[per_annotator > 0]
-    cells = len(annotations.items) * len(annotations.annotators)
-    return {
-        "per_item": {
-            "min": int(per_item.min()),
-            "median": float(np.median(per_item)),
-            "mean": float(per_item.mean()),
-            "max": int(per_item.max()),
-        },
-        "items_by_annotations": {
-            str(count): int(number) for count, number in zip(counts, items, strict=True)
-        },
-        "per_annotator": {
-            "min": int(busy.min()),
-            "median": float(np.median(busy)),
-            "max": int(busy.max()),
-        },
-        "filled": float((~annotations.repeated).sum() / cells),
-        "single": int((per_item == 1).sum()),
-        "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
-        "repeated": int(annotations.repeated.sum()),
-        "pairs": _pairs(annotations),
-    }
-
-
-def _pairs(annotations: Annotations) -> dict[str, Any]:
-    """How many pairs of annotators share an item, and how many items those share."""
-    annotators = len(annotations.annotators)
     first = ~annotations.repeated
+    annotators = len(annotations.annotators)
     shape = (annotators, len(annotations.items))
     where = (annotations.annotator_codes[first], annotations.item_codes[first])
     asked = sparse.csr_matrix((np.ones(int(first.sum()), dtype=np.int32), where), shape)
     met: Any = sparse.triu(asked @ asked.T, k=1, format="csr")
-    shared = met.data
     return {
-        "possible": annotators * (annotators - 1) // 2,
-        "meeting": len(shared),
-        "median_shared": float(np.median(shared)) if len(shared) else None,
+        "per_item": _figures(per_item, "min", "median", "mean", "max"),
+        "items_by_annotations": dict(zip(map(str, counts), items.tolist(), strict=True)),
+        "per_annotator": _figures(per_annotator[per_annotator > 0], "min", "median", "max"),
+        "filled": float(first.sum() / (shape[0] * shape[1])),
+        "single": int((per_item == 1).sum()),
+        "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
+        "repeated": int(annotations.repeated.sum()),
+        "pairs": {
+            "possible": annotators * (annotators - 1) // 2,
+            "meeting": len(met.data),
+            "median_shared": float(np.median(met.data)) if len(met.data) else None,
+        },
     }
+
+
+def _figures(counts: Ints, *names: str) -> dict[str, float]:
+    return {name: getattr(np, name)(counts).item() for name in names}
 
 
 def balance(annotations: Annotations) -> dict[str, Any]:
@@ -77,8 +62,8 @@ def balance(annotations: Annotations) -> dict[str, Any]:
     counts = annotations.counts
     tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
     return {
-        "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0).tolist()),
-        "hard": _by_class(annotations, hard.tolist()),
+        "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0)),
+        "hard": _by_class(annotations, hard),
         "ratio": class_ratio(hard),
         "ties": int(tied.sum()),
     }
@@ -98,8 +83,8 @@ def entropy(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def _by_class(annotations: Annotations, values: list[Any]) -> dict[str, Any]:
-    return dict(zip(annotations.classes, values, strict=True))
+def _by_class(annotations: Annotations, values: Any) -> dict[str, Any]:
+    return dict(zip(annotations.classes, values.tolist(), strict=True))
 
 
 LARGEST_MATRIX = 40
@@ -113,8 +98,7 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
     """
     several = annotations.annotations_per_item >= 2
     used = annotations.counts.sum(axis=0)
-    alpha: float | None = None
-    reason = None
+    alpha = pairwise = reason = None
     if not several.any():
         reason = "no item has two labels"
     elif (used > 0).sum() < 2:
@@ -124,23 +108,13 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
     else:
         import krippendorff
 
-        alpha = float(
-            krippendorff.alpha(
-                value_counts=annotations.counts[several].astype(np.int64),
-                level_of_measurement="nominal",
-            )
-        )
-    shares = used / used.sum()
-    pairwise = None
+        table = annotations.counts[several].astype(np.int64)
+        alpha = float(krippendorff.alpha(value_counts=table, level_of_measurement="nominal"))
     if several.any():
         agreeing, pairs = _pairs_by_item(annotations)
         pairwise = float(agreeing[several].sum() / pairs[several].sum())
-    return {
-        "alpha": alpha,
-        "pairwise": pairwise,
-        "by_chance": float(np.sum(shares**2)),
-        "reason": reason,
-    }
+    by_chance = float(np.sum((used / used.sum()) ** 2))
+    return {"alpha": alpha, "pairwise": pairwise, "by_chance": by_chance, "reason": reason}
 
 
 def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
@@ -151,33 +125,23 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     count = len(annotations.annotators)
     annotator, item = annotations.annotator_codes, annotations.item_codes
     rows = _rows(annotations)
-    labelled = np.bincount(annotator, minlength=count)
-    shares = (
-        np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
-        / np.maximum(labelled, 1)[:, None]
-    )
+    labelled = annotations.annotations_per_annotator
+    shares = np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
+    shares = shares / np.maximum(labelled, 1)[:, None]
     others = annotations.annotations_per_item[item] - 1
-    met = others > 0
-    with_rest = products(rows, annotations.counts[item] - rows)
-    with_rest = with_rest / np.maximum(others, 1)
     agreeing, pairs = _pairs_by_item(annotations)
-    usual = (agreeing / np.maximum(pairs, 1))[item]
+    met = others > 0
     number = np.bincount(annotator[met], minlength=count)
-
-    def mean(values: Floats, a: int) -> float | None:
-        return float(values[a] / number[a]) if number[a] else None
-
-    rest = totals(annotator[met], with_rest[met], count)
-    base = totals(annotator[met], usual[met], count)
+    with_rest = products(rows, annotations.counts[item] - rows) / np.maximum(others, 1)
+    usual = (agreeing / np.maximum(pairs, 1))[item]
+    rest, base = (totals(annotator[met], sums[met], count) for sums in (with_rest, usual))
     return [
         {
             "annotator": str(name),
             "annotations": int(labelled[a]),
-            "shares": dict(zip(annotations.classes, shares[a].tolist(), strict=True))
-            if labelled[a]
-            else None,
-            "agreement": mean(rest, a),
-            "expected": mean(base, a),
+            "shares": _by_class(annotations, shares[a]) if labelled[a] else None,
+            "agreement": float(rest[a] / number[a]) if number[a] else None,
+            "expected": float(base[a] / number[a]) if number[a] else None,
             "group": None,
         }
         for a, name in enumerate(annotations.annotators)
@@ -189,13 +153,13 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     count = len(annotations.annotators)
     if count > LARGEST_MATRIX:
         return None
-    n = len(annotations.items)
-    asked = np.zeros((count, n))
-    given = np.zeros((count, n, len(annotations.classes)))
+    rows = _rows(annotations)
+    given = np.zeros((count, len(annotations.items), rows.shape[1]))
+    asked = np.zeros(given.shape[:2])
     first = ~annotations.repeated
     where = (annotations.annotator_codes[first], annotations.item_codes[first])
     asked[where] = 1.0
-    given[where] = _rows(annotations)[first]
+    given[where] = rows[first]
     shared = asked @ asked.T
     flat = given.reshape(count, -1)
     agreed = flat @ flat.T
@@ -237,42 +201,40 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
     for each of them. Empty text and None are no group.
     """
     annotators = [str(name) for name in annotations.annotators]
+    values: list[Any] = []
+    problem: tuple[str, str] | None = None
     if isinstance(groups, str):
-        if groups not in annotations.attributes:
+        if groups in annotations.attributes:
+            values = list(annotations.attributes[groups])
+        else:
             known = ", ".join(map(repr, sorted(annotations.attributes))) or "none"
-            raise InputError(
+            problem = (
                 f"the annotators have no attribute {groups!r}; they have {known}",
                 "give the table a column with one value per annotator, or leave groups out",
-                parameters=("groups",),
             )
-        values: list[Any] = list(annotations.attributes[groups])
     elif isinstance(groups, Mapping):
         given = {str(name): value for name, value in groups.items()}
+        values = [given.get(name) for name in annotators]
         missing = [name for name in annotators if name not in given]
         if missing:
-            raise InputError(
+            problem = (
                 f"{are(len(missing), len(annotators), HAVE)} no entry in groups:"
                 f" {examples(missing)}",
                 "add them; None means no group",
-                parameters=("groups",),
             )
-        values = [given[name] for name in annotators]
     else:
         values = list(groups)
         if len(values) != len(annotators):
-            raise InputError(
+            problem = (
                 f"groups has {len(values)} entries for {len(annotators)} annotators",
                 "give them in the order of annotations.annotators",
-                parameters=("groups",),
             )
     names = ["" if value is None else str(value) for value in values]
     known_names = class_order({name for name in names if name})
-    if not known_names:
-        raise InputError(
-            "groups assigns no annotator to a group",
-            "leave groups out to have them found",
-            parameters=("groups",),
-        )
+    if not known_names and problem is None:
+        problem = "groups assigns no annotator to a group", "leave groups out to have them found"
+    if problem is not None:
+        raise InputError(*problem, parameters=("groups",))
     where = {name: code for code, name in enumerate(known_names)}
     return np.array([where.get(name, -1) for name in names], dtype=np.int64), list(known_names)
 
@@ -293,20 +255,17 @@ def describe_groups(
         here = own == code
         shares = rows[here].mean(axis=0) if here.any() else None
         members = np.flatnonzero(group == code)
+        near, far = within[code], between[code]
         described.append(
             {
                 "name": name,
                 "annotators": len(members),
                 "annotations": int(here.sum()),
-                "shares": None
-                if shares is None
-                else dict(zip(annotations.classes, shares.tolist(), strict=True)),
-                "within": within[code],
-                "between": between[code],
+                "shares": None if shares is None else _by_class(annotations, shares),
+                "within": near,
+                "between": far,
                 "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
-                "character": _character(
-                    annotations.classes, shares, overall, within[code], between[code]
-                ),
+                "character": _character(annotations.classes, shares, overall, near, far),
             }
         )
     return described
