@@ -164,7 +164,8 @@ def diagnose(
     if not len(annotations):
         raise InputError("there are no annotations to diagnose", "give some")
     vectors = LabelVectors.of(annotations)
-    declared, names = None, []
+    declared: Ints | None = None
+    names: list[str] = []
     if groups is not None:
         declared, names = overview.declared_groups(annotations, groups)
     used = annotations.counts.sum(axis=0)
