@@ -238,7 +238,7 @@ def test_rows_of_nothing_new_are_a_bomb_where_they_are_too_many(
     write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
     assert path.stat().st_size < 20_000
     assert read_table(path).num_rows == 1_000_000
-    monkeypatch.setattr("edokit._io.read_tables._LARGE", 1 << 20)
+    monkeypatch.setattr("edokit._io.tables._LARGE", 1 << 20)
     assert "it claims 1,000,000 rows" in refused(read_table, path)
 
 

@@ -14,13 +14,14 @@ from edokit._io.atomic import (
 from edokit._io.json import check_depth, not_utf8, read_json, write_json
 
 if TYPE_CHECKING:
-    from edokit._io.read_tables import (
+    from edokit._io.tables import (
         TABLE_SUFFIXES,
         number_column,
         parquet_columns,
         read_table,
+        write_table,
+        write_tables,
     )
-    from edokit._io.table_writer import write_table, write_tables
 
 __all__ = [
     "TABLE_SUFFIXES",
@@ -46,5 +47,4 @@ def __getattr__(name: str) -> Any:
     """Tables need pyarrow, which is slow to import and missing on machines that only train."""
     if name not in __all__:
         raise AttributeError(name)
-    module = "table_writer" if name.startswith("write_") else "read_tables"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module("edokit._io.tables"), name)

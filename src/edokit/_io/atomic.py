@@ -27,7 +27,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         mode = _mode(path, target)
         made += [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = temporary_file(target.parent, target.suffix)
+        handle, temporary = _temporary_file(target.parent, target.suffix)
     except InputError:
         raise
     except (OSError, ValueError) as error:
@@ -60,8 +60,6 @@ def check_file(path: str | Path) -> Path:
     """The path, if it is a file with something in it."""
     path = Path(path)
     try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder, not a file", "name a file inside it")
         # Arrow, for one, opens no other names.
         str(path).encode()
         known = path.stat()
@@ -74,11 +72,11 @@ def check_file(path: str | Path) -> Path:
             f"the name of the file {path} is not valid Unicode", "rename the file"
         ) from error
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"{path} can't be the name of a file: {error}", "check the spelling"
         ) from error
+    if stat.S_ISDIR(known.st_mode):
+        raise InputError(f"{path} is a folder, not a file", "name a file inside it")
     if not stat.S_ISREG(known.st_mode):
         raise InputError(
             f"{path} is a pipe or a device, not an ordinary file",
@@ -122,20 +120,22 @@ def _remove(folders: list[Path]) -> None:
 
 
 _PREFIX = ".edo-"
-_NAME = re.compile(r"\.edo-[a-z0-9_]{8}(\..*)?")
 _LOCK = ".lock"
 _cleaned: set[Path] = set()
 _held: dict[Path, int] = {}
 
 
-def temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
+def _temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
     """A new file in the folder, open and locked for as long as this process needs it.
 
     Leftover temporary files of killed processes are removed: the system has freed their locks.
     """
     if folder not in _cleaned:
         _cleaned.add(folder)
-        _remove_leftover_files(folder)
+        with suppress(OSError):
+            for entry in list(os.scandir(folder)):
+                if _is_temporary(Path(entry.name).stem, _PREFIX):
+                    _remove_unless_held(Path(entry.path))
     while True:
         handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=suffix, dir=folder)
         _lock(handle)
@@ -239,28 +239,18 @@ def _is_temporary(name: str, prefix: str) -> bool:
     return re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", name) is not None
 
 
-def _remove_leftover_files(folder: Path) -> None:
-    with suppress(OSError):
-        found = [entry.path for entry in os.scandir(folder) if _NAME.fullmatch(entry.name)]
-        for path in found:
-            with suppress(OSError):
-                handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-                try:
-                    if _lock(handle):
-                        os.unlink(path)
-                finally:
-                    os.close(handle)
-
-
-def _remove_unless_held(folder: Path) -> None:
+def _remove_unless_held(path: Path) -> None:
+    """Remove a temporary file or folder, unless a living process has it locked."""
+    is_folder = path.is_dir()
     with suppress(OSError):
         # Killed before there was a lock; or in the making, and then another one is made.
-        folder.rmdir()
+        path.rmdir()
     with suppress(OSError):
-        handle = os.open(folder / _LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        locked = path / _LOCK if is_folder else path
+        handle = os.open(locked, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:
             if _lock(handle):
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink()
         finally:
             os.close(handle)
 

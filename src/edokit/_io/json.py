@@ -20,30 +20,23 @@ def read_json(path: str | Path) -> Any:
     try:
         content = path.read_bytes()
         text = content.decode("utf-8-sig")
-        check_depth(content, path)
-        return json.loads(text)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
-    except InputError:
-        raise
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    check_depth(content, path)
+    try:
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path} is not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}",
             "the file may be cut off; export or download it again",
         ) from error
-    except RecursionError as error:
-        raise InputError(
-            f"{path} is JSON that is nested too deeply",
-            "check that it is the right file",
-        ) from error
     except ValueError as error:
         # Python refuses whole numbers of thousands of digits.
         raise InputError(
-            f"{path} holds a number that can't be read: {error}",
-            "check that it is the right file",
+            f"{path} holds a number that can't be read: {error}", "check that it is the right file"
         ) from error
-    except OSError as error:
-        raise cannot_read(path, error) from error
 
 
 def write_json(value: Any, path: str | Path) -> None:
@@ -122,16 +115,12 @@ def _depths(
 
 def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
     """The error for a text file in another encoding."""
-    where = first_bad_byte(path)
-    if where is None:
-        place = "" if error is None else f" (first at byte {error.start})"
-    else:
-        line, byte = where
-        place = f" (first in line {line}, at byte {byte})"
+    place = "" if error is None else f" (first at byte {error.start})"
+    if found := first_bad_byte(path):
+        place = " (first in line {}, at byte {})".format(*found)
     with path.open("rb") as stream:
-        likely = (
-            "utf-16" if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"
-        )
+        marked = stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    likely = "utf-16" if marked else "latin1"
     return InputError(
         f"{path} is not UTF-8 text{place}",
         f"convert it, for example with: iconv -f {likely} -t utf-8",

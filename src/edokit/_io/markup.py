@@ -13,12 +13,11 @@ from edokit._io import whole_file
 
 Cell = str | int | float | None
 
-FORMATS = ("markdown", "csv", "latex")
-"""Names of the forms a table can take."""
 ENDINGS = {"markdown": "md", "csv": "csv", "latex": "tex"}
-"""How a file in each form ends."""
+"""How a file in each form of a table ends."""
+FORMATS = tuple(ENDINGS)
+"""Names of these forms."""
 
-_NONE = "–"
 # What pdfLaTeX does not take as it is: signs of its own, other signs of text, mathematics.
 _WORDS = {
     "\\": r"\textbackslash{}",
@@ -31,42 +30,15 @@ _WORDS = {
     "”": "''",
     "’": "'",
 }
-_MATHS = {
-    "−": "-",
-    "±": r"\pm",
-    "×": r"\times",
-    "≤": r"\leq",
-    "≥": r"\geq",
-    "≈": r"\approx",
-    "↑": r"\uparrow",
-    "↓": r"\downarrow",
-    "→": r"\to",
-    "·": r"\cdot",
-    "<": "<",
-    ">": ">",
-    "|": "|",
-    "‖": r"\|",
-    "²": "^2",
-    "₁": "_1",
-    "₂": "_2",
-    "α": r"\alpha",
-    "β": r"\beta",
-    "γ": r"\gamma",
-    "δ": r"\delta",
-    "η": r"\eta",
-    "λ": r"\lambda",
-    "μ": r"\mu",
-    "π": r"\pi",
-    "ρ": r"\rho",
-    "σ": r"\sigma",
-    "φ": r"\varphi",
-    "Δ": r"\Delta",
-    "Σ": r"\Sigma",
-}
+_MATHS = (
+    r"− -, ± \pm, × \times, ≤ \leq, ≥ \geq, ≈ \approx, ↑ \uparrow, ↓ \downarrow, → \to, · \cdot,"
+    r"< <, > >, | |, ‖ \|, ² ^2, ₁ _1, ₂ _2, α \alpha, β \beta, γ \gamma, δ \delta, η \eta,"
+    r"λ \lambda, μ \mu, π \pi, ρ \rho, σ \sigma, φ \varphi, Δ \Delta, Σ \Sigma"
+)
 _LATEX = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | _WORDS
-    | {sign: f"${code}$" for sign, code in _MATHS.items()}
+    | {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
 )
 
 
@@ -96,11 +68,18 @@ class Table:
     def text(self, kind: str) -> str:
         """The table in one of `FORMATS`."""
         one_of("format", kind, FORMATS)
-        return {"markdown": self.markdown, "csv": self.csv, "latex": self.latex}[kind]()
+        written: str = getattr(self, kind)()
+        return written
 
     def shown(self) -> list[list[str]]:
         """The cells as people read them."""
-        return [[self._shown(cell) for cell in row] for row in self.rows]
+
+        def text(cell: Cell) -> str:
+            if isinstance(cell, float):
+                return f"{cell:.{self.digits}f}"
+            return "–" if cell is None else str(cell)
+
+        return [[text(cell) for cell in row] for row in self.rows]
 
     def markdown(self) -> str:
         """A Markdown table under its title in bold, notes below."""
@@ -130,7 +109,8 @@ class Table:
         rows = [[_tex(text) for text in row] for row in self.shown()]
         for i, j in self.bold:
             rows[i][j] = f"\\textbf{{{rows[i][j]}}}"
-        caption = " ".join(_tex(part) for part in (_sentence(self.title), *self.notes) if part)
+        end = "" if not self.title or self.title.endswith((".", "?", "!")) else "."
+        caption = " ".join(_tex(part) for part in (self.title + end, *self.notes) if part)
         lines = [
             "% needs \\usepackage{booktabs}",
             "\\begin{table}[tbh]",
@@ -157,13 +137,6 @@ class Table:
             written.append(path)
         return written
 
-    def _shown(self, cell: Cell) -> str:
-        if cell is None:
-            return _NONE
-        if isinstance(cell, float):
-            return f"{cell:.{self.digits}f}"
-        return str(cell)
-
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
@@ -175,7 +148,3 @@ def _line(cells: Sequence[str]) -> str:
 
 def _tex(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))
-
-
-def _sentence(text: str) -> str:
-    return text if not text or text.endswith((".", "?", "!")) else f"{text}."

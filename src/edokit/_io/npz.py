@@ -48,7 +48,14 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         wanted = list(entries) if names is None else list(names)
         for name in wanted:
             _checked_shape(archive, entries[name], name)
-        _refuse_bomb([entries[name] for name in wanted])
+        whole, packed = (
+            sum(getattr(entries[name], size) for name in wanted)
+            for size in ("file_size", "compress_size")
+        )
+        if whole > _LARGE and whole > _RATIO * packed:
+            raise BadArchiveError(
+                f"it would unpack to {whole / _LARGE:.1f} GiB, more than {_RATIO} times its size"
+            )
         arrays = {}
         for name in wanted:
             with archive.open(entries[name]) as stream:
@@ -106,12 +113,10 @@ def _checked_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
     with archive.open(info) as stream:
         version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
+        if version not in ((1, 0), (2, 0)):
             raise BadArchiveError(f"{name!r} is written in an unknown version of the format")
+        header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+        shape, _, dtype = header(stream)
         left = info.file_size - stream.tell()
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
@@ -132,12 +137,3 @@ def _refuse_no_text(array: npt.NDArray[Any], name: str) -> None:
     codes = array.ravel(order="K").view(array.dtype.str[0] + "u4")
     if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
         raise BadArchiveError(f"{name!r} holds what is no text")
-
-
-def _refuse_bomb(entries: Iterable[zipfile.ZipInfo]) -> None:
-    sizes = [(info.file_size, info.compress_size) for info in entries]
-    whole, packed = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
-    if whole > _LARGE and whole > _RATIO * packed:
-        raise BadArchiveError(
-            f"it would unpack to {whole / _LARGE:.1f} GiB, more than {_RATIO} times its size"
-        )

@@ -243,7 +243,7 @@ def write_annotations(annotations: Annotations, path: str | Path) -> None:
     >>> edokit.read_annotations("labels.parquet", split="dev").items.tolist()
     ['sim-dev-1', 'sim-dev-2']
     """
-    from edokit._io.table_writer import write_table
+    from edokit._io.tables import write_table
 
     write_table(annotations.to_table(), path)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, examples
 from edokit._io import check_file
-from edokit._io.read_tables import unreadable
+from edokit._io.tables import unreadable
 from edokit._names import class_order, encode
 from edokit._types import Strings
 from edokit.annotations import Annotations, PublishedLabelWarning

@@ -1,13 +1,15 @@
-"""Tables read from CSV, TSV, Parquet and JSONL files."""
+"""Tables in CSV, TSV, Parquet and JSONL files, read with clear errors and written whole."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import json
+import math
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, headings, word
-from edokit._io.atomic import cannot_read, check_file
+from edokit._io.atomic import cannot_read, check_file, whole_file
 from edokit._io.json import bad_lines, first_bad_byte, not_utf8
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
@@ -28,6 +30,11 @@ _STRINGS = pa.dictionary(pa.int32(), pa.string())
 _LONGEST_ROW = 1 << 26
 _LARGE = 1 << 30
 _RATIO = 200
+_AGAIN = "the file may be cut off; export or download it again"
+_ROW = re.compile(r" in row \d+")
+_CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
+"""Where Arrow begins to quote the file, which may hold somebody's text."""
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 
 
 def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: False) -> pa.Table:
@@ -53,7 +60,7 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
     except OSError as error:
         raise cannot_read(path, error) from error
     if table.num_rows == 0:
-        raise no_rows(path)
+        raise _no_rows(path)
     return table
 
 
@@ -69,17 +76,25 @@ def number_column(
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
-        column = column.cast(plain_type(column.type))
+        column = column.cast(_plain_type(column.type))
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
         try:
             column = pc.cast(column, pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            bad = _first_without_number(column)
+            # The first row that is no number is in column[start:stop].
+            start, stop = 0, len(column)
+            while stop - start > 1:
+                middle = (start + stop) // 2
+                try:
+                    pc.cast(column.slice(start, middle - start), pa.float64())
+                    start = middle
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    stop = middle
             raise InputError(
-                f"column {name!r} of {where} has {word(column[bad].as_py())} in {row(bad)}, which"
-                " is not a number",
+                f"column {name!r} of {where} has {word(column[start].as_py())} in {row(start)},"
+                " which is not a number",
                 "correct the column",
             ) from error
     values: npt.NDArray[Any] = column.to_numpy()
@@ -122,14 +137,14 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
             table = read(types, block)
     except pa.ArrowException as error:
         if "Empty CSV" in str(error):
-            raise no_rows(path) from error
+            raise _no_rows(path) from error
         if "conversion error to double" in str(error):
             # Read as text, the column can say which row holds no number, unless more is wrong.
             with suppress(pa.ArrowException):
                 text = read(dict.fromkeys(header, _STRINGS), block)
                 for name in filter(numbers, header):
                     number_column(text, name, str(path))
-        raise bad_csv(path, parse, error) from error
+        raise _bad_csv(path, parse, error) from error
     if table.column_names != header:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows and pa.types.is_dictionary(table.schema.types[-1]):
@@ -148,14 +163,14 @@ def _csv_header(path: Path, delimiter: str) -> list[str]:
     except csv.Error as error:
         raise unreadable(path, "CSV", error) from error
     if not header:
-        raise no_rows(path)
+        raise _no_rows(path)
     if len(header) == 1 and any(other in header[0] for other in ";\t|,"):
         mark = "commas" if delimiter == "," else "tabs"
         raise InputError(
             f"there are no {mark} between the columns of {path}: its header is {headings(header)}",
             "save the table with commas as .csv or with tabs as .tsv",
         )
-    distinct(header, path)
+    _distinct(header, path)
     return header
 
 
@@ -181,7 +196,7 @@ def _read_parquet(path: Path) -> pa.Table:
             schema = file.schema_arrow
             _refuse_bomb(file.metadata, path)
             texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        distinct(schema.names, path)
+        _distinct(schema.names, path)
         # As in a CSV, text that repeats is kept once.
         with pa_parquet.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read()
@@ -211,12 +226,10 @@ def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
 def _read_jsonl(path: Path) -> pa.Table:
     with path.open("rb") as stream:
         start = stream.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
-    if start and not start.startswith(b"{"):
-        # Arrow does not survive a file that starts with null.
-        raise bad_jsonl(path, ValueError("it does not start with an object"))
-    # Nor does it survive tens of thousands of brackets inside each other.
-    if reason := bad_lines(path):
-        raise bad_jsonl(path, ValueError(reason))
+    # Arrow does not survive a file that starts with null, nor thousands of nested brackets.
+    not_object = start and not start.startswith(b"{")
+    if reason := "it does not start with an object" if not_object else bad_lines(path):
+        raise _bad_jsonl(path, ValueError(reason))
     # One block must hold a whole row, so blocks grow with the file up to a bound.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
     options = pa_json.ReadOptions(block_size=block)
@@ -230,48 +243,26 @@ def _read_jsonl(path: Path) -> pa.Table:
             table = pa_json.read_json(path, read_options=options, parse_options=parse)
         # Arrow does not look whether JSON is UTF-8.
         table.validate(full=True)
-        distinct(table.column_names, path)
+        _distinct(table.column_names, path)
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise bad_jsonl(path, error) from error
+        raise _bad_jsonl(path, error) from error
     return table
 
 
-def _first_without_number(column: pa.ChunkedArray) -> int:
-    """The first row that is no number, where there is one."""
-    start, stop = 0, len(column)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            pc.cast(column.slice(start, middle - start), pa.float64())
-            start = middle
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            stop = middle
-    return start
-
-
-def distinct(names: Sequence[str], path: Path) -> None:
-    """Refuse columns of the same name."""
+def _distinct(names: Sequence[str], path: Path) -> None:
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
-            f"{path} has several columns of the name {headings(repeated, 3)}",
-            "rename one of them",
+            f"{path} has several columns of the name {headings(repeated, 3)}", "rename one of them"
         )
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
+def _plain_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values themselves, where a column holds codes of them."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-_AGAIN = "the file may be cut off; export or download it again"
-_ROW = re.compile(r" in row \d+")
-_CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
-"""Where Arrow begins to quote the file, which may hold somebody's text."""
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
-
-
-def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOError:
+def _bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOError:
     """The error for a CSV that Arrow can't read."""
     if first_bad_byte(path) is not None:
         return not_utf8(path)
@@ -282,12 +273,10 @@ def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErro
         return "error"
 
     parse.invalid_row_handler = note
-    try:
+    with suppress(pa.ArrowException):
         # Only a single thread can count the rows.
-        options = pa_csv.ReadOptions(use_threads=False, block_size=1 << 26)
+        options = pa_csv.ReadOptions(use_threads=False, block_size=_LONGEST_ROW)
         pa_csv.read_csv(path, options, parse)
-    except pa.ArrowException:
-        pass
     if ragged:
         row = ragged[0]
         return InputError(
@@ -298,7 +287,7 @@ def bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErro
     return unreadable(path, "CSV", error)
 
 
-def bad_jsonl(path: Path, error: Exception) -> EDOError:
+def _bad_jsonl(path: Path, error: Exception) -> EDOError:
     """The error for JSON lines that Arrow can't read."""
     if first_bad_byte(path) is not None:
         return not_utf8(path)
@@ -315,10 +304,7 @@ def bad_jsonl(path: Path, error: Exception) -> EDOError:
             except (ValueError, RecursionError) as found:
                 deep = isinstance(found, RecursionError)
                 trouble = "it is nested too deeply" if deep else found
-                return InputError(
-                    f"row {row} of {path} is not a JSON object: {trouble}",
-                    _AGAIN,
-                )
+                return InputError(f"row {row} of {path} is not a JSON object: {trouble}", _AGAIN)
             if not isinstance(value, dict):
                 return InputError(
                     f"row {row} of {path} is {_kind(value)}, not a JSON object",
@@ -332,15 +318,11 @@ def bad_jsonl(path: Path, error: Exception) -> EDOError:
                         f" row {row}",
                         "write the whole column as text or as numbers",
                     )
-    return unreadable(path, "JSONL", error) if row else no_rows(path)
+    return unreadable(path, "JSONL", error) if row else _no_rows(path)
 
 
-def no_rows(path: Path) -> InputError:
-    """The error for a table with nothing but a header, if that."""
-    return InputError(
-        f"{path} has no rows",
-        "check that it is the right file",
-    )
+def _no_rows(path: Path) -> InputError:
+    return InputError(f"{path} has no rows", "check that it is the right file")
 
 
 def unreadable(path: Path, kind: str, error: Exception) -> InputError:
@@ -380,3 +362,97 @@ def _walk(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "null" if value is None else "an object")
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
+    path, suffix = _checked_target(path, table)
+    with whole_file(path) as temporary:
+        try:
+            if suffix == ".parquet":
+                # As it is: repeated text stays a dictionary, and metadata are kept.
+                pa_parquet.write_table(table, temporary, compression="zstd")
+            else:
+                with _open_writer(temporary, suffix, table.schema) as writer:
+                    _write_rows(table, writer)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{path} can't hold a column that is neither text nor numbers: {error}",
+                "leave the others out, or write Parquet",
+            ) from error
+
+
+def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
+    """Write parts with the same columns into one CSV, TSV, Parquet or JSONL file; how many rows.
+
+    No more than one part need be in memory. If one fails, no file is written.
+    """
+    remaining = iter(parts)
+    first = next(remaining)
+    path, suffix = _checked_target(path, first)
+    with whole_file(path) as temporary, _open_writer(temporary, suffix, first.schema) as writer:
+        rows = _write_rows(first, writer)
+        del first
+        for part in remaining:
+            rows += _write_rows(part, writer)
+    return rows
+
+
+def _checked_target(path: str | Path, table: pa.Table) -> tuple[Path, str]:
+    """The path, and its ending, which says how the table is written."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    try:
+        os.path.realpath(path).encode()
+    except UnicodeError as error:
+        raise InputError(
+            f"the name of the file {path} is not valid Unicode", "choose another name"
+        ) from error
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(
+            f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
+            "choose one of these endings",
+        )
+    _distinct(table.column_names, path)
+    return path, suffix
+
+
+def _write_rows(table: pa.Table, writer: Any) -> int:
+    # Some rows at a time, so that repeated text is written out for these alone.
+    for start in range(0, table.num_rows, 65_536):
+        writer.write_table(table.slice(start, 65_536).cast(_plain_schema(table.schema)))
+    return int(table.num_rows)
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
+    plain = _plain_schema(schema)
+    if suffix == ".parquet":
+        return pa_parquet.ParquetWriter(path, plain, compression="zstd")
+    if suffix in (".csv", ".tsv"):
+        options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+        return pa_csv.CSVWriter(path, plain, write_options=options)
+    return _JsonLines(path)
+
+
+class _JsonLines:
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("w", encoding="utf-8")
+
+    def write_table(self, table: pa.Table) -> None:
+        for row in table.to_pylist():
+            # JSON has neither NaN nor infinity.
+            plain = {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+            }
+            self._stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
+
+    def __enter__(self) -> _JsonLines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
