@@ -31,7 +31,8 @@ class Annotations:
     """M annotations of N items by A annotators in C classes.
 
     Build one with `from_table`, `from_matrix` or `from_soft_labels`, or read a file with
-    `edokit.read_annotations`.
+    `edokit.read_annotations`. Methods raise `InputError` where what they are given does not exist,
+    is repeated or does not fit.
 
     Examples
     --------
@@ -144,10 +145,8 @@ class Annotations:
         ----------
         matrix : array-like or pandas.DataFrame of shape [N, A]
             Labels. ``None``, NaN, empty text and masked entries mean that there is no annotation.
-        items : iterable, optional
-            Item ids [N]. Default: the index of a DataFrame, else ``0, 1, …``.
-        annotators : iterable, optional
-            Annotator ids [A]. Default: the columns of a DataFrame, else ``0, 1, …``.
+        items, annotators : iterable, optional
+            Ids [N] and [A]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         classes : sequence, optional
             All classes in their order; by default those that occur.
         missing : object, optional
@@ -156,11 +155,6 @@ class Annotations:
         Returns
         -------
         Annotations
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong, an item has no annotation, or a label is not among ``classes``.
 
         Examples
         --------
@@ -187,21 +181,14 @@ class Annotations:
         ----------
         soft_labels : array-like or pandas.DataFrame of shape [N, C]
             Share of the annotators per class; each row sums to 1.
-        items : iterable, optional
-            Item ids [N]. Default: the index of a DataFrame, else ``0, 1, …``.
-        classes : sequence, optional
-            Class names [C]. Default: the columns of a DataFrame, else ``0, 1, …``.
+        items, classes : iterable, optional
+            Names [N] and [C]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         annotator : str, default="soft"
             Name of the single annotator whose labels are these probabilities.
 
         Returns
         -------
         Annotations
-
-        Raises
-        ------
-        InputError
-            If the shape is wrong, or a row is not a distribution.
 
         Examples
         --------
@@ -311,11 +298,6 @@ class Annotations:
         numpy.ndarray of int32, shape [N]
             Positions in ``classes``.
 
-        Raises
-        ------
-        InputError
-            If ``ties="error"`` and an item is tied.
-
         Examples
         --------
         >>> annotations = Annotations.from_matrix([["no", "yes", "yes"], ["no", "yes", None]])
@@ -363,11 +345,6 @@ class Annotations:
         Annotations
             Annotators without an annotation of these items are left out.
 
-        Raises
-        ------
-        InputError
-            If a position does not exist or is repeated.
-
         Examples
         --------
         >>> annotations = Annotations.from_matrix([["no", "yes"], ["no", None]], items=["a", "b"])
@@ -385,25 +362,21 @@ class Annotations:
         renumber = np.full(len(self.annotators), -1, dtype=np.int32)
         renumber[annotators] = np.arange(len(annotators), dtype=np.int32)
 
-        def rows(values: Any) -> Any:
-            return None if values is None else values[kept]
-
-        def of_items(values: Any) -> Any:
-            return None if values is None else values[chosen]
-
         return replace(
             self,
             items=self.items[chosen],
             annotators=self.annotators[annotators],
             item_codes=where[self.item_codes[kept]],
             annotator_codes=renumber[self.annotator_codes[kept]],
-            label_codes=rows(self.label_codes),
-            label_probabilities=rows(self.label_probabilities),
-            published=of_items(self.published),
-            texts=of_items(self.texts),
-            splits=of_items(self.splits),
             attributes={name: values[annotators] for name, values in self.attributes.items()},
+            **self.rows_of(kept, "label_codes", "label_probabilities"),
+            **self.rows_of(chosen, "published", "texts", "splits"),
         )
+
+    def rows_of(self, chosen: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
+        """These rows of the fields that are there."""
+        known = {name: getattr(self, name) for name in fields}
+        return {name: values[chosen] for name, values in known.items() if values is not None}
 
     def align(self, items: Iterable[object], against: str = "predictions") -> Annotations:
         """Return the annotations with the items in the given order.
@@ -418,11 +391,6 @@ class Annotations:
         Returns
         -------
         Annotations
-
-        Raises
-        ------
-        InputError
-            If an item is missing on either side; the message counts and names some.
 
         Examples
         --------
@@ -443,11 +411,6 @@ class Annotations:
         Returns
         -------
         Annotations
-
-        Raises
-        ------
-        InputError
-            If a class of the annotations is missing, or one is repeated.
 
         Examples
         --------
@@ -497,11 +460,6 @@ class Annotations:
         Returns
         -------
         Annotations
-
-        Raises
-        ------
-        InputError
-            If a split does not exist.
 
         Examples
         --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from edokit._names import (
     as_name,
     as_names,
     check_unique,
+    class_order,
     column_of,
     encode,
     recode,
@@ -25,7 +26,6 @@ from edokit._names import (
     text_array,
 )
 from edokit._types import Codes, Floats, Strings
-from edokit.annotations.arrays import on_simplex, ordered_classes
 from edokit.annotations.core import (
     Annotations,
     Duplicates,
@@ -40,7 +40,12 @@ ALIASES = {"item": "task", "annotator": "worker"}
 """crowd-kit's names, used where ours are absent."""
 PROBABILITY = "p_"
 """Prefix of the columns with an annotation's probabilities, one per class."""
+TOLERANCE = 1e-3
+"""Largest distance from 1 of the sum of an annotation's probabilities."""
+EXACT = 1e-12
+"""Sums this close to 1 are not rescaled."""
 _MOST_COUNTS = 1 << 30
+"""A label column with texts or ids would fill the memory with counts [N, C]."""
 
 
 def from_long_table(
@@ -80,7 +85,13 @@ def from_long_table(
         # Classes that are published but chosen by nobody are classes, too.
         published_names = () if hard is None else hard.names
         order = ordered_classes(classes, {*label.names, *published_names, *elsewhere})
-        _refuse_too_many(len(order), len(item.names), names["label"])
+        if len(order) * len(item.names) > _MOST_COUNTS:
+            raise InputError(
+                f"column {names['label']!r} has {len(order):,} different labels for"
+                f" {len(item.names):,} items; it seems to hold something else",
+                "map the right column with columns={'label': 'NAME'}",
+                parameters=("columns",),
+            )
         labels = recode(label, order, "label", "classes", where)
     else:
         order, probabilities = _probability_columns(table, classes, where)
@@ -89,6 +100,11 @@ def from_long_table(
         for role in ("text", "split")
         if role in names
     }
+    published: Codes | None = None
+    if hard is not None:
+        published = recode(
+            hard, order, "hard label", "classes", lambda n: f"item {item.names[n]!r}"
+        )
     built = Annotations(
         items=item.names,
         annotators=annotator.names,
@@ -97,7 +113,7 @@ def from_long_table(
         annotator_codes=annotator.codes,
         label_codes=labels,
         label_probabilities=probabilities,
-        published=None if hard is None else _published(hard, order, item.names),
+        published=published,
         texts=per_item.get("text"),
         splits=per_item.get("split"),
         attributes=_attributes(table, attributes, names, annotator),
@@ -158,17 +174,6 @@ def _no_gaps(
             )
 
 
-def _refuse_too_many(classes: int, items: int, name: str) -> None:
-    """Refuse a label column that holds texts or ids: counts [N, C] would fill the memory."""
-    if classes * items > _MOST_COUNTS:
-        raise InputError(
-            f"column {name!r} has {classes:,} different labels for {items:,} items; it seems to"
-            " hold something else",
-            "map the right column with columns={'label': 'NAME'}",
-            parameters=("columns",),
-        )
-
-
 def _probability_columns(
     table: pa.Table, classes: Sequence[object] | None, where: Where
 ) -> tuple[tuple[str, ...], Floats]:
@@ -184,6 +189,53 @@ def _probability_columns(
         )
     values = np.column_stack([number_column(table, name, row=where) for name in wanted])
     return order, on_simplex(values.astype(np.float64, copy=False), where)
+
+
+def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
+    """The declared classes in their order, else those found in class order."""
+    if declared is None:
+        return class_order(found)
+    names = as_names(declared)
+    if not len(names):
+        raise InputError(
+            "classes is empty", "name the classes, or leave it out", parameters=("classes",)
+        )
+    return tuple(unique_ids(names, len(names), "classes", "class"))
+
+
+def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
+    """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
+
+    ``where`` names a row in the message.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = probabilities.sum(axis=1)
+        bad = ~(np.abs(total - 1) <= TOLERANCE)
+    bad |= (probabilities < 0).any(axis=1)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
+        raise InputError(
+            f"{where(row)} has ({shown}), which are not probabilities that sum to 1"
+            f" ({counted(int(bad.sum()), 'such row')})",
+            "correct or drop these rows",
+        )
+    # Rows that sum to 1 are not touched, so that writing and reading a table changes nothing.
+    total[np.abs(total - 1) <= EXACT] = 1
+    simplex: Floats = probabilities / total[:, None]
+    return simplex
+
+
+def unique_ids(names: Iterable[object] | None, length: int, what: str, per: str) -> Strings:
+    ids = as_names(range(length) if names is None else names)
+    if len(ids) != length:
+        raise InputError(
+            f"there are {len(ids)} {what}, but {length} {per}s", f"give {length} {what}"
+        )
+    check_unique(ids, what, f"give each {per} its own")
+    if "" in ids:
+        raise InputError(f"one of the {what} is empty text", f"name every {per}")
+    return ids
 
 
 def _one_per_item(
@@ -211,10 +263,6 @@ def _one_per_item(
             "give each item its own id, or make its rows agree",
         )
     return Encoded(first, encoded.names)
-
-
-def _published(hard: Encoded, order: tuple[str, ...], items: Strings) -> Codes:
-    return recode(hard, order, "hard label", "classes", lambda row: f"item {items[row]!r}")
 
 
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
@@ -346,16 +394,8 @@ def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Whe
             parameters=("duplicates",),
         )
 
-    def kept(values: npt.NDArray[Any] | None) -> Any:
-        return None if values is None else values[~again]
-
-    return replace(
-        annotations,
-        item_codes=kept(annotations.item_codes),
-        annotator_codes=kept(annotations.annotator_codes),
-        label_codes=kept(annotations.label_codes),
-        label_probabilities=kept(annotations.label_probabilities),
-    )
+    fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
+    return replace(annotations, **annotations.rows_of(~again, *fields))
 
 
 def to_long_table(annotations: Annotations) -> pa.Table:

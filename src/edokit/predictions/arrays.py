@@ -41,9 +41,10 @@ def canonical(
     """
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
-    array, members_first = _as_array(values)
-    sizes = {"N": n_items, "K": n_members, "C": n_classes}
-    if members_first:
+    if (members := _listed(values)) is None:
+        array = _numbers(values)
+    else:
+        array = _stack(members)
         listed: Layout = "KNC" if array.ndim == 3 else "KN"
         if layout not in (None, listed):
             raise InputError(
@@ -52,19 +53,24 @@ def canonical(
                 parameters=("layout",),
             )
         layout = listed
-    chosen = layout or _only_fit(array.shape, sizes)
-    _check_fit(array.shape, chosen, sizes)
+    layout = _fitting(array.shape, layout, {"N": n_items, "K": n_members, "C": n_classes})
     array = as_floats(array)
-    if chosen in ("NK", "KN"):
-        array = array.T if chosen == "KN" else array
+    if layout in ("NK", "KN"):
+        array = array.T if layout == "KN" else array
+        if not logits:
+            return np.stack([1 - array, array], axis=2)
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
-        pair = [_sigmoid(-array), _sigmoid(array)] if logits else [1 - array, array]
-        return np.stack(pair, axis=2)
-    if chosen == "NC":
+        return np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
+    if layout == "NC":
         array = array[:, None, :]
-    elif chosen == "KNC":
+    elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
-    return _softmax(array) if logits else array
+    if logits:
+        # An infinite logit becomes NaN, which is refused by name later.
+        with np.errstate(invalid="ignore"):
+            array = np.exp(array - array.max(axis=2, keepdims=True))
+            array /= array.sum(axis=2, keepdims=True)
+    return array
 
 
 def as_floats(array: Array) -> Array:
@@ -73,16 +79,17 @@ def as_floats(array: Array) -> Array:
     return array.astype(np.float32 if small else np.float64, copy=False)
 
 
-def _as_array(values: Any) -> tuple[Array, bool]:
-    """The numbers, and whether the first axis is the members because a list was given."""
-    listed = isinstance(values, Mapping) or (
-        isinstance(values, list | tuple) and values and hasattr(values[0], "shape")
-    )
-    if not listed:
-        return _numbers(values), False
-    parts = [
-        _numbers(part) for part in (values.values() if isinstance(values, Mapping) else values)
-    ]
+def _listed(values: Any) -> list[Any] | None:
+    """The array of each member, where there is one per member."""
+    if isinstance(values, Mapping):
+        return list(values.values())
+    is_list = isinstance(values, list | tuple) and values and hasattr(values[0], "shape")
+    return list(values) if is_list else None
+
+
+def _stack(members: list[Any]) -> Array:
+    """[K, N, C] or [K, N]."""
+    parts = [_numbers(part) for part in members]
     shapes = sorted({part.shape for part in parts})
     if len(shapes) > 1:
         raise InputError(
@@ -94,112 +101,74 @@ def _as_array(values: Any) -> tuple[Array, bool]:
             f"the list holds {f'arrays of shape {shapes[0]}' if shapes else 'no members'}",
             "give one array [items, classes] per member",
         )
-    return np.stack(parts), True
+    return np.stack(parts)
 
 
 def _numbers(values: Any) -> Array:
+    hint = "give an array of probabilities, all rows of one length"
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the predictions are no array of numbers: {error}",
-            "give an array of probabilities, all rows of one length",
-        ) from error
+        raise InputError(f"the predictions are no array of numbers: {error}", hint) from error
     if array.dtype.kind not in "fiub":
-        raise InputError(
-            f"the predictions are no numbers but of type {array.dtype}",
-            "give an array of probabilities, all rows of one length",
-        )
+        raise InputError(f"the predictions are no numbers but of type {array.dtype}", hint)
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)
     return array
 
 
-def _only_fit(shape: tuple[int, ...], sizes: dict[str, int | None]) -> Layout:
-    fits = [layout for layout in LAYOUTS if _fits(shape, layout, sizes)]
-    known = ", ".join(f"{axis}={size}" for axis, size in sizes.items() if size is not None)
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        readings = " or ".join(f"[{', '.join(layout)}]" for layout in fits)
-        raise InputError(
-            f"predictions of shape {shape} can be {readings}" + (f" with {known}" if known else ""),
-            f"say which, for example layout={fits[0]!r}",
-            parameters=("layout",),
-        )
-    raise InputError(
-        f"no layout fits predictions of shape {shape}" + (f" with {known}" if known else ""),
-        f"choose a layout among {', '.join(LAYOUTS)} and check the sizes",
-        parameters=("layout",),
-    )
-
-
-def _fits(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> bool:
-    if len(shape) != len(layout):
-        return False
-    given = dict(zip(layout, shape, strict=True))
-    given.setdefault("K", 1)
-    given.setdefault("C", 2)
-    return all(sizes[axis] in (None, size) for axis, size in given.items())
-
-
-def _check_fit(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> None:
-    if not _fits(shape, layout, sizes):
-        wanted = ", ".join(f"{axis}={sizes[axis] or '?'}" for axis in layout)
-        raise InputError(
-            f"predictions of shape {shape} do not fit the layout {layout} with [{wanted}]",
-            "check the layout and the sizes",
-            parameters=("layout",),
-        )
+def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: dict[str, int | None]) -> Layout:
+    """The layout, or without one the only layout that fits the shape and the known sizes."""
+    fits = [name for name in LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
+    if len(fits) != 1:
+        known = ", ".join(f"{axis}={size}" for axis, size in sizes.items() if size is not None)
+        given = f"predictions of shape {shape}"
+        if layout:
+            wanted = ", ".join(f"{axis}={sizes[axis] or '?'}" for axis in layout)
+            message = f"{given} do not fit the layout {layout} with [{wanted}]"
+            hint = "check the layout and the sizes"
+        elif fits:
+            readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
+            message = f"{given} can be {readings}" + (f" with {known}" if known else "")
+            hint = f"say which, for example layout={fits[0]!r}"
+        else:
+            message = f"no layout fits {given}" + (f" with {known}" if known else "")
+            hint = f"choose a layout among {', '.join(LAYOUTS)} and check the sizes"
+        raise InputError(message, hint, parameters=("layout",))
     if 0 in shape:
         raise InputError(
             f"predictions of shape {shape} lack items, members or classes",
             "check that the arrays were filled",
         )
+    return fits[0]
 
 
-def _sigmoid(logits: Array) -> Array:
-    probabilities: Array = np.exp(-np.logaddexp(0, -logits))
-    return probabilities
-
-
-def _softmax(logits: Array) -> Array:
-    # An infinite logit becomes NaN, which is refused by name later.
-    with np.errstate(invalid="ignore"):
-        shifted = np.exp(logits - logits.max(axis=2, keepdims=True))
-        probabilities: Array = shifted / shifted.sum(axis=2, keepdims=True)
-    return probabilities
+def _fits(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> bool:
+    if len(shape) != len(layout):
+        return False
+    given = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
+    return all(sizes[axis] in (None, size) for axis, size in given.items())
 
 
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
     """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
+    frames = (pd.DataFrame, pd.Series)
     if isinstance(values, pd.DataFrame):
         axes = layout if layout in ("NC", "NK", "KN") else ""
         return dict(zip(axes, (values.index, values.columns), strict=False))
-    parts = list(values.values()) if isinstance(values, Mapping) else values
-    if not isinstance(parts, list | tuple) or not any(map(_is_frame, parts)):
+    parts = _listed(values) or []
+    if not any(isinstance(part, frames) for part in parts):
         return {}
-    first = parts[0]
     for part in parts:
-        if not _is_frame(part) or not all(
-            mine.equals(theirs) for mine, theirs in zip(_axes(part), _axes(first), strict=False)
-        ):
+        if not isinstance(part, frames) or not all(map(pd.Index.equals, part.axes, parts[0].axes)):
             raise InputError(
                 "the tables of the members differ in index or columns",
                 "bring them into one order, for example with frame.reindex(...)",
             )
-    return dict(zip("NC", _axes(first), strict=False))
-
-
-def _is_frame(value: object) -> bool:
-    return isinstance(value, pd.DataFrame | pd.Series)
-
-
-def _axes(frame: Any) -> list[pd.Index[Any]]:
-    return list(frame.axes)
+    return dict(zip("NC", parts[0].axes, strict=False))
 
 
 PREFIX = "p_"

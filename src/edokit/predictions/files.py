@@ -92,7 +92,14 @@ def read_file(path: Path, invalid: str) -> Predictions:
 def _read_npz(path: Path) -> Predictions:
     """The predictions in an .npz file, named but not yet checked."""
     try:
-        arrays = _arrays(path)
+        held = array_names(path)
+        missing = [name for name in _NEEDED if name not in held]
+        if missing:
+            raise InputError(
+                f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
+                "write it with edokit.write_predictions or `edo predictions join`",
+            )
+        arrays = read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
     except EDOError:
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
@@ -101,21 +108,21 @@ def _read_npz(path: Path) -> Predictions:
             f"{path} can't be read as an .npz file of plain arrays: {error}",
             "write it again; object arrays are never loaded",
         ) from error
-    array = arrays["probabilities"]
+    array = arrays.pop("probabilities")
     if array.ndim != 3 or 0 in array.shape or array.dtype.kind not in "fiu":
         raise InputError(
             f"probabilities in {path} are {array.dtype} of shape {array.shape}, not numbers of"
             " shape [N, K, C]",
             "bring them into shape with Predictions.from_arrays",
         )
-    names = {name: _flat(arrays[name], name, path) for name in arrays if name != "probabilities"}
-    return Predictions(
-        as_floats(array),
-        names["items"],
-        tuple(names["members"]),
-        tuple(names["classes"]),
-        tuple(names["groups"]) if "groups" in names else None,
-    ).named()
+    for name, values in arrays.items():
+        if values.ndim != 1 or values.dtype.kind not in "USiufb":
+            raise InputError(
+                f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
+                "give one name per entry",
+            )
+    items, *others = map(as_names, arrays.values())
+    return Predictions(as_floats(array), items, *map(tuple, others)).named()
 
 
 def _write_npz(predictions: Predictions, path: Path) -> None:
@@ -133,26 +140,6 @@ def _write_npz(predictions: Predictions, path: Path) -> None:
             )
     with whole_file(path) as temporary, temporary.open("wb") as stream:
         write_arrays(stream, arrays)
-
-
-def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    held = array_names(path)
-    missing = [name for name in _NEEDED if name not in held]
-    if missing:
-        raise InputError(
-            f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
-            "write it with edokit.write_predictions or `edo predictions join`",
-        )
-    return read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
-
-
-def _flat(values: npt.NDArray[Any], name: str, path: Path) -> Strings:
-    if values.ndim != 1 or values.dtype.kind not in "USiufb":
-        raise InputError(
-            f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
-            "give one name per entry",
-        )
-    return as_names(values)
 
 
 def _from_long_table(table: pa.Table, path: Path) -> Predictions:
@@ -240,22 +227,19 @@ def _each_pair_once(
         return
     distinct, times = np.unique(cells, return_counts=True)
     wrong = np.flatnonzero(times > 1)
-    cell, given = -1, 0
     if len(wrong):
         cell, given = int(distinct[wrong[0]]), int(times[wrong[0]])
         hint = "drop the repeated rows"
-    elif len(distinct) < len(item.names) * k:
+    else:
         # The first number that is not in the list.
         gap = np.flatnonzero(distinct != np.arange(len(distinct)))
-        cell = int(gap[0]) if len(gap) else len(distinct)
+        cell, given = int(gap[0]) if len(gap) else len(distinct), 0
         hint = "complete the file, or join it from one file per model"
-    if cell >= 0:
-        raise InputError(
-            f"{path} has {counted(given, 'row')} for item {item.names[cell // k]!r} and member"
-            f" {member.names[cell % k]!r}; each of {len(item.names)} items and {k} members needs"
-            " one",
-            hint,
-        )
+    raise InputError(
+        f"{path} has {counted(given, 'row')} for item {item.names[cell // k]!r} and member"
+        f" {member.names[cell % k]!r}; each of {len(item.names)} items and {k} members needs one",
+        hint,
+    )
 
 
 def _groups(table: pa.Table, member: Encoded, path: Path) -> tuple[str, ...] | None:

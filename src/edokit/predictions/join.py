@@ -54,8 +54,7 @@ def model_from_table(
     classes = class_order(name.removeprefix(PREFIX) for name in found)
     if "" in classes:
         raise InputError(
-            f"{path} has a column {PREFIX!r} that does not name its class",
-            "name them p_0, p_1, …",
+            f"{path} has a column {PREFIX!r} that does not name its class", "name them p_0, p_1, …"
         )
     values = np.column_stack([number_column(table, PREFIX + name, str(path)) for name in classes])
     array = canonical(values, "NC", logits=logits)
@@ -143,40 +142,30 @@ def join_models(
                 parameters=(what,),
             )
     parts: list[Predictions] = []
-    for position, file in enumerate(files):
+    for position, path in enumerate(map(Path, files)):
         name = names[position] if names else None
         group = by_file[position] if by_file else None
-        if positive is None:
-            part = _read_part(Path(file), name, logits, invalid)
+        if positive is not None:
+            part = _positive_columns(path, negative, positive, logits, invalid)
+        elif path.suffix.lower() == ".npz" or path.is_dir() or "member" in parquet_columns(path):
+            part = read_predictions(path, invalid=invalid)
         else:
-            part = _positive_columns(Path(file), negative, positive, logits, invalid)
-            part = _renamed(part, name, file)
+            model = read_model_file(path, logits=logits, invalid=invalid)
+            one = model.probabilities[:, None, :]
+            part = Predictions(one, model.items, (path.stem,), model.classes)
+        if name and len(part.members) > 1:
+            raise InputError(
+                f"the name {name!r} is for one member, but {path} holds {len(part.members)}",
+                "leave the name out",
+                parameters=("names",),
+            )
+        if name:
+            part = replace(part, members=(name,))
         if group is not None:
             part = replace(part, groups=(group,) * len(part.members))
         parts.append(part)
     joined = _side_by_side(parts, files)
     return joined.grouped(by_member) if by_member else joined
-
-
-def _read_part(path: Path, name: str | None, logits: bool, invalid: Invalid) -> Predictions:
-    if path.suffix.lower() == ".npz" or path.is_dir() or "member" in parquet_columns(path):
-        return _renamed(read_predictions(path, invalid=invalid), name, path)
-    model = read_model_file(path, logits=logits, invalid=invalid)
-    return Predictions(
-        model.probabilities[:, None, :], model.items, (name or path.stem,), model.classes
-    )
-
-
-def _renamed(part: Predictions, name: str | None, path: str | Path) -> Predictions:
-    if name is None:
-        return part
-    if len(part.members) > 1:
-        raise InputError(
-            f"the name {name!r} is for one member, but {path} holds {len(part.members)}",
-            "leave the name out",
-            parameters=("names",),
-        )
-    return replace(part, members=(name,))
 
 
 def _positive_columns(
@@ -187,8 +176,7 @@ def _positive_columns(
     members = [column for column in table.column_names if column != "item"]
     if not members:
         raise InputError(
-            f"{path} has no column of a member beside 'item'",
-            "name each column like its member",
+            f"{path} has no column of a member beside 'item'", "name each column like its member"
         )
     values: Any = np.column_stack([number_column(table, column, str(path)) for column in members])
     array = canonical(values, "NK", logits=logits)

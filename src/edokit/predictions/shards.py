@@ -170,22 +170,15 @@ def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> No
     """Refuse a shard whose members, classes or groups are not those of the first."""
     for what, wanted in zip(("members", "classes", "groups"), known, strict=True):
         if getattr(shard, what) != wanted:
-            raise _disagree(what, wanted or (), first, getattr(shard, what) or (), file)
-
-
-def _disagree(
-    what: str, wanted: tuple[str, ...], first: Path, given: tuple[str, ...], file: Path
-) -> InputError:
-    # Of long lists the part that differs is shown, not the start.
-    for start in range(max(len(wanted), len(given))):
-        if wanted[start : start + 1] != given[start : start + 1]:
-            wanted, given = wanted[start:], given[start:]
-            break
-    return InputError(
-        f"the shards differ in {what}: {first.name} has {examples(wanted) or 'none'} where"
-        f" {file.name} has {examples(given) or 'none'}",
-        "write the shards with the same members and classes, in one order",
-    )
+            given, wanted = list(getattr(shard, what) or ()), list(wanted or ())
+            # Of long lists the part that differs is shown, not the start.
+            while given and given[:1] == wanted[:1]:
+                del given[:1], wanted[:1]
+            raise InputError(
+                f"the shards differ in {what}: {first.name} has {examples(wanted) or 'none'} where"
+                f" {file.name} has {examples(given) or 'none'}",
+                "write the shards with the same members and classes, in one order",
+            )
 
 
 def hashes(items: Strings) -> Hashes:
