@@ -60,7 +60,8 @@ def canonical(
         if not logits:
             return np.stack([1 - array, array], axis=2)
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
-        return np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
+        pair: Array = np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
+        return pair
     if layout == "NC":
         array = array[:, None, :]
     elif layout == "KNC":

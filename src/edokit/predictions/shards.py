@@ -168,9 +168,9 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
 
 def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> None:
     """Refuse a shard whose members, classes or groups are not those of the first."""
-    for what, wanted in zip(("members", "classes", "groups"), known, strict=True):
-        if getattr(shard, what) != wanted:
-            given, wanted = list(getattr(shard, what) or ()), list(wanted or ())
+    for what, names in zip(("members", "classes", "groups"), known, strict=True):
+        if getattr(shard, what) != names:
+            given, wanted = list(getattr(shard, what) or ()), list(names or ())
             # Of long lists the part that differs is shown, not the start.
             while given and given[:1] == wanted[:1]:
                 del given[:1], wanted[:1]
