@@ -300,7 +300,7 @@ def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
         ({"ce": "median"}, "ce must be one of"),
         ({"diversity": "more", "lambda_div": 0.1}, "diversity must be one of"),
         ({"pool": "cubic"}, "pool must be one of"),
-        ({"lambda_ce": -1.0}, "lambda_ce must be"),
+        ({"lambda_ce": -1.0}, "lambda_ce"),
         ({"recalibrate": "isotonic"}, "recalibrate must be"),
         ({"solver": "gumbel", "min_members": 3, "max_members": 2}, "min_members"),
     ],
@@ -311,7 +311,7 @@ def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -
 
 
 def test_predictions_and_annotations_must_hold_the_same_items() -> None:
-    with pytest.raises(InputError, match="same items"):
+    with pytest.raises(InputError, match="different items"):
         EDOEnsemble().fit(POOL, PEOPLE.take(np.arange(100)))
     with pytest.raises(InputError, match="classes"):
         EDOEnsemble().fit(replace(POOL, classes=("0", "1")), PEOPLE)

@@ -12,7 +12,6 @@ import pytest
 
 from edokit import EDOEnsemble
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble.persistence import to_dict
 from edokit.fitdata import FitData
 from edokit.objective import fit_temperature
 from edokit.objective.pools import power_sums
@@ -62,12 +61,12 @@ def alike(one: Any, other: Any, where: str = "") -> None:
 def test_shards_give_the_ensemble_that_memory_gives(
     made: Cut, choices: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = to_dict(EDOEnsemble(**choices).fit(made.pool, made.people))
+    wanted = EDOEnsemble(**choices).fit(made.pool, made.people).fitted_.to_dict()
     if wanted["settings"]["solver"] == "exact":
         # Gumbel learns from the sample alone; exact has to find the same in passes.
         monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 200)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-        found = to_dict(EDOEnsemble(**choices).fit(shards))
+        found = EDOEnsemble(**choices).fit(shards).fitted_.to_dict()
     # Ranks among all items are no sum over shards.
     assert found["metrics"].pop("entropy_correlation") is None
     wanted["metrics"].pop("entropy_correlation")

@@ -1,7 +1,6 @@
 """EDO and what it is compared with: methods by name, and all of them side by side."""
 
-# Importing a module of methods enters them into the registry.
-from edokit.baselines import edo, wel  # noqa: F401
+from edokit.baselines import wel  # noqa: F401  (enters its methods into the registry)
 from edokit.baselines.compare import Comparison, compare
 from edokit.baselines.methods import (
     Method,

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, examples, one_of
+from edokit._errors import EDOError, InputError, one_of
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, FORMATS, Table
 from edokit._outputs import begin_run, check_output
@@ -25,6 +25,7 @@ from edokit.ensemble.inputs import (
     as_predictions,
     check_disjoint,
     same_members,
+    source_name,
     warn_if_unanimous,
 )
 from edokit.metrics import MAIN_METRICS, entropy
@@ -36,8 +37,6 @@ REFERENCE = "uniform"
 
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
-Sample = tuple[Predictions, Annotations]
-Pair = tuple[Predictions, Predictions]
 Step = Callable[[int, int, str], None]
 
 
@@ -208,42 +207,71 @@ def compare(
     >>> found["edo"].ce < found["uniform"].ce
     True
     """
-    test_annotations = annotations if test_annotations is None else test_annotations
-    if split == test_split and _same_source(annotations, test_annotations):
+    if test_annotations is None:
+        test_annotations = annotations
+    sources: list[Any] = [annotations, test_annotations]
+    if all(isinstance(source, str | Path) for source in sources):
+        alike = Path(sources[0]) == Path(sources[1])
+    else:
+        alike = sources[0] is sources[1]
+    if alike and split == test_split:
         raise InputError(
             "the items to fit on and the items to evaluate on are the same:"
-            f" {_shown(annotations, split, 'annotations')}",
+            f" {source_name(annotations, split)}",
             "give other test_annotations, or split='dev' and test_split='test'",
             parameters=("test_annotations", "split", "test_split"),
         )
     files = InputReader(**read_options)
     labels = files.annotations("annotations", annotations, split)
     test_labels = files.annotations("test_annotations", test_annotations, test_split)
-    dev = _sample(files.predictions("predictions", predictions), labels)
-    test = _sample(
-        files.predictions("test_predictions", test_predictions), test_labels, dev[1].classes
+    dev, dev_labels = align_inputs(
+        as_predictions(files.predictions("predictions", predictions)), labels
     )
-    for (_, found), where in (
-        (dev, _shown(annotations, split, "annotations")),
-        (test, _shown(test_annotations, test_split, "test annotations")),
+    test, test_labels = align_inputs(
+        as_predictions(files.predictions("test_predictions", test_predictions)), test_labels
+    )
+    if test_labels.classes != dev_labels.classes:
+        test_labels = test_labels.with_classes(dev_labels.classes)
+    test = test.order_classes(dev_labels.classes)
+    for found, source, part, what in (
+        (dev_labels, annotations, split, "annotations"),
+        (test_labels, test_annotations, test_split, "test annotations"),
     ):
-        warn_if_unanimous(found.classes, found.counts.sum(axis=0), where)
-    test = (same_members(dev[0], test[0], "test predictions"), test[1])
-    check_disjoint(dev[0], test[0])
-    pools = {name: _pair(name, pair, dev, test) for name, pair in (extra or {}).items()}
-    names = _names(methods, pools)
-    rows = [_Row(name, find_method(name).about, name, (dev[0], test[0])) for name in names]
-    for name, pair in pools.items():
-        rows += _extra_rows(name, pair, with_edo="edo" in names)
-    y = [part[1].hard_labels(ties=ties, random_state=random_state) for part in (dev, test)]
+        warn_if_unanimous(found.classes, found.counts.sum(axis=0), source, part, what)
+    test = same_members(dev, test, "test predictions")
+    check_disjoint(dev, test)
+    known = method_names()
+    asked = known if methods is None else [find_method(name).name for name in methods]
+    names = [name for name in known if name in asked or name == REFERENCE]
+    rows = [_Row(name, find_method(name).about, name, (dev, test)) for name in names]
+    for name, pair in (extra or {}).items():
+        if ":" in name or not name or name in known:
+            raise InputError(
+                f"the name of an extra pool is empty, has a colon or is the name of a method:"
+                f" {name!r}",
+                "choose another name",
+                parameters=("extra",),
+            )
+        first, second = (
+            as_predictions(InputReader().predictions("extra", given))
+            .align(one.items, f"the predictions to compare {name!r} with")
+            .order_classes(dev_labels.classes)
+            for given, one in zip(pair, (dev, test), strict=True)
+        )
+        second = same_members(first, second, f"test predictions of {name!r}")
+        rows += _extra_rows(name, (first, second), with_edo="edo" in names)
+    truth = [
+        (part.soft_labels, part.hard_labels(ties=ties, random_state=random_state))
+        for part in (dev_labels, test_labels)
+    ]
     fitted: dict[str, Method] = {}
     scores, probabilities, losses, skipped = [], {}, {}, {}
     for number, row in enumerate(rows):
         step(number, len(rows), row.name)
         started = time.perf_counter()
-        method = make_method(row.method, random_state=random_state, ties=ties)
+        method: Any = make_method(row.method, random_state=random_state, ties=ties)
         try:
-            method.fit(row.pools[0], dev[1])
+            method.fit(row.pools[0], dev_labels)
         except EDOError as error:
             if row.method == REFERENCE:
                 raise
@@ -252,9 +280,13 @@ def compare(
             continue
         fitted[row.name] = method
         seconds = time.perf_counter() - started
-        on_dev = _losses(row, method, row.pools[0], dev[1], y[0])
-        losses[row.name] = _losses(row, method, row.pools[1], test[1], y[1])
+        on_dev, losses[row.name] = (
+            _losses(row, method, pool, *part) for pool, part in zip(row.pools, truth, strict=True)
+        )
         probabilities[row.name] = method.predict_proba(row.pools[1])
+        weights = None if row.alone else getattr(method, "weights_", None)
+        if weights is not None:
+            weights = dict(zip(method.members_, weights.tolist(), strict=True))
         scores.append(
             Score(
                 row.name,
@@ -262,140 +294,67 @@ def compare(
                 dev={metric: float(values.mean()) for metric, values in on_dev.items()},
                 seconds=seconds,
                 size=None if row.alone else getattr(method, "size_", None),
-                weights=None if row.alone else _weights(method),
+                weights=weights,
             )
         )
     step(len(rows), len(rows), "done")
-    return Comparison(
-        tuple(
-            score_methods(
-                scores, losses, REFERENCE, samples=samples, level=level, random_state=random_state
-            )
-        ),
-        fitted,
-        Predictions.from_arrays(
-            list(probabilities.values()),
-            items=test[0].items,
-            members=list(probabilities),
-            classes=test[1].classes,
-            layout=None,
-        ),
-        {
-            "reference": REFERENCE,
-            "items": {"dev": len(dev[0]), "test": len(test[0])},
-            "members": len(dev[0].members),
-            "classes": list(test[1].classes),
-            "ce_floor": entropy(test[1].soft_labels),
-            "level": level,
-            "samples": samples,
-            "seed": random_state,
-        },
-        skipped,
-        files,
+    scored = score_methods(
+        scores, losses, REFERENCE, samples=samples, level=level, random_state=random_state
     )
+    classes = test_labels.classes
+    pooled = Predictions.from_arrays(
+        list(probabilities.values()),
+        items=test.items,
+        members=list(probabilities),
+        classes=classes,
+        layout=None,
+    )
+    facts = {
+        "reference": REFERENCE,
+        "items": {"dev": len(dev), "test": len(test)},
+        "members": len(dev.members),
+        "classes": list(classes),
+        "ce_floor": entropy(test_labels.soft_labels),
+        "level": level,
+        "samples": samples,
+        "seed": random_state,
+    }
+    return Comparison(tuple(scored), fitted, pooled, facts, skipped, files)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One row of the table."""
+class _Row(NamedTuple):
+    """One row of the table: a method, and its members on dev and on test."""
 
     name: str
     about: str
     method: str
-    """The method to fit."""
-    pools: Pair
-    """Its members on dev and on test."""
+    pools: tuple[Predictions, Predictions]
     alone: bool = False
     """Whether the row is about the members alone, not about their pool."""
 
 
-def _extra_rows(name: str, pools: Pair, *, with_edo: bool) -> list[_Row]:
+def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: bool) -> list[_Row]:
     """The rows of an extra pool."""
     count = len(pools[0].members)
     if count == 1:
         return [_Row(name, f"{name} alone", REFERENCE, pools)]
-    mean = f"the uniform mean of the {count} {name} members"
-    single = f"one of the {count} {name} members, on average"
+    members = f"the {count} {name} members"
     rows = [
-        _Row(f"single:{name}", single, REFERENCE, pools, alone=True),
-        _Row(name, mean, REFERENCE, pools),
+        _Row(f"single:{name}", f"one of {members}, on average", REFERENCE, pools, alone=True),
+        _Row(name, f"the uniform mean of {members}", REFERENCE, pools),
+        _Row(f"edo:{name}", f"EDO on {members}", "edo", pools),
     ]
-    if with_edo:
-        rows.append(_Row(f"edo:{name}", f"EDO on the {count} {name} members", "edo", pools))
-    return rows
+    return rows if with_edo else rows[:2]
 
 
 def _losses(
-    row: _Row, method: Method, predictions: Predictions, annotations: Annotations, y: Codes
+    row: _Row, method: Method, predictions: Predictions, q: Floats, y: Codes
 ) -> dict[str, Floats]:
     """Each metric item by item [N]."""
-    q = annotations.soft_labels
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
         return {metric: np.mean([one[metric] for one in each], axis=0) for metric in MAIN_METRICS}
-    codes = {name: code for code, name in enumerate(annotations.classes)}
+    codes = {name: code for code, name in enumerate(predictions.classes)}
     hard = np.array([codes[str(name)] for name in method.predict(predictions)])
     return item_scores(method.predict_proba(predictions), hard, q, y)
-
-
-def _same_source(one: Any, other: Any) -> bool:
-    paths = isinstance(one, str | Path) and isinstance(other, str | Path)
-    return Path(one) == Path(other) if paths else one is other
-
-
-def _shown(given: Any, split: str | Sequence[str] | None, what: str) -> str:
-    """Annotations for a message."""
-    source = str(given) if isinstance(given, str | Path) else what
-    name = split if isinstance(split, str) or split is None else ",".join(split)
-    return source if name is None else f"{source}, split {name}"
-
-
-def _sample(predictions: Any, annotations: Any, classes: tuple[str, ...] | None = None) -> Sample:
-    """Predictions and annotations of the same items in the same order, classes in one order."""
-    named, labels = align_inputs(as_predictions(predictions), annotations)
-    if classes is not None and labels.classes != classes:
-        labels = labels.with_classes(classes)
-        named = named.order_classes(classes)
-    return named, labels
-
-
-def _pair(
-    name: str, pair: tuple[AnyPredictions, AnyPredictions], dev: Sample, test: Sample
-) -> Pair:
-    """An extra pool's predictions in the order of the others' items and classes."""
-    if ":" in name or not name:
-        raise InputError(
-            f"the name of an extra pool is empty or has a colon: {name!r}",
-            "choose another name",
-            parameters=("extra",),
-        )
-    files = InputReader()
-    first, second = (
-        as_predictions(files.predictions("extra", given))
-        .align(sample[0].items, f"the predictions to compare {name!r} with")
-        .order_classes(sample[1].classes)
-        for given, sample in zip(pair, (dev, test), strict=True)
-    )
-    return first, same_members(first, second, f"test predictions of {name!r}")
-
-
-def _names(methods: Iterable[str] | None, extra: Mapping[str, Any]) -> list[str]:
-    """The methods to compare, the reference always among them, in the order of tables."""
-    known = method_names()
-    asked = known if methods is None else [find_method(name).name for name in methods]
-    taken = [name for name in extra if name in known]
-    if taken:
-        raise InputError(
-            f"an extra pool has the name of a method: {examples(taken)}",
-            "choose another name",
-            parameters=("extra",),
-        )
-    return [name for name in known if name in asked or name == REFERENCE]
-
-
-def _weights(method: Any) -> dict[str, float] | None:
-    weights = getattr(method, "weights_", None)
-    if weights is None:
-        return None
-    return {name: float(w) for name, w in zip(method.members_, weights, strict=True)}

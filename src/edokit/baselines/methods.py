@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from edokit._errors import InputError, examples
 from edokit._types import Codes, Floats, Strings
-from edokit.annotations import Ties
-from edokit.ensemble.inputs import align_inputs, as_predictions, select_members
+from edokit.annotations import Annotations, Ties
+from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.inputs import align_inputs, as_predictions, pooled_members
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
 from edokit.metrics._arrays import CLIP
@@ -22,8 +23,6 @@ from edokit.predictions import Predictions
 from edokit.solvers import solve_exact
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
-TOP = 5
-"""Members that vote in `Top5`."""
 ROUNDS = 100
 DECIMALS = 6
 
@@ -44,17 +43,13 @@ class Method(Protocol):
 # --- Registry -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A method in the registry."""
+class Entry(NamedTuple):
+    """A method in the registry; ``make(random_state=…, ties=…)`` returns it, not fitted yet."""
 
     name: str
     about: str
-    """What it does, in a few words."""
     make: Callable[..., Any]
-    """``make(random_state=…, ties=…)`` returns the method, not fitted yet."""
     order: int
-    """Low numbers come first in tables."""
 
 
 METHODS: dict[str, Entry] = {}
@@ -191,17 +186,8 @@ class WeightedPool(ABC):
         """P [N, k, C] and weights [k] of the members that carry weight, classes as fitted."""
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
-        if isinstance(predictions, Predictions):
-            given = predictions
-        else:
-            array = as_predictions(predictions, self.members_).probabilities
-            given = Predictions.from_arrays(
-                array, layout="NKC", members=self.members_, classes=self.classes_
-            )
-        kept = np.flatnonzero(self.weights_ > 0)
-        needed = [self.members_[k] for k in kept]
-        given = select_members(given, needed).order_classes(self.classes_)
-        return np.asarray(given.probabilities, dtype=np.float64), self.weights_[kept]
+        named = pooled_members(predictions, self.members_, tuple(self.classes_), self.weights_)
+        return np.asarray(named.probabilities, dtype=np.float64), self.weights_[self.weights_ > 0]
 
 
 class VotingPool(WeightedPool):
@@ -228,6 +214,14 @@ def member_ce(P: Floats, q: Floats) -> Floats:
     return np.array([ce_items(P[:, k], q).mean() for k in range(P.shape[1])])
 
 
+def _best(P: Floats, q: Floats, count: int) -> Floats:
+    """Equal weights for the members with the lowest cross-entropy."""
+    best = np.argsort(member_ce(P, q), kind="stable")[:count]
+    weights = np.zeros(P.shape[1])
+    weights[best] = 1.0 / len(best)
+    return weights
+
+
 @register_method("uniform", "the uniform mean of all members", order=10)
 class Uniform(WeightedPool):
     """Every member with the same weight: what every other method has to beat."""
@@ -241,9 +235,7 @@ class BestSingle(WeightedPool):
     """The member with the lowest cross-entropy; of equals, the first by name."""
 
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
-        weights = np.zeros(P.shape[1])
-        weights[member_ce(P, q).argmin()] = 1.0
-        return weights
+        return _best(P, q, 1)
 
 
 @register_method(
@@ -257,10 +249,7 @@ class Top5(VotingPool):
     """
 
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
-        best = np.argsort(member_ce(P, q), kind="stable")[:TOP]
-        weights = np.zeros(P.shape[1])
-        weights[best] = 1.0 / len(best)
-        return weights
+        return _best(P, q, 5)
 
 
 @register_method("greedy", "forward selection with replacement, as AutoGluon does it", order=60)
@@ -308,3 +297,48 @@ class LogPool(LinearPool):
     """Log-score-optimal weights of the normalised weighted geometric mean."""
 
     pool = "log"
+
+
+# --- EDO itself -----------------------------------------------------------------------------------
+
+register_method("edo-default", "EDO with its default objective", order=98)(EDOEnsemble)
+register_method("edo", "EDO, the kind of pool settled on dev", order=100)(
+    partial(EDOEnsemble, "auto")
+)
+
+
+class SortedEnsemble(EDOEnsemble):
+    """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
+
+    def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
+        named, labels = align_inputs(as_predictions(predictions), annotations)
+        named = in_order(named)
+        return self._fit_sorted(named, labels.align(named.items))
+
+    def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
+        return super().fit(predictions, annotations)
+
+
+_FIXED = "EDO as in the paper's ablations: all λ = 1, class weights"
+register_method("edo-paper-fixed", _FIXED, order=90)(partial(SortedEnsemble, "paper-fixed"))
+
+
+@register_method("edo-paper", "EDO as the paper's search finds it: 50 trials, lowest CE", order=95)
+class EDOPaper(SortedEnsemble):
+    """Fifty trials of NSGA-II over the paper's space, compared in-sample as in the paper; the
+    lowest CE on the front wins."""
+
+    trials = 50
+
+    def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
+        from edokit.tuning import search
+
+        found = search(
+            predictions,
+            annotations,
+            trials=self.trials,
+            folds=0,
+            random_state=self.random_state,
+            ties=self.ties,
+        )
+        return self._keep(found.ensemble.fitted_)

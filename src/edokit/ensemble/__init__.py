@@ -3,9 +3,8 @@
 from edokit.ensemble.classifier import EDOClassifier, soft_score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import Reason
-from edokit.ensemble.files import fit, load, predict_to_file
+from edokit.ensemble.files import fit, load, load_ensemble, predict_to_file, save_ensemble
 from edokit.ensemble.fitted import Pooled
-from edokit.ensemble.persistence import load_ensemble, save_ensemble
 from edokit.ensemble.presets import PRESETS
 from edokit.ensemble.review import Review, review, write_review
 

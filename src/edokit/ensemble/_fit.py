@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from edokit.ensemble.fitted import Fitted, on_simplex
 from edokit.ensemble.presets import gumbel_settings, objective_of
 from edokit.fitdata import FitData
 from edokit.fitdata.passes import add_powers
-from edokit.objective import CE, Problem, Settings, fit_temperature, pool
+from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.solvers import Solution, solve_exact, solve_gumbel
 from edokit.solvers.exact import solution_at
@@ -31,19 +30,8 @@ def fit_ensemble(
 ) -> Fitted:
     """Learn weights and size.
 
-    Parameters
-    ----------
-    data : FitData
-        Predictions and labels, in memory or in shards.
-    choices : mapping
-        Every choice: the preset's, with those of the user in their place.
-    parameters : mapping
-        The user's alone; None where the preset decides.
-
-    Returns
-    -------
-    Fitted
-        What ``ensemble.json`` stores.
+    ``choices`` are the preset's with those of the user in their place; ``parameters`` the user's
+    alone, None where the preset decides.
     """
     chosen = dict(choices)
     if chosen["preset"] == "auto":
@@ -52,10 +40,21 @@ def fit_ensemble(
     settings = objective_of(chosen)
     if chosen["max_members"] is None:
         chosen["max_members"] = len(units.members)
-    solution = _solve(units, settings, chosen)
-    temperature = 1.0
-    if chosen["recalibrate"] is not None:
-        temperature = _temperature(units, solution.weights, str(settings.pool))
+    order = chosen["order"]
+    if chosen["solver"] == "exact":
+        solution = solve_exact(units, settings, order=order, max_members=chosen["max_members"])
+    else:
+        learned_from = len(units.sample.y)
+        if units.is_sampled:
+            warn(
+                f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
+                " items; ranks, terms and metrics are of all (solver='exact' uses all)",
+                parameters=("solver",),
+            )
+        search, seed = gumbel_settings(chosen, learned_from), chosen["random_state"]
+        (solution,) = solve_gumbel(units, settings, search, random_state=seed, order=order)
+    recalibrated = chosen["recalibrate"] is not None
+    temperature = _temperature(units, solution.weights, settings.pool) if recalibrated else 1.0
     return _fitted(data, units, settings, solution, temperature, chosen, parameters)
 
 
@@ -93,28 +92,6 @@ def fit_given_weights(
     return _fitted(data, data, settings, solution, 1.0, chosen, parameters)
 
 
-def _solve(units: FitData, settings: Settings, chosen: dict[str, Any]) -> Solution:
-    if chosen["solver"] == "exact":
-        return solve_exact(
-            units, settings, order=chosen["order"], max_members=chosen["max_members"]
-        )
-    learned_from = len(units.sample.y)
-    if units.is_sampled:
-        warn(
-            f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
-            " items; ranks, terms and metrics are of all (solver='exact' uses all)",
-            parameters=("solver",),
-        )
-    (solution,) = solve_gumbel(
-        units,
-        settings,
-        gumbel_settings(chosen, learned_from),
-        random_state=chosen["random_state"],
-        order=chosen["order"],
-    )
-    return solution
-
-
 def _fitted(
     data: FitData,
     units: FitData,
@@ -124,25 +101,26 @@ def _fitted(
     chosen: dict[str, Any],
     parameters: Mapping[str, Any],
 ) -> Fitted:
-    """The record: the solution, and what it is worth on the data."""
-    sums = units.summaries()
-    # With its gradient known, the cross-entropy of the pool is as good as a linear term.
-    problem = Problem.from_summaries(
-        sums, class_weights=settings.class_weights, pool=settings.pool, classes=data.classes
-    )
-    problem = replace(problem, member_ce=solution.ce_gradient)
-    linear = replace(settings, ce=CE.ALL)
-    (metrics,) = units.evaluate(solution.weights, settings.pool, temperature)
+    """The record: the solution, whose weights are of ``units``, and its value on the data."""
+    groups = None if units is data else data.member_groups()
+    weights = solution.weights
+    (metrics,) = units.evaluate(weights, settings.pool, temperature)
     counts = data.counts
-    hard = [int(count) for count in sums.class_counts]
-    return Fitted.from_solution(
-        solution,
-        groups=None if units is data else data.member_groups(),
+    hard = [int(count) for count in units.summaries().class_counts]
+    limit = len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"]
+    return Fitted(
         members=data.members,
+        groups=groups,
         classes=data.classes,
+        weights=weights if groups is None else spread_weights(weights, groups),
+        group_weights=None if groups is None else weights,
+        size=solution.size,
+        temperature=temperature,
         settings=chosen,
         parameters=dict(parameters),
-        temperature=temperature,
+        objective=solution.terms,
+        certificate=solution.certificate,
+        trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
         items=sum(hard),
@@ -151,14 +129,7 @@ def _fitted(
             "annotations": 0 if counts is None else counts.annotations,
             "hard_labels": dict(zip(data.classes, hard, strict=True)),
         },
-        explanation=explain(
-            units.members,
-            solution,
-            problem,
-            sums.member_ce(),
-            linear,
-            len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"],
-        ),
+        explanation=explain(units, solution, settings, limit),
     )
 
 

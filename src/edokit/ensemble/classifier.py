@@ -10,23 +10,27 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from edokit._errors import InputError, one_of
+from edokit._io import whole_file, write_json
 from edokit._names import as_name
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
+from edokit.ensemble.persistence import FORMAT, reading
 from edokit.metrics import ce
 from edokit.predictions import Predictions
 
 SupervisionName = Literal["random-select", "majority"]
+_FILE = "classifier.json"
+_SAVED = ("prefit", "cv", "supervision", "missing_values", "n_jobs", "random_state")
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
 
@@ -147,15 +151,29 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             If rows, classes or parameters do not go together.
         """
         one_of("supervision", self.supervision, get_args(SupervisionName))
-        names, estimators = self._named()
+        if not self.estimators:
+            raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
+        pairs: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            raise InputError(
+                "estimators must be a list of (name, classifier), but got"
+                f" {type(self.estimators).__name__}",
+                _EXAMPLE,
+            )
+        for name, estimator in pairs:
+            if not hasattr(estimator, "predict_proba"):
+                raise InputError(
+                    f"every classifier must have predict_proba, but {name!r}"
+                    f" ({type(estimator).__name__}) has none",
+                    "wrap it in CalibratedClassifierCV",
+                )
+        names, estimators = [name for name, _ in pairs], [estimator for _, estimator in pairs]
         if y is None:
             raise InputError("requires y to be passed, but the target y is None", "give labels")
         if _is_table(X):
             X = self._validated(X, reset=True)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        people = as_annotations(y, rows, missing_values=self.missing_values)
-        labels = class_labels(y, people.classes, missing_values=self.missing_values)
-        self.classes_ = label_array(people.classes, labels)
+        people, self.classes_ = self._labels(y, rows)
         if len(self.classes_) < 2:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
@@ -168,7 +186,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             held_out = self._member_probabilities(X)
         else:
             held_out = self._cross_fit(X, people, estimators)
-        predictions = _predictions(held_out, names, people.classes, people.items)
+        predictions = Predictions.from_arrays(
+            held_out, items=people.items, members=names, classes=people.classes, layout="NKC"
+        )
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, people)
         return self
@@ -189,9 +209,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         check_is_fitted(self, "ensemble_")
         if _is_table(X) and hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
-        fitted = self.ensemble_.fitted_
-        found = _predictions(self._member_probabilities(X), fitted.members, fitted.classes)
-        return self.ensemble_.describe(found)
+        return self.ensemble_.describe(self._member_probabilities(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``."""
@@ -219,9 +237,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Between 0 and 1; the same measure as ``EDOEnsemble.score``.
         """
         predicted = self.predict(X)
-        people = as_annotations(y, len(predicted), missing_values=self.missing_values)
-        labels = class_labels(y, people.classes, missing_values=self.missing_values)
-        hard = label_array(people.classes, labels)[people.hard_labels(ties="first")]
+        people, classes = self._labels(y, len(predicted))
+        hard = classes[people.hard_labels(ties="first")]
         return float(np.average(predicted == hard, weights=sample_weight))
 
     def soft_score(self, X: Any, y: Any) -> float:
@@ -252,9 +269,27 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Created if it does not exist. Gets ``ensemble.json``, ``classifier.json``, a card and
             ``members/``. Of ``cv`` only a number of folds is kept.
         """
-        from edokit.ensemble.persistence import save_classifier
+        from edokit._io.skops import write_estimator
 
-        save_classifier(self, folder)
+        check_is_fitted(self, "ensemble_")
+        folder = Path(folder)
+        self.ensemble_.save(folder)
+        for k, estimator in enumerate(self.estimators_):
+            with whole_file(folder / "members" / f"{k}.skops") as temporary:
+                write_estimator(estimator, temporary)
+        parameters = {name: getattr(self, name) for name in _SAVED}
+        if not isinstance(self.cv, int):
+            parameters["cv"] = 5  # a splitter can't be written as JSON, nor is it needed to predict
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "format": FORMAT,
+            "kind": "edo-classifier",
+            "classes": self.classes_.tolist(),
+            "parameters": parameters,
+            "n_features_in": getattr(self, "n_features_in_", None),
+            "feature_names_in": None if names is None else names.tolist(),
+        }
+        write_json(content, folder / _FILE)
 
     @classmethod
     def load(cls, folder: str | Path, *, trust: Sequence[str] = ()) -> EDOClassifier:
@@ -277,9 +312,36 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         InputError
             If parts are missing or damaged, or hold classes that are not trusted.
         """
-        from edokit.ensemble.persistence import load_classifier
+        from edokit._io.skops import read_estimator_file
 
-        return load_classifier(folder, trust=trust)
+        path = Path(folder) / _FILE
+        if not path.exists():
+            raise InputError(
+                f"a classifier is a folder with {_FILE}, but {folder} has none",
+                "make one with EDOClassifier.save",
+            )
+        pool = EDOEnsemble.load(folder)
+        with reading(path, "classifier") as content:
+            model = cls(**{name: content["parameters"][name] for name in _SAVED})
+            labels, classes = tuple(content["classes"]), pool.fitted_.classes
+            if tuple(map(as_name, labels)) != classes:
+                raise ValueError("its classes are not those of its ensemble")
+            model.classes_ = label_array(classes, labels)
+            if content["n_features_in"] is not None:
+                model.n_features_in_ = int(content["n_features_in"])
+            if content["feature_names_in"] is not None:
+                model.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
+        files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
+        model.estimators_ = [read_estimator_file(file, trust) for file in files]
+        model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
+        model.ensemble, model.ensemble_ = EDOEnsemble(**pool.get_params()), pool
+        return model
+
+    def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
+        """The annotations in y, and their classes in the type of its labels."""
+        people = as_annotations(y, rows, missing_values=self.missing_values)
+        labels = class_labels(y, people.classes, missing_values=self.missing_values)
+        return people, label_array(people.classes, labels)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         takes = self.__sklearn_tags__().input_tags
@@ -292,37 +354,24 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             reset=reset,
         )
 
-    def _named(self) -> tuple[list[str], list[Any]]:
-        if not self.estimators:
-            raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
-        pairs: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-            raise InputError(
-                "estimators must be a list of (name, classifier), but got"
-                f" {type(self.estimators).__name__}",
-                _EXAMPLE,
-            )
-        for name, estimator in pairs:
-            if not hasattr(estimator, "predict_proba"):
-                raise InputError(
-                    f"every classifier must have predict_proba, but {name!r}"
-                    f" ({type(estimator).__name__}) has none",
-                    "wrap it in CalibratedClassifierCV",
-                )
-        return [name for name, _ in pairs], [estimator for _, estimator in pairs]
-
     def _cross_fit(self, X: Any, people: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
         folds = self._folds(X, people)
         everything = np.arange(len(people.items))
-        targets = [self.classes_[self._targets(people, k)] for k in range(len(estimators))]
+        if self.supervision == "majority":
+            hard = people.hard_labels(ties="random", random_state=self.random_state)
+            targets = [hard] * len(estimators)
+        else:
+            shares = np.cumsum(people.soft_labels, axis=1)[:, :-1]
+            seeds = [[self.random_state, k] for k in range(len(estimators))]
+            draws = [np.random.default_rng(seed).random((len(shares), 1)) for seed in seeds]
+            targets = [np.sum(draw >= shares, axis=1, dtype=np.int32) for draw in draws]
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(estimator, X, targets[k], learn, held_out, self.classes_)
+            delayed(_fit)(estimator, X, self.classes_[targets[k]], learn, held_out, self.classes_)
             for learn, held_out in [*folds, (everything, None)]
             for k, estimator in enumerate(estimators)
         )
-        shape = (len(everything), len(estimators), len(self.classes_))
-        probabilities = np.zeros(shape)
+        probabilities = np.zeros((len(everything), len(estimators), len(self.classes_)))
         for f, (_, held_out) in enumerate(folds):
             for k in range(len(estimators)):
                 probabilities[held_out, k] = fits[f * len(estimators) + k]
@@ -351,16 +400,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 parameters=("cv",),
             )
         return folds
-
-    def _targets(self, people: Annotations, member: int) -> Codes:
-        """The class that member learns for each item [N]."""
-        seed = [self.random_state, member]
-        if self.supervision == "majority":
-            return people.hard_labels(ties="random", random_state=self.random_state)
-        draws = np.random.default_rng(seed).random(len(people.items))
-        shares = np.cumsum(people.soft_labels, axis=1)
-        targets: Codes = np.sum(draws[:, None] >= shares[:, :-1], axis=1, dtype=np.int32)
-        return targets
 
     def _member_probabilities(self, X: Any) -> Floats:
         """[N, K, C] of all fitted classifiers."""
@@ -408,10 +447,11 @@ def _fit(
     held_out: Ints | None,
     classes: npt.NDArray[Any],
 ) -> Any:
-    """The fitted classifier, or its probabilities of held-out rows."""
-    everything = held_out is None
-    fitted = clone(estimator).fit(X if everything else _rows(X, learn), labels[learn])
-    return fitted if held_out is None else _probabilities(fitted, _rows(X, held_out), classes)
+    """The classifier fitted on everything, or its probabilities of held-out rows."""
+    if held_out is None:
+        return clone(estimator).fit(X, labels)
+    fitted = clone(estimator).fit(_safe_indexing(X, learn), labels[learn])
+    return _probabilities(fitted, _safe_indexing(X, held_out), classes)
 
 
 def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
@@ -426,25 +466,9 @@ def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
 
 
-def _predictions(
-    probabilities: Floats, members: Sequence[str], classes: Sequence[str], items: Any = None
-) -> Predictions:
-    return Predictions.from_arrays(
-        probabilities, items=items, members=members, classes=classes, layout="NKC"
-    )
-
-
 def _is_table(X: Any) -> bool:
     """Numbers in rows and columns; texts in a list, array or Series are left to classifiers."""
     if isinstance(X, list | tuple):
         return not (X and isinstance(X[0], str))
     kind = getattr(getattr(X, "dtype", None), "kind", None)
     return not (getattr(X, "ndim", 2) == 1 and kind in ("O", "U", "T"))
-
-
-def _rows(X: Any, positions: Ints) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[positions]
-    if hasattr(X, "shape"):
-        return X[positions]
-    return [X[i] for i in positions]

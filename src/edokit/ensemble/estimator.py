@@ -25,8 +25,9 @@ from edokit.ensemble.inputs import (
     as_predictions,
     class_labels,
     label_array,
-    select_members,
+    pooled_members,
 )
+from edokit.ensemble.persistence import read_fitted, write_fitted
 from edokit.ensemble.presets import (
     CEName,
     DiversityName,
@@ -250,8 +251,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             ) as shards:
                 return self._keep(fit_ensemble(shards, chosen, self.get_params()))
         data = self._data(predictions, annotations)
-        fitted = fit_ensemble(data, chosen, self.get_params())
-        return self._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
+        return self._keep(fit_ensemble(data, chosen, self.get_params()), annotations)
 
     @classmethod
     def from_weights(
@@ -285,14 +285,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         given = ensemble.get_params()
         data = ensemble._data(predictions, annotations)
         fitted = fit_given_weights(data, weights, size, choices(ensemble.preset, given), given)
-        return ensemble._keep(replace(fitted, labels=class_labels(annotations, fitted.classes)))
-
-    @classmethod
-    def from_fitted(cls, fitted: Fitted) -> EDOEnsemble:
-        """The estimator with the parameters and results of a fit, which may come from a file."""
-        known = cls._get_param_names()
-        given = {name: value for name, value in fitted.parameters.items() if name in known}
-        return cls(**given)._keep(fitted)
+        return ensemble._keep(fitted, annotations)
 
     def _data(self, predictions: Any, annotations: Any) -> FitData:
         """Predictions and annotations in memory, matched by item; or data that are ready."""
@@ -303,8 +296,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             named, labels, ties=self.ties, random_state=self.random_state
         )
 
-    def _keep(self, fitted: Fitted) -> EDOEnsemble:
+    def _keep(self, fitted: Fitted, annotations: Any = None) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""
+        if annotations is not None:
+            fitted = replace(fitted, labels=class_labels(annotations, fitted.classes))
         self.fitted_ = fitted
         self.members_ = fitted.members
         self.classes_ = label_array(fitted.classes, fitted.labels)
@@ -348,43 +343,20 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         if isinstance(predictions, Shards):
             return Pooled.concatenate([self.describe(shard) for shard in predictions])
         fitted = self.fitted_
-        named = as_predictions(predictions, fitted.members)
-        if named is not predictions:
-            named = replace(named, classes=fitted.classes).named()
-        named = select_members(named, fitted.needed_members).order_classes(fitted.classes)
+        named = pooled_members(predictions, fitted.members, fitted.classes, fitted.weights)
         P = np.asarray(named.probabilities, dtype=np.float64)
         pooled = sharpen(fitted.pool_members(P, named.members), fitted.temperature)
         spread = spread_items(P, fitted.weights_of(named.members))
         return Pooled(named.items, named.classes, pooled, spread)
 
     def predict_proba(self, predictions: Any) -> Floats:
-        """Pooled probabilities.
-
-        Parameters
-        ----------
-        predictions : Predictions, Shards or array of shape (N, K, C)
-            As in ``describe``.
-
-        Returns
-        -------
-        ndarray of shape (N, C)
-            Columns in the order of ``classes_``.
-        """
+        """Pooled probabilities (N, C), columns as in ``classes_``; parameters as ``describe``."""
         return self.describe(predictions).probabilities
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
-        """The likeliest class of each item.
+        """The likeliest class of each item (N,); parameters as ``describe``.
 
-        Parameters
-        ----------
-        predictions : Predictions, Shards or array of shape (N, K, C)
-            As in ``describe``.
-
-        Returns
-        -------
-        ndarray of shape (N,)
-            Labels of the type that ``fit`` was given: integers for integers, names for
-            Annotations.
+        Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
         """
         likeliest = self.predict_proba(predictions).argmax(axis=1)
         labels: npt.NDArray[Any] = self.classes_[likeliest]
@@ -410,18 +382,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return float(np.average(p.argmax(axis=1) == hard, weights=sample_weight))
 
     def soft_score(self, predictions: Any, annotations: Any) -> float:
-        """Minus the cross-entropy between soft labels and pool: higher is better.
-
-        Parameters
-        ----------
-        predictions, annotations
-            As in ``fit``.
-
-        Returns
-        -------
-        float
-            At most 0.
-        """
+        """Minus the cross-entropy between soft labels and pool: higher is better."""
         p, people = self._aligned(predictions, annotations)
         return -cross_entropy(p, people.soft_labels)
 
@@ -469,9 +430,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         folder : str or Path
             Created if it does not exist.
         """
-        from edokit.ensemble.persistence import save_ensemble
-
-        save_ensemble(self, folder)
+        check_is_fitted(self)
+        write_fitted(self.fitted_, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:
@@ -492,9 +452,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If there is no ensemble, or a damaged one.
         """
-        from edokit.ensemble.persistence import load_ensemble
-
-        return load_ensemble(folder)
+        fitted = read_fitted(folder)
+        known = cls._get_param_names()
+        given = {name: value for name, value in fitted.parameters.items() if name in known}
+        return cls(**given)._keep(fitted)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from edokit._types import Floats
+from edokit.fitdata import FitData
 from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
 from edokit.solvers import Solution
 
@@ -121,59 +121,41 @@ class Reason:
 
 
 def explain(
-    names: Sequence[str],
-    solution: Solution,
-    problem: Problem,
-    own: Floats,
-    settings: Settings,
-    max_members: int,
+    units: FitData, solution: Solution, settings: Settings, max_members: int
 ) -> tuple[Reason, ...]:
-    """One reason per member, heaviest first; ``own`` [K] is each member's cross-entropy alone."""
-    weights = solution.weights
-    slopes = _slopes(problem, settings, weights)
+    """One reason per member, or group of members, heaviest first."""
+    sums, weights = units.summaries(), solution.weights
+    own = sums.member_ce()
+    problem = Problem.from_summaries(
+        sums, class_weights=settings.class_weights, pool=settings.pool, classes=units.classes
+    )
+    # With its gradient known, the cross-entropy of the pool is as good as a linear term.
+    problem = replace(problem, member_ce=solution.ce_gradient)
+    silent: dict[str, Any] = {"ce": CE.ALL, "regularize": Regularize.EFFECTIVE}
+    silent |= dict.fromkeys(TERMS, 0.0)
+    slopes = {}  # what each term gains per unit of each member's weight [K]
+    for name in TERMS:
+        alone = replace(settings, **{**silent, name: getattr(settings, name)})
+        slopes[name] = joint_loss(weights, problem, alone).gradient
     total = np.sum(list(slopes.values()), axis=0)
-    level = float(total @ weights)
+    prices = total - total @ weights
     reach = set(solution.order[:max_members].tolist())
     reasons = []
     for k in np.argsort(-weights, kind="stable"):
-        price = float(total[k]) - level
-        reason = Reason(
-            names[k],
-            float(weights[k]),
-            "kept",
-            ce=float(own[k]),
-            rank=int((own < own[k]).sum()) + 1,
-        )
+        kind: Kind = "kept"
+        more: dict[str, Any] = {}
         if weights[k] > ZERO:
-            dominant = weights[k] > DOMINANT and len(names) > 1
-            reason = replace(reason, kind="dominant" if dominant else "kept")
+            kind = "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
         elif k not in reach:
-            reason = replace(reason, kind="beyond_max_members", limit=max_members)
-        elif price > 0:
+            kind, more = "beyond_max_members", {"limit": max_members}
+        elif prices[k] > 0:
             changes = {name: float(slope[k] - slope @ weights) for name, slope in slopes.items()}
             term = max(changes, key=lambda name: changes[name])
-            reason = replace(
-                reason,
-                kind="excluded_by_loss",
-                price=price,
-                term=term,
-                term_change=changes[term],
-            )
+            kind = "excluded_by_loss"
+            more = {"price": float(prices[k]), "term": term, "term_change": changes[term]}
         else:
-            reason = replace(reason, kind="excluded_by_size", limit=solution.size)
-        reasons.append(reason)
+            kind, more = "excluded_by_size", {"limit": solution.size}
+        rank = int((own < own[k]).sum()) + 1
+        weight, ce = float(weights[k]), float(own[k])
+        reasons.append(Reason(units.members[k], weight, kind, ce, rank, **more))
     return tuple(reasons)
-
-
-def _slopes(problem: Problem, settings: Settings, weights: Floats) -> dict[str, Floats]:
-    """What each term of the loss gains per unit of each member's weight [K]."""
-    if settings.ce is CE.RANDOM:
-        settings = replace(settings, ce=CE.ALL)
-    settings = replace(settings, regularize=Regularize.EFFECTIVE)
-    silent = dict.fromkeys(TERMS, 0.0)
-    return {
-        name: joint_loss(
-            weights, problem, replace(settings, **{**silent, name: getattr(settings, name)})
-        ).gradient
-        for name in TERMS
-    }

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from edokit._errors import warn
+from edokit._errors import InputError, examples, warn
 from edokit._io import write_tables
-from edokit._outputs import refuse_input
+from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
-from edokit.ensemble.persistence import check_replaceable, load_ensemble
+from edokit.ensemble.persistence import FILE
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
-from edokit.predictions import Predictions, Shards, read_predictions, read_shards
+from edokit.predictions import Predictions, Shards, read_shards
 from edokit.runs import InputReader
 
 
@@ -78,9 +79,30 @@ def fit(
     ensemble = EDOEnsemble(**parameters).check()
     folder = None if out is None else Path(out)
 
-    def check(**known: Any) -> None:
-        if folder is not None:
-            check_replaceable(folder, ensemble, overwrite=overwrite, **known)
+    def check(members: Sequence[str] | None = None, items: int | None = None) -> None:
+        """Refuse a folder of something else, or with an ensemble that is not this one.
+
+        Called as soon as more is known: parameters before anything is read, members and items
+        before anything is learned, and the fitted ensemble before it is saved.
+        """
+        if folder is None:
+            return
+        check_output(folder, "ensemble")
+        if overwrite or not (folder / FILE).exists():
+            return
+        try:
+            there = load(folder)
+        except InputError as error:
+            raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
+        found = there.get_params()
+        other = [name for name, value in ensemble.get_params().items() if found[name] != value]
+        if other:
+            raise other_content(
+                folder, "an ensemble", f"which was fitted with other settings: {examples(other)}"
+            )
+        same = members is None or (there.members_, there.n_items_) == (tuple(members), items)
+        if not same or (hasattr(ensemble, "fitted_") and not _is_same(there, ensemble)):
+            raise other_content(folder, "an ensemble", "which was learned from other data")
 
     check()
     reader = InputReader(**(read_options or {}))
@@ -102,7 +124,7 @@ def fit(
             members, items = predictions.members, len(predictions)
             known = labels if isinstance(labels, Annotations) else None
             classes, counts = (known.classes, known.counts.sum(axis=0)) if known else ((), ())
-        check(members=members, items=items)
+        check(members, items)
         warn_if_unanimous(classes, counts, annotations, split)
         ensemble.fit(predictions, labels)
     check()
@@ -129,7 +151,11 @@ def load(folder: str | Path) -> EDOEnsemble:
     InputError
         If there is no ensemble, or a damaged one.
     """
-    return load_ensemble(folder)
+    return EDOEnsemble.load(folder)
+
+
+load_ensemble = load
+save_ensemble = EDOEnsemble.save
 
 
 def predict_to_file(
@@ -174,9 +200,13 @@ def predict_to_file(
     tasks = Path(review_out) if review_out else out.with_name(f"{out.stem}-review.json")
     if review is not None:
         check_path(tasks)
+    parts: Iterable[Predictions]
     if isinstance(predictions, str | Path):
         for made in (out, tasks if review is not None else None):
             refuse_input(made, Path(predictions))
+        parts = read_shards(predictions)
+    else:
+        parts = [predictions] if isinstance(predictions, Predictions) else predictions
     queue: list[Review] = []
     shown: Mapping[str, str] | None = None
     sums = {"entropy": 0.0, "spread": 0.0}
@@ -184,7 +214,7 @@ def predict_to_file(
 
     def tables() -> Iterator[pa.Table]:
         nonlocal queue, shown, classes
-        for part in _parts(predictions):
+        for part in parts:
             pooled = ensemble.describe(part)
             sums["entropy"] += float(pooled.entropy.sum())
             sums["spread"] += float(pooled.spread.sum())
@@ -211,13 +241,11 @@ def predict_to_file(
     return {**result, "review": {"out": str(tasks), "config": str(config), "items": len(queue)}}
 
 
-def _parts(predictions: Predictions | Shards | str | Path) -> Iterator[Predictions]:
-    if isinstance(predictions, Predictions):
-        yield predictions
-    elif isinstance(predictions, Shards):
-        for number in range(len(predictions.files)):
-            yield predictions.read(number)
-    elif Path(predictions).is_dir():
-        yield from read_shards(predictions)
-    else:
-        yield read_predictions(predictions)
+def _is_same(one: EDOEnsemble, other: EDOEnsemble) -> bool:
+    """Whether the same was learned, but for rounding, by whichever version."""
+    a, b = one.fitted_, other.fitted_
+    described = (a.members, a.classes, a.items, a.data) == (b.members, b.classes, b.items, b.data)
+    return described and all(
+        np.allclose(getattr(a, name), getattr(b, name), rtol=0, atol=1e-6)
+        for name in ("weights", "member_ce")
+    )

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._names import as_name
@@ -17,67 +16,36 @@ from edokit._types import Floats, Strings
 from edokit.ensemble.explain import Reason
 from edokit.ensemble.inputs import Labels
 from edokit.metrics import entropy_items
-from edokit.objective import average_groups, group_names, pool, spread_weights
-from edokit.solvers import Certificate, Solution, Trajectory
+from edokit.objective import average_groups, group_names, pool
+from edokit.solvers import Certificate, Trajectory
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
-    """A fitted ensemble: weights, how they were found, and what they are worth on the fit data."""
+    """A fitted ensemble; fields that are not explained here are attributes of `EDOEnsemble`."""
 
     members: tuple[str, ...]
-    """Names of the members [K]."""
     groups: tuple[str, ...] | None = None
-    """Group of each member [K], where groups are averaged first."""
     classes: tuple[str, ...]
     """Names of the classes [C]."""
     labels: Labels | None = None
     """Class labels in the type that the user gave [C]; None where they are the names."""
     weights: Floats
-    """Weight of each member [K], on the simplex."""
     group_weights: Floats | None = None
-    """Weight of each group, in order of first appearance."""
     size: int
-    """How many members carry weight (K*); with groups, how many groups."""
     temperature: float = 1.0
-    """Applied after pooling; 1 without recalibration."""
     settings: dict[str, Any]
-    """Every choice that was made, the preset's filled in."""
     parameters: dict[str, Any]
     """Parameters of the estimator, as the user gave them."""
     objective: dict[str, float]
-    """Terms of the loss on the fit data (f1, ce, div, reg) and the total."""
     certificate: Certificate | None = None
-    """How far the weights can be from the optimum; None for gumbel."""
     trajectory: Trajectory | None = None
-    """Loss, terms, temperature and size distribution by epoch; None for exact."""
     metrics: dict[str, float | None]
-    """F1, CE, MD, BS and more of the pool on the fit data (in-sample)."""
     member_ce: Floats
-    """Cross-entropy of each member alone on the fit data [K]."""
     items: int
-    """Items in the fit data."""
     data: dict[str, Any]
-    """Annotators, annotations and hard labels by class in the fit data."""
     explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
-
-    @classmethod
-    def from_solution(
-        cls, solution: Solution, *, groups: tuple[str, ...] | None, **rest: Any
-    ) -> Fitted:
-        """The record of a solver's solution, whose weights are of groups where there are some."""
-        weights = solution.weights if groups is None else spread_weights(solution.weights, groups)
-        return cls(
-            weights=weights,
-            group_weights=None if groups is None else solution.weights,
-            groups=groups,
-            size=solution.size,
-            objective=solution.terms,
-            certificate=solution.certificate,
-            trajectory=solution.trajectory,
-            **rest,
-        )
 
     @property
     def pool(self) -> str:
@@ -136,12 +104,14 @@ class Fitted:
         """
         groups, group_weights = content["groups"], content["group_weights"]
         certificate, trajectory = content["certificate"], content["trajectory"]
+        if trajectory is not None:
+            trajectory = {name: np.array(column) for name, column in trajectory.items()}
         fitted = cls(
             members=_texts(content["members"]),
             classes=_texts(content["classes"]),
             weights=np.array(content["weights"], dtype=np.float64),
             size=int(content["size"]),
-            settings={**content["settings"], "pool": _text(content["pool"])},
+            settings={**content["settings"], "pool": _texts([content["pool"]])[0]},
             parameters=dict(content["parameters"]),
             objective=_numbers(content["objective"]),
             metrics=_numbers(content["metrics"]),
@@ -154,32 +124,26 @@ class Fitted:
             group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
             temperature=float(content["temperature"]),
             certificate=None if certificate is None else Certificate(**certificate),
-            trajectory=(
-                None
-                if trajectory is None
-                else Trajectory(**{name: np.array(column) for name, column in trajectory.items()})
-            ),
+            trajectory=None if trajectory is None else Trajectory(**trajectory),
         )
         fitted._check()
-        return replace(fitted, explanation=fitted._explained(content))
-
-    def _explained(self, content: Mapping[str, Any]) -> tuple[Reason, ...]:
-        """The reasons; older files hold sentences alone, heaviest unit first."""
         if "reasons" in content:
-            return tuple(Reason.from_dict(reason) for reason in content["reasons"])
-        names, weights = self.unit_weights
-        order = np.argsort(-weights, kind="stable")
-        return tuple(
-            Reason.from_sentence(names[k], float(weights[k]), sentence)
-            for k, sentence in zip(order, content["explanation"], strict=False)
-        )
+            reasons = [Reason.from_dict(reason) for reason in content["reasons"]]
+        else:
+            # Older files hold sentences alone, heaviest unit first.
+            names, weights = fitted.unit_weights
+            order = np.argsort(-weights, kind="stable")
+            reasons = [
+                Reason.from_sentence(names[k], float(weights[k]), sentence)
+                for k, sentence in zip(order, content["explanation"], strict=False)
+            ]
+        return replace(fitted, explanation=tuple(reasons))
 
     def _check(self) -> None:
         """Refuse parts that do not fit together."""
-        members = len(self.members)
-        weights, groups, held = self.weights, self.groups, self.group_weights
+        members, groups, held = len(self.members), self.groups, self.group_weights
         units = members if groups is None else len(set(groups))
-        if weights.shape != (members,) or not on_simplex(weights):
+        if self.weights.shape != (members,) or not on_simplex(self.weights):
             raise ValueError("weights must be one per member, not negative and sum to 1")
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
             raise ValueError("there must be two classes or more, each of another name")
@@ -194,15 +158,13 @@ class Fitted:
         if self.member_ce.ndim != 1 or len(self.member_ce) not in (members, units):
             raise ValueError("cross-entropies must be one per member")
         if self.certificate is not None:
-            _text(self.certificate.reason)
-            if self.certificate.gap is not None:
-                float(self.certificate.gap)
-        if self.trajectory is not None:
-            columns = list(vars(self.trajectory).values())
-            if not all(column.ndim and column.dtype.kind in "fiO" for column in columns):
-                raise TypeError("the trajectory must hold numbers")
-            if len({len(column) for column in columns}) > 1:
-                raise ValueError("all of the trajectory must be equally long")
+            _texts([self.certificate.reason])
+            _numbers({"gap": self.certificate.gap})
+        columns = [] if self.trajectory is None else list(vars(self.trajectory).values())
+        if not all(column.ndim and column.dtype.kind in "fiO" for column in columns):
+            raise TypeError("the trajectory must hold numbers")
+        if len(set(map(len, columns))) > 1:
+            raise ValueError("all of the trajectory must be equally long")
 
 
 def on_simplex(weights: Floats) -> bool:
@@ -210,20 +172,15 @@ def on_simplex(weights: Floats) -> bool:
     return bool((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a name must be text, but got {value!r}")
-    return value
-
-
 def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(_text(value) for value in values)
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError(f"names must be text, but got {values!r}")
+    return tuple(values)
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in values.items():
-        if value is not None and not isinstance(value, int | float):
-            raise TypeError(f"{name} must be a number")
+    if not all(value is None or isinstance(value, int | float) for value in values.values()):
+        raise TypeError(f"there must be numbers, but got {values!r}")
     return dict(values)
 
 
@@ -231,19 +188,15 @@ def _plain(value: Any) -> Any:
     """Numbers, text, lists and dictionaries only; what is not finite becomes None."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,13 +245,10 @@ class Pooled:
         return pa.table(columns)
 
 
-def spread_items(probabilities: npt.NDArray[Any], weights: Floats) -> Floats:
-    """Σ_k v_k ‖p_k − φ‖₁ of each item [N], φ the linear pool of [N, K, C]."""
-    kept = np.flatnonzero(weights > 0)
-    v = weights[kept]
-    members = probabilities[:, kept]
-    centre = np.einsum("nkc,k->nc", members, v)
-    spread = np.zeros(len(members))
-    for k in range(len(kept)):
-        spread += v[k] * np.abs(members[:, k] - centre).sum(axis=1)
+def spread_items(P: Floats, weights: Floats) -> Floats:
+    """Σ_k v_k ‖p_k − φ‖₁ of each item [N], φ the linear pool of P [N, K, C]."""
+    centre = np.einsum("nkc,k->nc", P, weights)
+    spread = np.zeros(len(P))
+    for k, weight in enumerate(weights):
+        spread += weight * np.abs(P[:, k] - centre).sum(axis=1)
     return spread

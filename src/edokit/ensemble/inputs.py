@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from sklearn.exceptions import DataConversionWarning
 
 from edokit._errors import InputError, are, examples, warn
 from edokit._names import as_name
-from edokit._types import Bools
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.predictions import Predictions
 
@@ -21,8 +23,12 @@ Labels = tuple[Any, ...]
 """Class labels as the user writes them: all int, float or bool, or a mixture."""
 
 
-def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> Predictions:
-    """Predictions as they are, or a bare array [N, K, C] with members named 0, 1, …."""
+def as_predictions(
+    predictions: Any,
+    members: tuple[str, ...] | None = None,
+    classes: Sequence[str] | None = None,
+) -> Predictions:
+    """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None."""
     if isinstance(predictions, Predictions):
         return predictions
     array = np.asarray(predictions)
@@ -36,7 +42,7 @@ def as_predictions(predictions: Any, members: tuple[str, ...] | None = None) -> 
             f"the ensemble was fitted on {len(members)} members, but got {array.shape[1]}",
             "give the same members in the same order, or named Predictions",
         )
-    return Predictions.from_arrays(array, layout="NKC", members=members)
+    return Predictions.from_arrays(array, layout="NKC", members=members, classes=classes)
 
 
 def as_annotations(
@@ -68,7 +74,10 @@ def as_annotations(
             f"give {_FORMS}",
         )
     if values.ndim == 1:
-        _check_label_type(values)
+        if values.dtype.kind in "fc" and not np.isfinite(values).all():
+            raise InputError("Input y contains NaN or infinity", "give a label for every item")
+        if values.dtype.kind in "fc" and (values != np.round(values)).any():
+            raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
         values = values[:, None]
     elif values.shape[1] == 1:
         warn(
@@ -94,7 +103,7 @@ def class_labels(
     if values.ndim == 2 and _is_soft(values, classes):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
-    found = values[~_is_gap(values)]
+    found = values[~np.asarray(pd.isna(values))]
     listed = set(found.tolist()) if found.dtype.kind == "O" else np.unique(found).tolist()
     by_name = {as_name(label): label for label in listed}
     kinds = set(map(type, by_name.values()))
@@ -135,16 +144,20 @@ def align_inputs(predictions: Predictions, labels: Any) -> tuple[Predictions, An
     return predictions.order_classes(annotations.classes), annotations
 
 
-def select_members(predictions: Predictions, needed: Sequence[str]) -> Predictions:
-    """Predictions of the members that carry weight, in this order; all of them must be there."""
-    missing = [name for name in needed if name not in predictions.members]
+def pooled_members(
+    predictions: Any, members: tuple[str, ...], classes: Sequence[str], weights: Floats
+) -> Predictions:
+    """Predictions of the members that carry weight, classes as fitted; all must be there."""
+    named = as_predictions(predictions, members, classes)
+    needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
+    missing = [name for name in needed if name not in named.members]
     if missing:
         raise InputError(
             "predictions must hold the members that carry weight, but"
             f" {are(len(missing), len(needed))} missing: {examples(missing)}",
             "score the items with these members, too",
         )
-    return predictions.select(needed)
+    return named.select(needed).order_classes(classes)
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:
@@ -153,20 +166,17 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
     Splits may number their items alike, so an id in both is the same item only if the members'
     predictions of it are the same.
     """
-    shared = sorted(set(dev.items) & set(test.items))
-    if shared and np.array_equal(_rows(dev, shared), _rows(test.select(dev.members), shared)):
+    shared, in_dev, in_test = np.intersect1d(
+        dev.items.astype(str), test.items.astype(str), return_indices=True
+    )
+    same = test.select(dev.members).probabilities[in_test]
+    if len(shared) and np.array_equal(dev.probabilities[in_dev], same):
         raise InputError(
             f"{len(shared)} of {len(test.items)} test items are among the items to fit on:"
             f" {examples(shared)}",
             "give the predictions of the test items alone",
             parameters=("test_predictions",),
         )
-
-
-def _rows(predictions: Predictions, items: Sequence[str]) -> Any:
-    """Probabilities of these items [n, K, C]."""
-    position = {item: place for place, item in enumerate(predictions.items)}
-    return predictions.probabilities[[position[item] for item in items]]
 
 
 def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
@@ -211,33 +221,28 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
     )
 
 
-def _check_label_type(values: npt.NDArray[Any]) -> None:
-    """Refuse single labels that are no classes, in scikit-learn's words."""
-    if values.dtype.kind not in "fc":
-        return
-    if not np.isfinite(values).all():
-        raise InputError("Input y contains NaN or infinity", "give a label for every item")
-    if (values != np.round(values)).any():
-        raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
-
-
-def _is_gap(values: npt.NDArray[Any]) -> Bools:
-    if values.dtype.kind == "O":
-        return np.array([v is None or v != v for v in values.ravel()]).reshape(values.shape)
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    return np.zeros(values.shape, dtype=bool)
+def source_name(
+    source: object, split: str | Sequence[str] | None, what: str = "annotations"
+) -> str:
+    """Annotations for a message: their file, if they are in one, and their split."""
+    name = str(source) if isinstance(source, str | Path) else what
+    if split is None:
+        return name
+    return f"{name}, split {split if isinstance(split, str) else ','.join(split)}"
 
 
 def warn_if_unanimous(
-    classes: Sequence[str], counts: Any, source: object, split: str | Sequence[str] | None = None
+    classes: Sequence[str],
+    counts: Any,
+    source: object,
+    split: str | Sequence[str] | None,
+    what: str = "annotations",
 ) -> None:
     """Warn that there is no disagreement where all annotations, counts [C], are of one class."""
     chosen = [name for name, count in zip(classes, counts, strict=True) if count > 0]
     if len(chosen) == 1:
-        several = split if split is None or isinstance(split, str) else ",".join(split)
-        where = f"{source}" if several is None else f"{source}, split {several}"
         warn(
-            f"every annotation is {chosen[0]!r} ({where}): there is no disagreement to learn"
-            " from or to evaluate on; check that these are the right column and the right split"
+            f"every annotation is {chosen[0]!r} ({source_name(source, split, what)}): there is no"
+            " disagreement to learn from or to evaluate on; check that these are the right column"
+            " and the right split"
         )
