@@ -74,7 +74,7 @@ def fit(
     >>> P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.5, 0.5]], [[0.7, 0.3], [0.4, 0.6]]]
     >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0]]
     >>> edokit.fit(P, votes, preset="paper-fixed", solver="exact").size_
-    1
+    2
     """
     ensemble = EDOEnsemble(**parameters).check()
     folder = None if out is None else Path(out)
@@ -233,9 +233,8 @@ def predict_to_file(
         return result
     if shown is None:
         warn(
-            "annotators who review will see ids of items and no texts, since none are given; give"
-            " annotations with the texts of the items",
-            parameters=("annotations",),
+            "annotators who review will see ids of items and no texts; give annotations or texts",
+            parameters=("annotations", "texts"),
         )
     config = write_review(queue, classes, tasks, shown)
     return {**result, "review": {"out": str(tasks), "config": str(config), "items": len(queue)}}
