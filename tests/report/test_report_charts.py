@@ -17,7 +17,7 @@ from edokit.report import charts, collect
 from edokit.report.chart import Chart
 from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto
 from edokit.report.plotly import to_plotly
-from edokit.report.trials import parse_search, read_search
+from edokit.report.results import parse_search, read_search
 from edokit.tuning import Correlation
 
 

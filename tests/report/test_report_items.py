@@ -26,8 +26,7 @@ def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluat
 
 
 def chosen(evaluation: Evaluation, key: str) -> list[int]:
-    group = next(group for group in filters(evaluation) if group.key == key)
-    return np.flatnonzero(group.mask).tolist()
+    return np.flatnonzero(filters(evaluation)[key]).tolist()
 
 
 no, yes = "no", "yes"
@@ -72,9 +71,9 @@ def test_flags_are_the_filters_bits() -> None:
     )
     table = item_table(evaluation)
     json.dumps(table, allow_nan=False)
-    for bit, group in enumerate(filters(evaluation)):
-        assert [bool(flag >> bit & 1) for flag in table["flags"]] == group.mask.tolist()
-        assert table["filters"][bit]["count"] == int(group.mask.sum())
+    for bit, mask in enumerate(filters(evaluation).values()):
+        assert [bool(flag >> bit & 1) for flag in table["flags"]] == mask.tolist()
+        assert table["filters"][bit]["count"] == int(mask.sum())
     assert table["texts"][3] == "the trains are late again 3"
     assert "texts" not in item_table(evaluation, texts=False)
 

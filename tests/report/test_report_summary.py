@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,9 +141,8 @@ def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> N
 
 def test_equal_weights_are_called_equal(found: ReportData) -> None:
     assert found.ensemble is not None
-    even = copy(found.ensemble)
-    even.weights_ = np.full(3, 1 / 3)
-    even.size_ = 3
+    fitted = replace(found.ensemble.fitted_, weights=np.full(3, 1 / 3), size=3)
+    even = EDOEnsemble.from_fitted(fitted)
     assert describe_weights(even, None)[1] == "Their weights are nearly equal (0.333 to 0.333)."
 
 

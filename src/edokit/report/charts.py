@@ -29,8 +29,7 @@ from edokit.report.chart import (
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
-from edokit.report.methods import Row, method_rows
-from edokit.report.trials import Search, Trial
+from edokit.report.results import Row, Search, Trial, method_rows
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
 
@@ -238,7 +237,7 @@ def calibration(evaluation: Evaluation) -> dict[str, Chart]:
     """Reliability and entropies, where the items have annotations."""
     if evaluation.reliability is None or evaluation.annotations is None:
         return {}
-    pair = (evaluation.entropy, evaluation.annotations.entropy, evaluation.max_entropy)
+    pair = (evaluation.pooled.entropy, evaluation.annotations.entropy, evaluation.max_entropy)
     return {
         "reliability": reliability(evaluation.reliability, evaluation.ece),
         "entropies": entropies(*pair),

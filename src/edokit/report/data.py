@@ -16,8 +16,7 @@ from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
-from edokit.report.methods import Comparison, read_comparison
-from edokit.report.trials import Search, read_search
+from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.runs import RunRecord, digest, path_exists
 
 Value = TypeVar("Value")
@@ -142,10 +141,8 @@ def _ensemble_folder(folder: Path) -> Path:
     if (folder / "ensemble.json").exists():
         return folder
     if not any((folder / name).exists() for name in (RUN_RECORD, "ensemble", "search", "compare")):
-        raise InputError(
-            f"the folder {folder} is not one of a run: it has neither {RUN_RECORD} nor an ensemble",
-            _NO_FOLDER,
-        )
+        what = f"it has neither {RUN_RECORD} nor an ensemble"
+        raise InputError(f"the folder {folder} is not one of a run: {what}", _NO_FOLDER)
     return folder / "ensemble"
 
 
@@ -160,9 +157,9 @@ def _diagnosis(annotations: Annotations) -> dict[str, Any]:
 def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
-    if path is None or not path_exists(path):
-        return "gone"
     try:
+        if path is None or not path_exists(path):
+            return "gone"
         found = digest(path)
     except EDOError:
         return "gone"
@@ -203,16 +200,13 @@ def _evaluation(
             f"The page has no items, since the folder does not record where they are; {pass_items}."
         )
         return None
-    for prefix, name, held_out in (("test_", "test items", True), ("", "fit items", False)):
+    for prefix, name in (("test_", "test items"), ("", "fit items")):
         if not prefix and not fit_items:
             data.missing.append("The items of the fit were read shard by shard.")
-            continue
-        pair = _read_pair(data, data.record, folder, prefix)
-        if pair is None:
-            continue
-        shown = data.attempt(f"The {name}", partial(evaluate, *pair, name=name, held_out=held_out))
-        if shown is not None:
-            return shown
+        elif (pair := _read_pair(data, data.record, folder, prefix)) is not None:
+            shown = partial(evaluate, *pair, name=name, held_out=bool(prefix))
+            if (found := data.attempt(f"The {name}", shown)) is not None:
+                return found
     data.missing.append(f"The page has no items; {pass_items}.")
     return None
 
@@ -224,16 +218,16 @@ def _read_pair(
     roles = [prefix + "predictions", prefix + "annotations"]
     if not all(role in record.inputs for role in roles):
         return None
-    for role in roles:
-        state, path = data.inputs[role], record.inputs[role].path
-        if state == "gone":
-            data.missing.append(f"{ROLES[role]} are no longer at {path}.")
-        elif state == "large":
-            data.missing.append(
-                f"{ROLES[role]} ({path}) are over one GiB, too large for a page; pass a part of"
-                " them as predictions and annotations."
-            )
-    if any(data.inputs[role] in ("gone", "large") for role in roles):
+    reasons = {
+        "gone": "{} are no longer at {}.",
+        "large": "{} ({}) are over one GiB, too large for a page; pass a part of them as"
+        " predictions and annotations.",
+    }
+    unread = [role for role in roles if data.inputs[role] in reasons]
+    for role in unread:
+        reason = reasons[data.inputs[role]]
+        data.missing.append(reason.format(ROLES[role], record.inputs[role].path))
+    if unread:
         return None
     with warnings.catch_warnings():
         # The run warned already.

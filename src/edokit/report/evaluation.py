@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -74,11 +76,6 @@ class Evaluation:
         return dict(self.scores[0].against) if self.scores else {}
 
     @property
-    def entropy(self) -> Floats:
-        """Of the ensemble's probabilities [N], in nats."""
-        return self.pooled.entropy
-
-    @property
     def md(self) -> Floats | None:
         """‖p − q‖₁ of each item [N]."""
         if self.annotations is None:
@@ -89,12 +86,10 @@ class Evaluation:
     def distances(self) -> Floats:
         """Mean L1 distance between members [K, K], in the order of ``predictions``."""
         P = self.predictions.probabilities
-        members = P.shape[1]
-        apart = np.zeros((members, members))
-        for k in range(members):
-            for other in range(k):
-                gap = np.abs(P[:, k] - P[:, other]).sum(axis=1).mean(dtype=np.float64)
-                apart[k, other] = apart[other, k] = gap
+        apart = np.zeros((P.shape[1], P.shape[1]))
+        for k, other in combinations(range(P.shape[1]), 2):
+            gap = np.abs(P[:, k] - P[:, other]).sum(axis=1).mean(dtype=np.float64)
+            apart[k, other] = apart[other, k] = gap
         return apart
 
     @property
@@ -123,9 +118,22 @@ def evaluate_items(
     pooled = ensemble.describe(predictions)
     if annotations is None:
         return Evaluation(name, held_out, pooled, predictions)
-    annotations = _matched(annotations, predictions)
-    q, y = annotations.soft_labels, _hard_labels(annotations, ensemble)
-    p = pooled.probabilities
+    position = {name: i for i, name in enumerate(annotations.items)}
+    found = [position[name] for name in predictions.items if name in position]
+    if len(found) == len(predictions.items):
+        # There may be annotations of other items, too.
+        annotations = annotations.take(np.array(found, dtype=np.int64))
+    # Where items are missing, `align` names them.
+    annotations = annotations.align(predictions.items).with_classes(predictions.classes)
+    p, q = pooled.probabilities, annotations.soft_labels
+    policy: Ties = ensemble.settings_.get("ties", "first")
+    with warnings.catch_warnings():
+        # Fitting warned of ties already.
+        warnings.simplefilter("ignore", EDOWarning)
+        y = annotations.hard_labels(
+            ties="first" if policy == "error" else policy,
+            random_state=int(ensemble.settings_.get("random_state") or 0),
+        )
     # The uniform mean is that of the members which the ensemble could choose from.
     known = [member for member in ensemble.members_ if member in predictions.members]
     probabilities = {"edo": p, "uniform": predictions.select(known).uniform}
@@ -135,22 +143,15 @@ def evaluate_items(
         probabilities["best-single"] = np.asarray(single, dtype=np.float64)
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
+    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
     scores = score_methods(
         [Score(method, ABOUT[method]) for method in probabilities],
         {method: item_scores(own, own.argmax(1), q, y) for method, own in probabilities.items()},
         "uniform",
-        samples=samples,
-        level=level,
-        random_state=random_state,
+        **resampling,
     )
-    rho = bootstrap(
-        *(p, q, y),
-        metrics=("entropy_correlation",),
-        samples=samples,
-        level=level,
-        random_state=random_state,
-    )
+    rho = bootstrap(p, q, y, metrics=("entropy_correlation",), **resampling)
     return Evaluation(
         *(name, held_out, pooled, predictions, annotations, y, scores),
         ece=ece(p, q),
@@ -158,24 +159,3 @@ def evaluate_items(
         reliability=reliability_curve(p, q),
         level=level,
     )
-
-
-def _matched(annotations: Annotations, predictions: Predictions) -> Annotations:
-    """The annotations of the predicted items, in their order; a file may hold other items, too."""
-    position = {name: i for i, name in enumerate(annotations.items)}
-    found = [position[name] for name in predictions.items if name in position]
-    if len(found) == len(predictions.items):
-        annotations = annotations.take(np.array(found, dtype=np.int64))
-    # Otherwise this names the missing items.
-    return annotations.align(predictions.items).with_classes(predictions.classes)
-
-
-def _hard_labels(annotations: Annotations, ensemble: EDOEnsemble) -> Codes:
-    """Hard labels with the ensemble's policy for ties, without warning of ties again."""
-    policy: Ties = ensemble.settings_.get("ties", "first")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)
-        return annotations.hard_labels(
-            ties="first" if policy == "error" else policy,
-            random_state=int(ensemble.settings_.get("random_state") or 0),
-        )

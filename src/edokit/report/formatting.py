@@ -11,24 +11,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-MINUS = "−"
 NONE = "–"
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4, sign: str = "") -> str:
     """``0.2947``, or a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NONE
-    text = f"{value:.{digits}f}"
-    return f"{MINUS}{text[1:]}" if text.startswith("-") else text
+    return f"{value:{sign}.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 4) -> str:
     """``+0.0012`` or ``−0.0097``."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    text = f"{value:+.{digits}f}"
-    return f"{MINUS}{text[1:]}" if text.startswith("-") else text
+    return number(value, digits, "+")
 
 
 def percent(share: float | None, digits: int = 0) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,115 +20,94 @@ MINORITY = 0.2
 """The share of annotations from which a class counts as a minority's."""
 TOP = 0.9
 """The quantile above which spread and distance are high."""
-
-
-@dataclass(frozen=True, eq=False)
-class Filter:
-    """Items with a property in common."""
-
-    key: str
-    name: str
-    meaning: str
-    mask: Bools
-    """[N]"""
-
-
-def filters(evaluation: Evaluation) -> list[Filter]:
-    """The named filters, whether or not any item passes them."""
-    spread = Filter(
-        "spread",
+FILTERS = {
+    "sure": (
+        "Annotators disagree, ensemble confident",
+        "The entropy of the annotations is at least 70 % of the maximum (4 against 1 is enough),"
+        " that of the ensemble at most 50 % (a probability of about 0.89).",
+    ),
+    "unsure": (
+        "Annotators agree, ensemble uncertain",
+        "All annotations are the same; the entropy of the ensemble is at least 80 % of the"
+        " maximum.",
+    ),
+    "minority": (
+        "Minority underestimated",
+        "A class chosen by at least a fifth of the annotators, but not by most, gets less than"
+        " half of its share.",
+    ),
+    "label": (
+        "Label differs from the hard label",
+        "The most probable class is not the hard label.",
+    ),
+    "divided": (
+        "Annotators divided",
+        "The entropy of the annotations is at least 70 % of the maximum.",
+    ),
+    "spread": (
         "High member spread",
         "The tenth of the items on which the members differ most.",
-        _top(evaluation.pooled.spread),
-    )
+    ),
+    "far": (
+        "High distance",
+        "The tenth of the items with the largest distance (MD) between the ensemble and the"
+        " annotations.",
+    ),
+}
+"""Name and meaning of each filter."""
+
+
+def filters(evaluation: Evaluation) -> dict[str, Bools]:
+    """The items [N] that pass each filter; without annotations, there is only the spread."""
+    spread = _top(evaluation.pooled.spread)
     annotations, md = evaluation.annotations, evaluation.md
     if annotations is None or md is None or evaluation.hard_labels is None:
-        return [spread]
+        return {"spread": spread}
     p, q = evaluation.pooled.probabilities, annotations.soft_labels
     annotated = annotations.entropy / evaluation.max_entropy
-    predicted = evaluation.entropy / evaluation.max_entropy
-    return [
-        Filter(
-            "sure",
-            "Annotators disagree, ensemble confident",
-            "The entropy of the annotations is at least 70 % of the maximum (4 against 1 is"
-            " enough), that of the ensemble at most 50 % (a probability of about 0.89).",
-            (annotated >= DIVIDED) & (predicted <= SURE),
-        ),
-        Filter(
-            "unsure",
-            "Annotators agree, ensemble uncertain",
-            "All annotations are the same; the entropy of the ensemble is at least 80 % of the"
-            " maximum.",
-            (annotated <= 1e-9) & (predicted >= UNSURE),
-        ),
-        Filter(
-            "minority",
-            "Minority underestimated",
-            "A class chosen by at least a fifth of the annotators, but not by most, gets less"
-            " than half of its share.",
-            minority_lost(p, q),
-        ),
-        Filter(
-            "label",
-            "Label differs from the hard label",
-            "The most probable class is not the hard label.",
-            p.argmax(axis=1) != evaluation.hard_labels,
-        ),
-        Filter(
-            "divided",
-            "Annotators divided",
-            "The entropy of the annotations is at least 70 % of the maximum.",
-            annotated >= DIVIDED,
-        ),
-        spread,
-        Filter(
-            "far",
-            "High distance",
-            "The tenth of the items with the largest distance (MD) between the ensemble and the"
-            " annotations.",
-            _top(md),
-        ),
-    ]
+    predicted = evaluation.pooled.entropy / evaluation.max_entropy
+    return {
+        "sure": (annotated >= DIVIDED) & (predicted <= SURE),
+        "unsure": (annotated <= 1e-9) & (predicted >= UNSURE),
+        "minority": minority_lost(p, q),
+        "label": p.argmax(axis=1) != evaluation.hard_labels,
+        "divided": annotated >= DIVIDED,
+        "spread": spread,
+        "far": _top(md),
+    }
 
 
 def minority_lost(p: Floats, q: Floats) -> Bools:
     """Where the class of a sizeable minority gets less than half of its share [N]."""
     # An evenly split item has no majority: every class but the first counts.
-    most = np.zeros_like(q, dtype=bool)
-    most[np.arange(len(q)), q.argmax(axis=1)] = True
+    most = np.arange(q.shape[1]) == q.argmax(axis=1)[:, None]
     lost: Bools = ((q >= MINORITY - 1e-9) & ~most & (p < q / 2)).any(axis=1)
     return lost
 
 
 def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     """Columns for the explorer, ready for JSON; ``flags`` has a bit per filter."""
-    named = filters(evaluation)
+    masks = filters(evaluation)
     pooled, annotations, md = evaluation.pooled, evaluation.annotations, evaluation.md
     chosen = np.arange(len(pooled.items), dtype=np.int64)
     if len(chosen) > MOST:
         score = pooled.spread if md is None else md
         chosen = np.sort(np.argsort(-score, kind="stable")[:MOST])
-    flags = np.zeros(len(pooled.items), dtype=np.int64)
-    for bit, group in enumerate(named):
-        flags |= group.mask.astype(np.int64) << bit
+    flags = sum(mask.astype(np.int64) << bit for bit, mask in enumerate(masks.values()))
+    described = []
+    for key, mask in masks.items():
+        name, meaning = FILTERS[key]
+        passing = int(mask[chosen].sum())
+        described.append({"key": key, "name": name, "meaning": meaning, "count": passing})
     table: dict[str, Any] = {
         "classes": list(pooled.classes),
         "total": len(pooled.items),
         "items": [str(name) for name in pooled.items[chosen]],
         "p": rounded(pooled.probabilities[chosen]),
-        "entropy": rounded(evaluation.entropy[chosen]),
+        "entropy": rounded(pooled.entropy[chosen]),
         "spread": rounded(pooled.spread[chosen]),
-        "flags": flags[chosen].tolist(),
-        "filters": [
-            {
-                "key": group.key,
-                "name": group.name,
-                "meaning": group.meaning,
-                "count": int(group.mask[chosen].sum()),
-            }
-            for group in named
-        ],
+        "flags": np.asarray(flags)[chosen].tolist(),
+        "filters": described,
     }
     if annotations is not None and md is not None:
         table["counts"] = rounded(annotations.counts[chosen], 2)
@@ -142,15 +120,11 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
 
 def _top(values: Floats) -> Bools:
     """The upper tenth, none where all are equal."""
-    if len(values) == 0 or float(values.max()) <= float(values.min()):
-        return np.zeros(len(values), dtype=bool)
-    mask: Bools = values > np.quantile(values, TOP)
+    mask: Bools = values > (np.quantile(values, TOP) if len(values) else 0.0)
     return mask
 
 
 def shortened(text: object) -> str:
     """A text cut to what a page holds."""
-    if text is None:
-        return ""
-    content = str(text)
+    content = "" if text is None else str(text)
     return content if len(content) <= LONGEST else content[: LONGEST - 1] + "…"

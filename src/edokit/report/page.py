@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from base64 import b64encode
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -11,14 +11,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._version import __version__
-from edokit.report import formatting
+from edokit.ensemble import EDOEnsemble
+from edokit.metrics import SEARCH_METRICS
 from edokit.report.chart import CLASSES, DARK
 from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.formatting import clean, embed
+from edokit.report.formatting import clean, count, embed, number, percent
 from edokit.report.items import item_table, shortened
-from edokit.report.methods import method_rows
 from edokit.report.plotly import to_plotly
+from edokit.report.results import method_rows
 from edokit.report.summary import summarize
 
 FRONT_ROWS = 50
@@ -33,13 +34,30 @@ STATES = {
 
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
-    rows, charts = method_rows(data.comparison, data.evaluation), all_charts(data)
-    items = None if data.evaluation is None else item_table(data.evaluation, texts=texts)
+    ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
+    rows, charts = method_rows(data.comparison, evaluation), all_charts(data)
+    items = None if evaluation is None else item_table(evaluation, texts=texts)
+    trials = [] if search is None else search.trials
+    front = sorted((trial for trial in trials if trial.on_front), key=lambda trial: trial.ce)
+    excluded = [
+        (reason.member, reason.detail[:1].upper() + reason.detail[1:])
+        for reason in (() if ensemble is None else ensemble.explain())
+        if not reason.has_weight
+    ]
     embedded = {
         "figures": {name: to_plotly(chart) for name, chart in charts.items()},
         "dark": DARK,
         "colours": CLASSES,
-        "trials": _trials(data),
+        # The settings of each trial are shown on a click.
+        "trials": {
+            str(trial.number): {
+                **{metric: round(getattr(trial, metric), 6) for metric in SEARCH_METRICS},
+                "front": trial.on_front,
+                "chosen": trial.chosen,
+                "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
+            }
+            for trial in trials
+        },
         "items": items,
     }
     library, script = _plotly(), _asset("report.js") + _asset("explorer.js")
@@ -50,17 +68,12 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": formatting.number,
-        "percent": formatting.percent,
-        "clean": clean,
-    }
-    front = [] if data.search is None else sorted(data.search.front, key=lambda trial: trial.ce)
+    environment.filters |= {"number": number, "percent": percent, "clean": clean}
     page = environment.get_template("report.html").render(
         data=data,
-        ensemble=data.ensemble,
-        evaluation=data.evaluation,
-        search=data.search,
+        ensemble=ensemble,
+        evaluation=evaluation,
+        search=search,
         record=data.record,
         summary=summarize(data),
         rows=rows,
@@ -69,9 +82,9 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         charts=charts,
         terms=TERMS,
         items=items,
-        excluded=_excluded(data),
+        excluded=excluded,
         front=front[:FRONT_ROWS],
-        final_size=_final_size(data),
+        final_size=_final_size(ensemble),
         queue=_queue(data, texts),
         roles=ROLES,
         states=STATES,
@@ -81,37 +94,20 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         library=Markup(library),
         script=Markup(script),
         embedded=embed(embedded),
-        count=formatting.count,
+        count=count,
     )
     # A name may hold a lone surrogate, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _trials(data: ReportData) -> dict[str, dict[str, Any]]:
-    """The settings of each trial by its number, shown on a click."""
-    if data.search is None:
-        return {}
-    return {
-        str(trial.number): {
-            "f1": round(trial.f1, 6),
-            "ce": round(trial.ce, 6),
-            "md": round(trial.md, 6),
-            "front": trial.on_front,
-            "chosen": trial.chosen,
-            "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
-        }
-        for trial in data.search.trials
-    }
-
-
-def _final_size(data: ReportData) -> str:
+def _final_size(ensemble: EDOEnsemble | None) -> str:
     """The most probable size after the last epoch."""
-    trajectory = None if data.ensemble is None else data.ensemble.trajectory_
-    if data.ensemble is None or trajectory is None or not len(trajectory):
+    trajectory = None if ensemble is None else ensemble.trajectory_
+    if ensemble is None or trajectory is None or not len(trajectory):
         return ""
     last = trajectory.sizes[-1]
-    size = int(data.ensemble.settings_.get("min_members") or 1) + int(last.argmax())
-    share, equal = (formatting.percent(value, 1) for value in (float(last.max()), 1 / len(last)))
+    size = int(ensemble.settings_.get("min_members") or 1) + int(last.argmax())
+    share, equal = percent(float(last.max()), 1), percent(1 / len(last), 1)
     return f"size {size} is the most probable ({share}; equal probabilities would be {equal})"
 
 
@@ -124,16 +120,6 @@ def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
         pairs = zip(annotations.items, annotations.texts, strict=True)
         shown = {str(item): shortened(text) for item, text in pairs if item in wanted}
     return [{**entry, "text": shown.get(str(entry["item"]))} for entry in data.review]
-
-
-def _excluded(data: ReportData) -> list[tuple[str, str]]:
-    """Members (or groups) without weight, each with the reason."""
-    reasons = [] if data.ensemble is None else data.ensemble.explain()
-    return [
-        (reason.member, reason.detail[:1].upper() + reason.detail[1:])
-        for reason in reasons
-        if not reason.has_weight
-    ]
 
 
 def _asset(name: str) -> str:
@@ -150,10 +136,7 @@ def _plotly() -> str:
 
 def _policy(*scripts: str) -> str:
     """A content security policy: only these scripts run, and nothing is fetched."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-        for script in scripts
-    ]
+    hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{value}'" for value in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline';"

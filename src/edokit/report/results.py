@@ -1,0 +1,231 @@
+"""Results that a page shows: the trials of a search, and the table of methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import InputError
+from edokit._io import read_json, read_table
+from edokit.baselines.scores import Score
+from edokit.metrics import MAIN_METRICS, SEARCH_METRICS, PairedTest
+from edokit.report.evaluation import ABOUT, Evaluation
+from edokit.report.formatting import NONE, clean, interval, number, signed
+from edokit.tuning import Correlation
+
+_ABOUT = ABOUT | {
+    "constant": "same probabilities for every item",
+    "edo": "EDO, kind of pool selected on dev",
+    "edo-paper": "EDO with the search of the paper",
+}
+# Columns of the table of trials that are not settings.
+_OUTCOMES = {
+    *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
+    *(*SEARCH_METRICS, "ce_se"),
+}
+_ESTIMATES = ("optimistic_", "cross_fitted_")
+_CORRELATION: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("diversity", "parameter", "metric"), str),
+    **dict.fromkeys(("rho", "p_value"), float),
+    "trials": int,
+}
+# Anyone may have written the files.
+_DAMAGED = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration and its metrics."""
+
+    number: int
+    sign: str
+    """``preserve`` or ``suppress``; empty if the trial has neither."""
+    f1: float
+    ce: float
+    md: float
+    on_front: bool
+    chosen: bool
+    settings: dict[str, str]
+    """Every setting as text, size and generation included."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The trials of a search, and how one of them was chosen."""
+
+    trials: list[Trial]
+    failed: int = 0
+    """Trials without a result."""
+    rule: str = ""
+    """Of the choice."""
+    estimates: dict[str, float] = field(default_factory=dict)
+    """CE of the chosen trial by kind of estimate."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Of the chosen trial, by member."""
+    correlations: list[Correlation] = field(default_factory=list)
+
+    @property
+    def front(self) -> list[Trial]:
+        """The trials that are not dominated."""
+        return [trial for trial in self.trials if trial.on_front]
+
+    @property
+    def chosen(self) -> Trial | None:
+        """The chosen trial."""
+        return next((trial for trial in self.trials if trial.chosen), None)
+
+
+def read_search(folder: Path) -> Search:
+    """Read the folder ``search/`` of a run."""
+    about = read_json(folder / "search.json") if (folder / "search.json").exists() else {}
+    return parse_search(read_table(folder / "trials.parquet").to_pylist(), about)
+
+
+def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Search:
+    """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
+    try:
+        done = [row for row in rows if all(_finite(row[goal]) for goal in SEARCH_METRICS)]
+        chosen = about.get("chosen") or {}
+        found = chosen.get("estimates") or {}
+        estimates = {kind: (one or {}).get("ce") for kind, one in found.items()}
+        return Search(
+            sorted(map(_trial, done), key=lambda trial: trial.number),
+            len(rows) - len(done),
+            str(chosen.get("rule")),
+            {kind: float(ce) for kind, ce in estimates.items() if ce is not None},
+            {name: float(weight) for name, weight in (chosen.get("weights") or {}).items()},
+            [
+                Correlation(**{name: kind(one[name]) for name, kind in _CORRELATION.items()})
+                for one in about.get("correlations") or []
+            ],
+        )
+    except _DAMAGED as error:
+        raise InputError(
+            f"trials.parquet or search.json is damaged ({error!r})", "run the search again"
+        ) from error
+
+
+def _trial(row: Mapping[str, Any]) -> Trial:
+    settings = {
+        name: f"{value:.4g}" if isinstance(value, float) else str(value)
+        for name, value in row.items()
+        if value is not None and name not in _OUTCOMES and not name.startswith(_ESTIMATES)
+    }
+    last = {name: str(row[name]) for name in ("size", "generation") if row.get(name) is not None}
+    sign = str(row.get("diversity"))
+    return Trial(
+        number=int(row["number"]),
+        sign=sign if sign in ("preserve", "suppress") else "",
+        **{metric: float(row[metric]) for metric in SEARCH_METRICS},
+        on_front=bool(row.get("on_front")),
+        chosen=bool(row.get("chosen")),
+        settings=settings | last,
+    )
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The content of ``compare/methods.json``."""
+
+    scores: list[Score]
+    skipped: list[str]
+    """Methods that could not be fitted, each with its reason."""
+    samples: int | None
+    level: float
+    """Of the intervals."""
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Read ``compare/methods.json``."""
+    content = read_json(path)
+    try:
+        samples, level = content.get("samples"), float(content.get("level") or 0.95)
+        if not 0 < level < 1 or (samples is not None and not samples > 0):
+            raise ValueError(f"level {level}, samples {samples}")
+        skipped = [
+            f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
+            for row in content.get("skipped") or []
+        ]
+        return Comparison([_score(row) for row in content["methods"]], skipped, samples, level)
+    except _DAMAGED as error:
+        raise InputError(
+            f"{path} is not the result of a comparison ({error!r})", "run the comparison again"
+        ) from error
+
+
+def _score(row: Mapping[str, Any]) -> Score:
+    name, ends, tests = str(row["name"]), row.get("intervals"), row.get("against_reference")
+    f1, ce, md, bs = (
+        math.nan if row.get(metric) is None else float(row[metric]) for metric in MAIN_METRICS
+    )
+    intervals = {metric: (float(low), float(high)) for metric, (low, high) in (ends or {}).items()}
+    against = {}
+    for metric, one in (tests or {}).items():
+        difference, low, high = (float(one[key]) for key in ("difference", "low", "high"))
+        against[metric] = PairedTest(difference, low, high, math.nan, 0)
+    about = str(row.get("about") or _ABOUT.get(name, ""))
+    return Score(name, about, f1, ce, md, bs, intervals, against)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: its metrics as numbers and as text."""
+
+    name: str
+    about: str
+    """What it does."""
+    ours: bool
+    ce: float
+    ends: tuple[float, float] | None
+    """Interval of the CE."""
+    cells: list[tuple[str, str, bool]]
+    """For each metric: the value, its interval, and whether it is the best."""
+    difference: tuple[str, str]
+    """ΔCE vs uniform and its interval; empty if it is not known."""
+
+
+def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Row]:
+    """The methods of the comparison, else of the evaluation, lowest cross-entropy first."""
+    scores = [] if evaluation is None else evaluation.scores
+    if comparison is not None:
+        ours = scores[0] if scores else None
+        # A demo's comparison does not keep the differences of its ensemble.
+        scores = [
+            replace(one, against=ours.against)
+            if ours and one.name == "edo" and not one.against and number(one.ce) == number(ours.ce)
+            else one
+            for one in comparison.scores
+        ]
+    scores = sorted((one for one in scores if math.isfinite(one.ce)), key=lambda one: one.ce)
+    best = {}
+    for metric in MAIN_METRICS:
+        values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
+        best[metric] = number((max if metric == "f1" else min)(values, default=None))
+    rows = []
+    for one in scores:
+        shown = {metric: number(getattr(one, metric)) for metric in MAIN_METRICS}
+        ce = one.against.get("ce")
+        rows.append(
+            Row(
+                name=clean(one.name, 60),
+                about=clean(one.about, 120),
+                ours=one.name == "edo" or one.name.startswith(("edo-", "edo:")),
+                ce=one.ce,
+                ends=one.intervals.get("ce"),
+                cells=[
+                    (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
+                    for metric, value in shown.items()
+                ],
+                difference=(signed(ce.difference), f"{signed(ce.low)} to {signed(ce.high)}")
+                if ce
+                else ("", ""),
+            )
+        )
+    return rows
