@@ -20,8 +20,8 @@ from edokit.members.groups import parse_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
 from edokit.predictions import join_models, read_model_file, read_predictions
-from edokit.report.summary import describe_choice
 from edokit.report.results import read_search
+from edokit.report.summary import describe_choice
 from edokit.runs import RunRecord
 from fuzz_damage import another
 from fuzz_files import OTHERS, whole_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,14 +38,10 @@ def to_plotly(chart: Chart) -> dict[str, Any]:
     }
     data = []
     for mark in chart.marks:
-        if isinstance(mark, Points):
-            data.append(_points(mark, chart))
-        elif isinstance(mark, Bars):
-            data.append(_bars(mark, chart))
-        elif isinstance(mark, Heatmap):
-            data.append(_heatmap(mark, chart))
+        if not isinstance(mark, Line):
+            data.append(_TRACES[type(mark)](mark, chart))
         elif mark.y is not None:
-            data.append(_line(mark.x, mark.y, mark.dotted))
+            data.append(_line(mark.x, mark.y, "dot"))
         else:
             _vertical(mark, chart, layout)
     if heatmap is not None and heatmap.tree:
@@ -55,7 +51,7 @@ def to_plotly(chart: Chart) -> dict[str, Any]:
         # One trace for all brackets: a None ends one.
         xs = [x for bracket, _ in heatmap.tree for x in (*bracket, None)]
         ys = [y for _, bracket in heatmap.tree for y in (*bracket, None)]
-        data.append(_line(xs, ys, dotted=False) | {"yaxis": "y2"})
+        data.append(_line(xs, ys, "solid") | {"yaxis": "y2"})
     return {"data": data, "layout": layout}
 
 
@@ -86,8 +82,7 @@ def _axis(axis: Axis, grid: bool, downwards: bool = False) -> dict[str, Any]:
 
 
 def _points(mark: Points, chart: Chart) -> dict[str, Any]:
-    symbols = {"circle": "circle", "diamond": "diamond", "ring": "circle-open"}
-    outline = {"width": 2} if mark.symbol == "ring" else {"width": 0.5, "color": FAINT}
+    ring = mark.symbol == "ring"
     trace: dict[str, Any] = {
         "type": "scatter",
         "name": escape(mark.name),
@@ -97,20 +92,17 @@ def _points(mark: Points, chart: Chart) -> dict[str, Any]:
         "marker": {
             "color": mark.colour,
             "size": rounded(mark.size, 1),
-            "symbol": symbols[mark.symbol],
+            "symbol": "circle-open" if ring else mark.symbol,
             "opacity": mark.opacity,
-            "line": outline,
+            "line": {"width": 2} if ring else {"width": 0.5, "color": FAINT},
         },
         "line": {"color": mark.colour, "width": 2},
-        "hoverinfo": "skip",
+        "hoverinfo": "skip" if mark.hover == "none" else "text",
     }
-    if mark.hover != "none":
-        points = zip(mark.x, mark.y, mark.notes or [""] * len(mark.x), strict=True)
-        trace["hoverinfo"] = "text"
-        trace["hovertext"] = [
-            _lines(note) if mark.hover == "notes" else _hover(chart, x, y, mark.name, note)
-            for x, y, note in points
-        ]
+    if mark.hover == "notes":
+        trace["hovertext"] = [_lines(*note.split("\n")) for note in mark.notes or ()]
+    elif mark.hover == "values":
+        trace["hovertext"] = _hovers(mark, chart, mark.x, mark.y)
     if mark.ids is not None:
         trace["customdata"] = list(mark.ids)
     if mark.interval is not None:
@@ -120,7 +112,6 @@ def _points(mark: Points, chart: Chart) -> dict[str, Any]:
 
 def _bars(mark: Bars, chart: Chart) -> dict[str, Any]:
     x, y = (mark.values, mark.at) if mark.horizontal else (mark.at, mark.values)
-    notes = mark.notes or [""] * len(mark.at)
     trace = {
         "type": "bar",
         "name": escape(mark.name),
@@ -130,9 +121,7 @@ def _bars(mark: Bars, chart: Chart) -> dict[str, Any]:
         "width": round(mark.width, 6),
         "marker": {"color": mark.colour, "opacity": mark.opacity},
         "hoverinfo": "text",
-        "hovertext": [
-            _hover(chart, a, b, mark.name, note) for a, b, note in zip(x, y, notes, strict=True)
-        ],
+        "hovertext": _hovers(mark, chart, x, y),
     }
     if mark.text is not None:
         trace |= {"text": list(mark.text), "textposition": "outside", "cliponaxis": False}
@@ -143,20 +132,14 @@ def _bars(mark: Bars, chart: Chart) -> dict[str, Any]:
 
 
 def _heatmap(mark: Heatmap, chart: Chart) -> dict[str, Any]:
-    first_x, first_y = mark.origin
-    hover = [
-        [
-            _hover(chart, first_x + j, first_y + i, "", _value(mark.title, value, mark.percent))
-            + ("<br>" + _lines(mark.notes[i][j]) if mark.notes else "")
-            for j, value in enumerate(row)
-        ]
-        for i, row in enumerate(mark.values)
-    ]
+    xs = list(range(mark.origin[0], mark.origin[0] + len(mark.values[0])))
+    ys = list(range(mark.origin[1], mark.origin[1] + len(mark.values)))
+    notes = mark.notes or [[""] * len(xs)] * len(ys)
     trace: dict[str, Any] = {
         "type": "heatmap",
         "z": rounded(mark.values),
-        "x": list(range(first_x, first_x + len(mark.values[0]))),
-        "y": list(range(first_y, first_y + len(mark.values))),
+        "x": xs,
+        "y": ys,
         "colorscale": [list(stop) for stop in mark.scale],
         "zmin": round(mark.low, 4),
         "zmax": round(mark.high, 4),
@@ -170,15 +153,23 @@ def _heatmap(mark: Heatmap, chart: Chart) -> dict[str, Any]:
         },
         "hoverongaps": False,
         "hoverinfo": "text",
-        "hovertext": hover,
+        "hovertext": [
+            [
+                _hover(chart, x, y, "", _value(mark.title, value, mark.percent), note)
+                for x, value, note in zip(xs, *row, strict=True)
+            ]
+            for y, *row in zip(ys, mark.values, notes, strict=True)
+        ],
     }
     if mark.text is not None:
         trace |= {"text": [list(row) for row in mark.text], "texttemplate": "%{text}"}
     return trace
 
 
-def _line(x: Any, y: Any, dotted: bool) -> dict[str, Any]:
-    dash = "dot" if dotted else "solid"
+_TRACES: dict[type, Callable[..., Any]] = {Points: _points, Bars: _bars, Heatmap: _heatmap}
+
+
+def _line(x: Any, y: Any, dash: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -193,8 +184,8 @@ def _line(x: Any, y: Any, dotted: bool) -> dict[str, Any]:
 def _vertical(mark: Line, chart: Chart, layout: dict[str, Any]) -> None:
     """A vertical line over the whole height, with its label on the side of the bars."""
     x = round(float(mark.x[0]), 6)
-    line = {"color": mark.colour, "width": 1 if mark.dotted else 2}
-    line["dash"] = "dot" if mark.dotted else "solid"
+    width, dash = (1, "dot") if mark.dotted else (2, "solid")
+    line = {"color": mark.colour, "width": width, "dash": dash}
     ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain"}
     layout["shapes"] = [{"type": "line", "line": line, **ends}]
     if mark.label:
@@ -204,15 +195,20 @@ def _vertical(mark: Line, chart: Chart, layout: dict[str, Any]) -> None:
         layout["annotations"] = [{"x": x, "y": 1, "yref": "paper", **text, **side}]
 
 
-def _hover(chart: Chart, x: float, y: float, name: str, note: str) -> str:
-    """The labels or values of a point on both axes, then the note."""
+def _hovers(mark: Points | Bars, chart: Chart, x: Any, y: Any) -> list[str]:
+    points = zip(x, y, mark.notes or [""] * len(x), strict=True)
+    return [_hover(chart, *at, mark.name, note) for *at, note in points]
+
+
+def _hover(chart: Chart, x: float, y: float, name: str, *notes: str) -> str:
+    """The labels or values of a point on both axes, then the notes."""
     names, values = [name] if name else [], []
     for axis, value in ((chart.y, y), (chart.x, x)):
         if axis.labels is not None:
             names.append(str(axis.labels[int(value)]))
         else:
             values.append(_value(axis.title, value, axis.percent))
-    return "<br>".join(_texts([" and ".join(names), ", ".join(values[::-1]), *note.split("\n")]))
+    return _lines(" and ".join(names), ", ".join(values[::-1]), *notes)
 
 
 def _value(title: str, value: float | None, percent: bool) -> str:
@@ -222,12 +218,8 @@ def _value(title: str, value: float | None, percent: bool) -> str:
     return f"{title.partition(' (')[0]} {shown}"
 
 
-def _lines(text: str) -> str:
-    return "<br>".join(_texts(text.split("\n")))
-
-
-def _texts(lines: Iterable[str]) -> list[str]:
-    return [escape(line, 120) for line in lines if line]
+def _lines(*lines: str) -> str:
+    return "<br>".join(escape(line, 120) for line in lines if line)
 
 
 def _error(values: Any, interval: Any, colour: str, cap: int) -> dict[str, Any]:
