@@ -232,13 +232,13 @@ def command_text(arguments: Sequence[str]) -> str:
     return shlex.join(map(without_credentials, shown))
 
 
-def with_option(arguments: Sequence[str], option: str, value: object) -> list[str]:
-    """A command line in which an option has this value, whatever was typed."""
+def with_options(arguments: Sequence[str], options: Mapping[str, object]) -> list[str]:
+    """A command line in which options have these values, whatever was typed."""
     kept: list[str] = []
     waiting = iter(arguments)
     for argument in waiting:
-        if argument == option:
+        if argument in options:
             next(waiting, None)
-        elif not argument.startswith(f"{option}="):
+        elif argument.partition("=")[0] not in options:
             kept.append(argument)
-    return [*kept, option, str(value)]
+    return kept + [text for option, value in options.items() for text in (option, str(value))]

@@ -16,7 +16,7 @@ from edokit.cli import console
 from edokit.cli.app import make_app
 from edokit.cli.messages import invoked, render
 from edokit.predictions import write_predictions
-from edokit.runs import command_text, with_option
+from edokit.runs import command_text, with_options
 
 SIZES = (60, 40, 30)
 
@@ -81,7 +81,7 @@ def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) ->
 
 def test_an_option_is_replaced_however_it_was_typed() -> None:
     for typed in (["--trials", "4"], ["--trials=4"], []):
-        assert command_text(with_option(["edo", "search", *typed, "--json"], "--trials", 9)) == (
+        assert command_text(with_options(["edo", "search", *typed, "--json"], {"--trials": 9})) == (
             "edo search --json --trials 9"
         )
 

@@ -13,7 +13,7 @@ from search_cases import failed, trial
 
 from edokit._errors import InputError
 from edokit.tuning import ParetoFront
-from edokit.tuning.front import non_dominated
+from edokit.tuning.trials import non_dominated
 
 # F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
 TRIALS = [

@@ -20,7 +20,7 @@ PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 
 
 def begun(plan: Plan = PLAN, storage: Any = None) -> optuna.Study:
-    return open_study(storage, plan, data())
+    return open_study(storage or optuna.storages.InMemoryStorage(), plan, data())
 
 
 def trials_of(study: optuna.Study, plan: Plan = PLAN) -> list[Any]:

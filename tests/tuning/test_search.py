@@ -155,7 +155,8 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
 def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import edokit.tuning.run as module
 
-    monkeypatch.setattr(module, "_sound", lambda solution: "the weights are not finite")
+    failing = lambda data, chosen, plan: ["the weights are not finite"] * len(chosen)  # noqa: E731
+    monkeypatch.setattr(module, "solve", failing)
     with pytest.raises(
         InputError, match="all 4 trials failed, the first with 'the weights are not finite'"
     ):

@@ -33,7 +33,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--study", "other"), "the study 'edo' and not 'other'; choose another output folder"),
+        (("--study", "other"), "'edo' and not 'other'; choose another output folder"),
         (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; choose another output folder"),
     ],
 )
@@ -91,7 +91,7 @@ def test_refused_before_a_trial_is_finished_it_leaves_nothing(
     ("predictions", "annotations", "part"),
     [
         ("dev.npz", "dev.csv", "50 of 50 test items are among the items to fit on"),
-        ("test.npz", "dev.csv", "of the test data, annotations and predictions must hold"),
+        ("test.npz", "dev.csv", "of the test data, annotations and predictions hold"),
     ],
 )
 def test_wrong_test_data_are_refused_before_the_search(

@@ -27,8 +27,8 @@ from sqlalchemy.engine import make_url
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.runs import command_text
+from edokit.tuning.postgres import is_gone, own_mark
 from edokit.tuning.storage import Database, Opened, masked, open_storage, where_is
-from edokit.tuning.workers import is_gone, own_mark
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}
@@ -418,6 +418,6 @@ def test_a_process_is_known_by_more_than_its_number() -> None:
 
 
 def test_a_process_that_ended_is_gone() -> None:
-    code = "from edokit.tuning.workers import own_mark; print(own_mark())"
+    code = "from edokit.tuning.postgres import own_mark; print(own_mark())"
     mark = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert is_gone(mark.stdout.strip())

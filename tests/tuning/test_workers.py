@@ -17,10 +17,10 @@ from edokit._errors import EDOWarning, InputError
 from edokit.fitdata import FitData
 from edokit.tuning import run as run_module
 from edokit.tuning import search
+from edokit.tuning.postgres import own_mark
 from edokit.tuning.run import run, run_study
 from edokit.tuning.storage import Opened, open_storage
 from edokit.tuning.study import Plan, open_study
-from edokit.tuning.workers import own_mark
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 ELSEWHERE = "far/another-machine/1/1"
@@ -154,9 +154,9 @@ def test_a_worker_at_work_gives_signs_of_life(database_server: Server) -> None:
         study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={"by": claims.name}))
         trial_id = study.trials[0]._trial_id
         claims.locked(study, lambda: None)
-        with claims.alive(study, [trial_id]):
+        with claims.alive([trial_id]):
             time.sleep(0.5)
-            age = opened.storage.running(study._study_id)[trial_id]
+            age = opened.storage.heartbeats(study._study_id)[trial_id]
         assert age is not None
         assert age < 0.4
 

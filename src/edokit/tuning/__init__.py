@@ -1,10 +1,9 @@
 """Search: NSGA-II over the objective's settings, the Pareto front, and a choice from it."""
 
 from edokit.tuning.api import search
-from edokit.tuning.front import RULES, ParetoFront
 from edokit.tuning.result import SearchResult
 from edokit.tuning.space import Choice, Range, SearchSpace
-from edokit.tuning.trials import Correlation, SearchTrial, correlations
+from edokit.tuning.trials import RULES, Correlation, ParetoFront, SearchTrial, correlations
 
 __all__ = [
     "RULES",

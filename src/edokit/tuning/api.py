@@ -20,20 +20,13 @@ from edokit.ensemble.inputs import (
 )
 from edokit.fitdata import FitData
 from edokit.predictions import Predictions, Shards
-from edokit.runs import Input, InputReader, RunRecord, command_text, with_option
-from edokit.tuning.front import check_rule
-from edokit.tuning.result import (
-    JOURNAL,
-    SearchResult,
-    check_search_folder,
-    earlier_test,
-    earlier_test_inputs,
-    result_of,
-)
+from edokit.runs import Input, InputReader, RunRecord, command_text, with_options
+from edokit.tuning.result import JOURNAL, SearchResult, check_search_folder, earlier_test
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import Opened, open_storage
 from edokit.tuning.study import Plan, check_trials, folds_and_judge
+from edokit.tuning.trials import ParetoFront, check_rule
 
 
 def search(
@@ -171,7 +164,7 @@ def search(
     )
     if worker and storage is None:
         raise InputError(
-            "a worker shares a storage with others, but got none",
+            "there is no storage that the worker could share with others",
             "give storage='postgresql://USER@HOST/DATABASE'",
             parameters=("storage",),
         )
@@ -211,75 +204,65 @@ def search(
         data = data.grouped() if groups else data
         if folds is None and judge is None and not foldable(data, plan):
             plan = replace(plan, folds=0, judge="optimistic")
-        test = None
+        test: tuple[Predictions, Any] | None = None
         if test_predictions is not None:
             labels = annotations if test_annotations is None else test_annotations
-            test = _test_data(
+            test = (
                 as_predictions(files.predictions("test_predictions", test_predictions)),
                 files.annotations("test_annotations", labels, test_split),
-                fit[0],
             )
+            try:
+                align_inputs(*test)
+            except InputError as error:
+                raise InputError(
+                    f"of the test data, {error.message}",
+                    "give test_split='test' to choose one split of the annotations",
+                    parameters=("test_split",),
+                ) from None
+            if isinstance(fit[0], Predictions):
+                check_disjoint(fit[0], same_members(fit[0], test[0], "test predictions"))
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs()
         opened = storage if isinstance(storage, Opened) else open_storage(storage)
         if opened is not storage:
             stack.enter_context(opened)
-        begun, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
-        result = result_of(
-            begun, plan, data.members, fit, choose=choose, preference=preference, ties=ties
+        done, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
+        front = ParetoFront.of(done)
+        result = SearchResult(
+            tuple(done),
+            front,
+            front.choose(choose, preference),
+            plan,
+            tuple(data.members),
+            choose,
+            preference,
+            fit,
+            ties,
+            storage=opened.shown,
+            done_before=before,
         )
         if isinstance(predictions, FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
-    result.storage, result.done_before = opened.shown, before
+    earlier: dict[str, Input] = {}
     if test is not None:
         result.test = result.evaluate(*test)
     elif folder is not None:
-        result.test = earlier_test(folder, result)
+        result.test, earlier = earlier_test(folder, result)
         result.tested_before = result.test is not None
     if folder is not None:
         # Trials and tests of earlier runs count: the recorded command gives this very result.
-        earlier = earlier_test_inputs(folder) if result.tested_before else {}
-        line = _with_earlier(command, len(result.trials), trials, earlier)
+        changes: dict[str, object] = {}
+        if len(result.trials) != trials:
+            changes["--trials"] = len(result.trials)
+        for role, source in earlier.items():
+            changes[f"--{role.replace('_', '-')}"] = source.path
+            if of := source.options.get("split") or source.options.get("splits"):
+                changes["--test-split"] = ",".join(map(str, of)) if isinstance(of, list) else of
         begin_run(folder)
         result.save(folder)
+        command = with_options(command, changes) if command else ()
         RunRecord(
-            "search",
-            {**recorded, **earlier},
-            seed=random_state,
-            command=command_text(line),
+            "search", {**recorded, **earlier}, seed=random_state, command=command_text(command)
         ).save(folder)
     return result
-
-
-def _test_data(predictions: Predictions, labels: Any, fit: Any) -> tuple[Predictions, Any]:
-    """Test data; refused if they do not match each other or the fit data, or are part of these."""
-    try:
-        align_inputs(predictions, labels)
-    except InputError as error:
-        raise InputError(
-            f"of the test data, {error.message}",
-            "give test_split='test' to choose one split of the annotations",
-            parameters=("test_split",),
-        ) from None
-    if isinstance(fit, Predictions):
-        check_disjoint(fit, same_members(fit, predictions, "test predictions"))
-    return predictions, labels
-
-
-def _with_earlier(
-    command: Sequence[str], found: int, asked: int, earlier: Mapping[str, Input]
-) -> list[str]:
-    """The command line that gives this result: with so many trials, and with these test data."""
-    line = list(command)
-    if not line:
-        return line
-    if found != asked:
-        line = with_option(line, "--trials", found)
-    for role, source in earlier.items():
-        line = with_option(line, f"--{role.replace('_', '-')}", source.path)
-        split = source.options.get("split") or source.options.get("splits")
-        if split:
-            text = ",".join(map(str, split)) if isinstance(split, list) else split
-            line = with_option(line, "--test-split", text)
-    return line

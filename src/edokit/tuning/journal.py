@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -39,15 +38,11 @@ class Journal(JournalStorage):
                 ) from error
             raise
 
-    def close(self) -> None:
-        """Let others use the file."""
-        self.file.close()
-
-    def close_after_error(self) -> None:
-        """Let others use the file; one that is new and has no finished trial goes away."""
+    def close(self, failed: bool = False) -> None:
+        """Let others use the file; after a failure, a new one without finished trials goes away."""
         # Where the file can't even be read, that error is not the one to report.
         with suppress(OSError):
-            if self.file.is_new and not self._any_finished():
+            if failed and self.file.is_new and not self._any_finished():
                 self.file.withdraw()
         self.file.close()
 
@@ -64,9 +59,24 @@ class _WholeLines(JournalFileBackend):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._made = _missing(path)
-        self._handle = _open(path)
-        self.is_new = path in self._made
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        try:
+            # The file and the folders above it that are not there yet, from the inside out.
+            self._made = [one for one in (path, *path.parents) if not one.exists()]
+            self.is_new = path in self._made
+            path.parent.mkdir(parents=True, exist_ok=True)
+            usable = self.is_new or path.is_file()
+            self._handle = os.open(path, flags, 0o666) if usable else -1
+            if self.is_new:
+                # Trials that are on the disk are lost if the name of their file is not.
+                sync_folder(path.parent)
+        except (OSError, ValueError) as error:
+            raise cannot_write(path, error) from error
+        if not usable:
+            raise InputError(
+                f"{path} is a folder or a device, and no file to store a study in",
+                "name a file that may be made",
+            )
         try:
             _lock(self._handle, path)
             _mend(path)
@@ -109,37 +119,6 @@ class _WholeLines(JournalFileBackend):
         self.close()
         for folder in self._made[1:]:
             folder.rmdir()
-
-
-def _missing(path: Path) -> list[Path]:
-    """The file and the folders above it that are not there yet, from the inside out."""
-    try:
-        return [one for one in (path, *path.parents) if not one.exists()]
-    except (OSError, ValueError):
-        return []
-
-
-def _open(path: Path) -> int:
-    try:
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            raise InputError(
-                f"{path} is a folder or a device, and no file to store a study in",
-                "name a file that may be made",
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists()
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        handle = os.open(path, flags, 0o666)
-        if new:
-            # Trials that are on the disk are lost if the name of their file is not.
-            sync_folder(path.parent)
-        return handle
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise cannot_write(path, error) from error
 
 
 def _lock(handle: int, path: Path) -> None:
@@ -188,10 +167,8 @@ def _mend(path: Path) -> None:
 
 
 def _is_entry(line: bytes) -> bool:
-    if not line.endswith(b"\n"):
-        return False
     try:
-        entry = json.loads(line)
+        entry = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):
         return False
     return isinstance(entry, dict) and "op_code" in entry

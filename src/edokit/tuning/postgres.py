@@ -1,28 +1,40 @@
-"""A study in PostgreSQL: a server that goes away is waited for, and errors show no credentials."""
+"""A study in PostgreSQL, shared by processes on one machine or many.
+
+A server that goes away is waited for, and errors show no credentials.
+"""
 
 from __future__ import annotations
 
+import os
+import random
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib.util import find_spec
 from inspect import isfunction
+from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
+from optuna.study import Study
+from optuna.trial import TrialState
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from edokit._errors import InputError, MissingExtraError, warn
+from edokit._errors import EDOError, InputError, MissingExtraError, warn
 from edokit.tuning.storage import Database
+from edokit.tuning.study import BY, Claims, running
 
 T = TypeVar("T")
 
+_POLL = 0.25
 # First number of every advisory lock; the second is the study, 0 the tables themselves.
 _LOCK = 0xED0
 _ANSWER_WITHIN = 10
@@ -57,16 +69,22 @@ class PatientStorage(RDBStorage):
     """Optuna's database storage, each operation tried again while the server is away."""
 
     def __init__(self, database: Database, patience: float) -> None:
-        self.database = database
-        self._patience = patience
+        self.database, self._patience = database, patience
         self._here = threading.local()
-        options = {"pool_pre_ping": True, "connect_args": _connect_args(database)}
-        with self._tables_alone(options):
-            try:
+        given = make_url(database.url).query
+        connect = {key: value for key, value in _CONNECT.items() if key not in given}
+        options = {"pool_pre_ping": True, "connect_args": connect}
+        engine = create_engine(database.url, **options)
+        try:
+            # Several workers may find an empty database at once: one of them makes the tables.
+            with engine.connect() as connection:
+                lock(connection, 0, patience)
                 super().__init__(database.url, engine_kwargs=options)
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            engine.dispose()
         # Heartbeats are compared with the server's clock, so all write them in one time zone.
         event.listen(self.engine, "connect", _in_utc)
         self.engine.dispose()
@@ -74,14 +92,14 @@ class PatientStorage(RDBStorage):
     def __repr__(self) -> str:
         return f"PatientStorage({self.database.shown!r})"
 
-    def close(self) -> None:
+    def close(self, failed: bool = False) -> None:
         """End all connections."""
         if hasattr(self, "scoped_session"):
             self.remove_session()
         if hasattr(self, "engine"):
             self.engine.dispose()
 
-    def running(self, study_id: int) -> dict[int, float | None]:
+    def heartbeats(self, study_id: int) -> dict[int, float | None]:
         """Seconds since the last heartbeat of each running trial; None where there was none."""
         query = text(
             "SELECT t.trial_id, EXTRACT(EPOCH FROM (LOCALTIMESTAMP - h.heartbeat))"
@@ -89,12 +107,12 @@ class PatientStorage(RDBStorage):
             " WHERE t.study_id = :study AND t.state = 'RUNNING'"
         )
 
-        def ask() -> dict[int, float | None]:
+        def ask() -> Sequence[Any]:
             with self.engine.connect() as connection:
-                rows = connection.execute(query, {"study": study_id}).all()
-            return {int(trial): None if age is None else float(age) for trial, age in rows}
+                return connection.execute(query, {"study": study_id}).all()
 
-        return self.patiently(ask)
+        found = self.patiently(ask)
+        return {int(trial): None if age is None else float(age) for trial, age in found}
 
     def alone(self, study_id: int, step: Callable[[], T]) -> T:
         """Do ``step`` while nobody else does a step on this study.
@@ -119,8 +137,7 @@ class PatientStorage(RDBStorage):
         """
         if getattr(self._here, "busy", False):
             return step()
-        end, pause = time.monotonic() + self._patience, 0.1
-        warned = False
+        end, pause, warned = time.monotonic() + self._patience, 0.1, False
         while True:
             self._here.busy = True
             try:
@@ -139,17 +156,6 @@ class PatientStorage(RDBStorage):
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
-    @contextmanager
-    def _tables_alone(self, options: dict[str, Any]) -> Iterator[None]:
-        """Several workers may find an empty database at once: one of them makes the tables."""
-        engine = create_engine(self.database.url, **options)
-        try:
-            with engine.connect() as connection:
-                lock(connection, 0, self._patience)
-                yield
-        finally:
-            engine.dispose()
-
 
 def _patient(operation: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(operation)
@@ -162,9 +168,9 @@ def _patient(operation: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return operation(self, *args, **kwargs)
             except RuntimeError:
-                # Optuna's word for a trial that has ended.
+                # Optuna's word for a trial that has ended. The second time, it was done the first
+                # time, and only the answer was lost.
                 if tried > 1 and operation.__name__ == "set_trial_state_values":
-                    # It was done the first time; only the answer was lost.
                     return True
                 raise
 
@@ -198,32 +204,27 @@ def went_away(error: BaseException) -> bool:
 
 def explained(database: Database, error: BaseException) -> InputError:
     """One line on what is wrong, without credentials."""
-    shown = database.shown
-    cause = _database_error(error)
-    if cause is None:
-        return InputError(
-            f"the storage {shown} failed: {_scrubbed(database, error)}",
-            "check the database; everything finished is kept, run it again",
-        )
-    state = getattr(cause.orig, "sqlstate", None)
-    reply = _scrubbed(database, cause.orig if cause.orig is not None else cause)
+    shown, cause = database.shown, _database_error(error)
+    original = error if cause is None else cause.orig or cause
+    lines = str(original).strip().splitlines() or [type(original).__name__]
+    # psycopg lists every address it tried, the last one last.
+    reply = lines[-1 if "Multiple connection attempts failed" in str(original) else 0]
+    for secret in database.secrets:
+        reply = reply.replace(secret, "***")
+    state = getattr(original, "sqlstate", None)
     if state == "42501":
-        return InputError(
-            f"the user is not allowed to make tables in {shown}: {reply}",
-            "use a database that this user owns, or grant it: GRANT CREATE ON SCHEMA public TO …",
-        )
-    if state == "55P03":
-        return InputError(
-            f"another worker of {shown} holds the lock for too long",
-            "see whether a worker hangs; everything finished is kept, run it again",
-        )
-    if state:
-        return InputError(
-            f"the storage {shown} failed with: {reply}",
-            "check the database; everything finished is kept, run it again",
-        )
-    reason, hint = _unreachable(database, reply)
-    return InputError(f"the storage {shown} can't be used: {reason}", hint)
+        wrong = f"the user is not allowed to make tables in {shown}: {reply}"
+        hint = "use a database that this user owns, or GRANT CREATE ON SCHEMA public TO it"
+    elif state == "55P03":
+        wrong = f"another worker of {shown} holds the lock for too long"
+        hint = "see whether a worker hangs; everything finished is kept, run it again"
+    elif state or cause is None:
+        wrong = f"the storage {shown} failed with: {reply}"
+        hint = "check the database; everything finished is kept, run it again"
+    else:
+        reason, hint = _unreachable(database, reply)
+        wrong = f"the storage {shown} can't be used: {reason}"
+    return InputError(wrong, hint)
 
 
 def _unreachable(database: Database, reply: str) -> tuple[str, str]:
@@ -237,31 +238,14 @@ def _unreachable(database: Database, reply: str) -> tuple[str, str]:
         try:
             socket.create_connection((host, port), timeout=_ANSWER_WITHIN).close()
         except OSError:
-            return (
-                f"nothing answers at {host}:{port}",
-                "check that the server runs and may be reached from here",
-            )
+            hint = "check that the server runs and may be reached from here"
+            return f"nothing answers at {host}:{port}", hint
     if any(word in reply for word in ("password", "authentication", "role")):
-        return (
-            "the server refused the user or the password",
-            "check them in the URL, in PGPASSWORD or in ~/.pgpass",
-        )
+        hint = "check them in the URL, in PGPASSWORD or in ~/.pgpass"
+        return "the server refused the user or the password", hint
     if "database" in reply and "exist" in reply:
         return f"it has no database {database.name!r}", "make it first: createdb NAME"
     return f"the server replies: {reply}", "check the URL and the server's log"
-
-
-def _scrubbed(database: Database, error: BaseException) -> str:
-    """The first line of a message, every secret replaced."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[-1 if _multi(error) else 0]
-    for secret in database.secrets:
-        line = line.replace(secret, "***")
-    return line
-
-
-def _multi(error: BaseException) -> bool:
-    # psycopg lists every address it tried, the last one last.
-    return "Multiple connection attempts failed" in str(error)
 
 
 def _database_error(error: BaseException | None) -> DBAPIError | None:
@@ -272,12 +256,104 @@ def _database_error(error: BaseException | None) -> DBAPIError | None:
     return None
 
 
-def _connect_args(database: Database) -> dict[str, Any]:
-    query = make_url(database.url).query
-    return {key: value for key, value in _CONNECT.items() if key not in query}
-
-
 def _in_utc(connection: Any, record: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET TIME ZONE 'UTC'")
     connection.commit()
+
+
+class SharedClaims(Claims):
+    """Trials are claimed one process at a time, and kept by giving signs of life."""
+
+    def __init__(self, storage: PatientStorage, heartbeat: float, grace: float) -> None:
+        # One process may hold several claims, in threads.
+        self.name = f"{uuid4().hex[:8]}@{own_mark()}"
+        self._storage = storage
+        self._heartbeat, self._grace = heartbeat, grace
+
+    def locked(self, study: Study, step: Callable[[], T]) -> T:
+        """Do ``step`` while no other process does one on this study."""
+
+        def and_beat() -> T:
+            done = step()
+            # The first sign of life comes before others can look.
+            for trial in running(study):
+                if trial.user_attrs.get(BY) == self.name:
+                    self._storage.record_heartbeat(trial._trial_id)
+            return done
+
+        return self._storage.alone(study._study_id, and_beat)
+
+    def free_stale(self, study: Study) -> int:
+        """Fail running trials whose process is gone; to be done inside ``locked``."""
+        ages = self._storage.heartbeats(study._study_id)
+        freed = 0
+        for trial in running(study):
+            by, age = trial.user_attrs.get(BY), ages.get(trial._trial_id)
+            # Who claims holds the lock until the first heartbeat: without one, it has died. And
+            # this process looks for work only when it has none.
+            if by == self.name or age is None or age > self._grace or (by and is_gone(by)):
+                # Optuna's word for a trial that has ended meanwhile.
+                with suppress(RuntimeError):
+                    freed += self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        return freed
+
+    @contextmanager
+    def alive(self, trial_ids: Sequence[int]) -> Iterator[None]:
+        """Give signs of life for these trials meanwhile."""
+        done = threading.Event()
+
+        def beat() -> None:
+            while not done.wait(self._heartbeat):
+                for trial_id in trial_ids:
+                    # Where the database stays away, the main thread will say so.
+                    with suppress(EDOError, KeyError):
+                        self._storage.record_heartbeat(trial_id)
+
+        thread = threading.Thread(target=beat, daemon=True, name="edo heartbeat")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(timeout=self._heartbeat)
+
+    def wait(self) -> None:
+        """Others are at work on what is left of this generation."""
+        time.sleep(_POLL * random.uniform(0.5, 1.5))
+
+
+def own_mark() -> str:
+    """This process, as ``HOST/PLACE/PID/START``."""
+    host = socket.gethostname().replace("/", "-") or "host"
+    return f"{host}/{_place()}/{os.getpid()}/{_start(os.getpid())}"
+
+
+def is_gone(mark: str) -> bool:
+    """Whether the marked process has surely ended; False where that can't be told from here."""
+    parts = mark.rsplit("/", 3)
+    if len(parts) != 4 or parts[1] != _place() or not _place() or not parts[2].isdecimal():
+        return False
+    return _start(int(parts[2])) != parts[3]
+
+
+def _place() -> str:
+    """One running system and its numbering of processes; empty where it has no name."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def _start(pid: int) -> str:
+    """When the process began, in ticks since the machine did; empty if there is none."""
+    if sys.platform != "linux":
+        return ""
+    with suppress(OSError):
+        # The name of the program stands in parentheses and may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *rest = fields.rpartition(")")[2].split()
+        if state not in "ZX":
+            return rest[18]
+    return ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +19,13 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
 from edokit.metrics import SEARCH_METRICS, compute_metrics
 from edokit.runs import Input, RunRecord
-from edokit.tuning.front import ParetoFront
+from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import where_is
-from edokit.tuning.study import Plan, differences, finished, read_trials
-from edokit.tuning.trials import Correlation, SearchTrial, correlations, trials_table
+from edokit.tuning.study import Plan, differences
+from edokit.tuning.trials import ESTIMATES, Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from optuna.study import Study
 
 JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "search/search.json"
 
@@ -106,12 +107,42 @@ class SearchResult:
 
     def table(self) -> pa.Table:
         """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""
-        return trials_table(
-            self.trials,
-            members=self.members,
-            solver=self.plan.solver,
-            front=self.front.trials,
-            chosen=self.chosen,
+        import pyarrow as pa
+
+        on_front = {trial.number for trial in self.front}
+        rows = []
+        for trial in self.trials:
+            settings = trial.configuration.parameters(self.plan.solver)
+            row: dict[str, Any] = {
+                "number": trial.number,
+                "generation": trial.generation,
+                "slot": trial.slot,
+                "state": trial.state,
+                # The kind of cross-entropy is not to be taken for its value.
+                **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
+            }
+            kinds = {"": trial.judged, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
+            for prefix, kind in kinds.items():
+                found = trial.estimates.get(kind) or {}
+                row.update({prefix + name: found.get(name) for name in ESTIMATES})
+            weights = dict(zip(self.members, trial.weights, strict=False))
+            row["size"] = trial.size
+            row["weights"] = json.dumps(weights, ensure_ascii=False)
+            row["on_front"] = trial.number in on_front
+            row["chosen"] = trial.number == self.chosen.number
+            row["failure"] = trial.failure
+            rows.append(row)
+        texts = ("state", "weights", "failure", "diversity", "ce_variant", "pool", "regularize")
+        types = {
+            **dict.fromkeys(("number", "generation", "slot", "size", *WHOLE_NUMBERS), pa.int64()),
+            **dict.fromkeys(("on_front", "chosen", "class_weights"), pa.bool_()),
+            **dict.fromkeys(texts, pa.string()),
+        }
+        return pa.table(
+            {
+                name: pa.array([row[name] for row in rows], types.get(name, pa.float64()))
+                for name in rows[0]
+            }
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,34 +186,6 @@ class SearchResult:
         write_json(content, Path(folder) / SUMMARY)
 
 
-def result_of(
-    study: Study,
-    plan: Plan,
-    members: Sequence[str],
-    fit: Sequence[Any],
-    *,
-    choose: str = "lowest-ce",
-    preference: Mapping[str, float] | None = None,
-    ties: Ties = "first",
-) -> SearchResult:
-    """What a study holds by now; without a trial that succeeded there is no result."""
-    trials = read_trials(finished(study), plan.space, plan.judge)
-    if not trials:
-        raise InputError("the study has no finished trials yet", "run the search first")
-    front = ParetoFront.of(trials)
-    return SearchResult(
-        tuple(trials),
-        front,
-        front.choose(choose, preference),
-        plan,
-        tuple(members),
-        choose,
-        preference,
-        fit,
-        ties,
-    )
-
-
 def check_search_folder(
     folder: Path, plan: Plan, inputs: Sequence[Path], storage: Any = None
 ) -> None:
@@ -214,39 +217,32 @@ def check_search_folder(
         )
 
 
-def earlier_test(folder: Path, found: SearchResult) -> dict[str, float | None] | None:
-    """The test metrics of an earlier run in this folder, if the same ensemble is still chosen.
+def earlier_test(folder: Path, found: SearchResult) -> tuple[Any, dict[str, Input]]:
+    """Test metrics and test data of an earlier run, if the same ensemble is still chosen.
 
-    Otherwise they are dropped with a warning.
+    Otherwise the metrics are dropped with a warning.
     """
     there = _summary(folder)
     test, before, now = there.get("test"), there.get("chosen"), found.to_dict()["chosen"]
     if not isinstance(test, dict) or not all(
         isinstance(test.get(name), float) for name in SEARCH_METRICS
     ):
-        return None
+        return None, {}
     if isinstance(before, dict) and all(before.get(k) == now[k] for k in ("settings", "weights")):
-        return test
+        inputs: Mapping[str, Input] = {}
+        with suppress(InputError):
+            inputs = RunRecord.load(folder).inputs
+        return test, {role: given for role, given in inputs.items() if role.startswith("test_")}
     warn(
         "the earlier result on test is dropped, since another trial is chosen now; give the test"
         " data again to evaluate it"
     )
-    return None
-
-
-def earlier_test_inputs(folder: Path) -> dict[str, Input]:
-    """The test data of the earlier run in this folder, as it recorded them."""
-    try:
-        earlier = RunRecord.load(folder)
-    except InputError:
-        return {}
-    return {role: source for role, source in earlier.inputs.items() if role.startswith("test_")}
+    return None, {}
 
 
 def _summary(folder: Path) -> dict[str, Any]:
     """The earlier ``search.json``; empty if it can't be read, for then it is written anew."""
-    try:
+    there = None
+    with suppress(InputError):
         there = read_json(folder / SUMMARY)
-    except InputError:
-        return {}
     return there if isinstance(there, dict) else {}

@@ -11,19 +11,10 @@ from edokit._errors import InputError, warn
 from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.solvers import Solution, solve_exact, solve_gumbel
-from edokit.tuning.front import ParetoFront
 from edokit.tuning.space import Configuration
 from edokit.tuning.storage import Opened
-from edokit.tuning.study import (
-    Claims,
-    Plan,
-    ask,
-    check_trials,
-    finished,
-    open_study,
-    read_trials,
-    tell,
-)
+from edokit.tuning.study import Claims, Plan, ask, finished, open_study, read_trials, tell
+from edokit.tuning.trials import ParetoFront, SearchTrial
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -56,8 +47,8 @@ def run_study(
     worker: bool = False,
     most: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Study, int]:
-    """The plan's study with ``trials`` finished trials, and how many of these it had before.
+) -> tuple[list[SearchTrial], int]:
+    """The finished trials of the plan's study, at least ``trials``, and how many it had before.
 
     A ``worker`` shares the study with others: it claims ``most`` trials at a time, by default a
     quarter of a generation.
@@ -73,7 +64,7 @@ def run_study(
     if worker and most is None:
         most = -(-plan.population // _SHARE)
     run(study, plan, data, trials, claims=opened.claims(), most=most, progress=progress)
-    return study, before
+    return read_trials(finished(study), plan.space, plan.judge), before
 
 
 def run(
@@ -91,13 +82,19 @@ def run(
     ``most``: how many trials to take at once; a whole generation by default.
     """
     claims, evaluator = claims or Claims(), Evaluator(data, plan)
-    trials = check_trials(trials)
 
     def take() -> list[FrozenTrial]:
         claims.free_stale(study)
         return ask(study, plan, trials, most=most, by=claims.name)
 
-    _report(study, plan, trials, progress)
+    def report() -> None:
+        if progress is None:
+            return
+        done = read_trials(finished(study), plan.space, plan.judge)
+        able = [trial for trial in done if trial.estimates]
+        progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
+
+    report()
     while True:
         asked = claims.locked(study, take)
         if not asked:
@@ -105,20 +102,11 @@ def run(
                 return
             claims.wait()
             continue
-        with claims.alive(study, [trial._trial_id for trial in asked]):
+        with claims.alive([trial._trial_id for trial in asked]):
             results = evaluator([plan.space.configuration(trial.params) for trial in asked])
         for trial, result in zip(asked, results, strict=True):
             tell(study, trial, result, plan.judge)
-        _report(study, plan, trials, progress)
-
-
-def _report(study: Study, plan: Plan, trials: int, progress: Progress | None) -> None:
-    """Report how far the search is."""
-    if progress is None:
-        return
-    done = finished(study)
-    able = [trial for trial in read_trials(done, plan.space, plan.judge) if trial.estimates]
-    progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
+        report()
 
 
 # A worker takes a quarter of a generation: work for four, still solved in batches.
@@ -126,9 +114,6 @@ _SHARE = 4
 # The last digits of a fit depend on how many configurations it is batched with; without them, a
 # search that was interrupted within a generation goes on as if it had not been.
 _DIGITS = 12
-
-Result = dict[str, Any]
-"""``optimistic`` and ``cross-fitted`` estimates (None without folds), ``size``, ``weights``."""
 
 
 class Evaluator:
@@ -144,94 +129,74 @@ class Evaluator:
                 parameters=("solver",),
             )
 
-    def __call__(self, chosen: Sequence[Configuration]) -> list[Result | str]:
-        """A result per configuration, or in words why there is none."""
-        whole = solve(self.data, chosen, self.plan)
-        weights = _weights(whole, len(self.data.members))
+    def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any] | str]:
+        """A result per configuration, or in words why there is none.
+
+        A result holds the estimates ``optimistic`` and ``cross-fitted`` (None without folds),
+        ``size`` and ``weights``.
+        """
         pools = [one.settings.pool for one in chosen]
+        fits = [solve(self.data, chosen, self.plan)]
+        weights = self._weights(fits[0])
         optimistic = self.data.scores(weights, pools).estimates()
-        parts = [self._without_a_fold(learn, chosen) for learn, _ in self._folds]
-        held_out: Sequence[dict[str, float] | None] = [None] * len(chosen)
-        if parts:
-            scores = [
-                judge.scores(_weights(part, len(self.data.members)), pools)
-                for part, (_, judge) in zip(parts, self._folds, strict=True)
-            ]
-            held_out = sum(scores[1:], scores[0]).estimates()
-        return [
-            _failure(t, whole, parts)
-            or {
+        scores = []
+        for learn, judge in self._folds:
+            try:
+                fits.append(solve(learn, chosen, self.plan))
+            except InputError as error:
+                raise InputError(
+                    f"without one of the {self.plan.folds} folds, {error.message}",
+                    "leave held-out estimates out with folds=0, or fix class_weights=False",
+                    parameters=("folds", "class_weights"),
+                ) from error
+            scores.append(judge.scores(self._weights(fits[-1]), pools))
+        held_out = sum(scores[1:], scores[0]).estimates() if scores else None
+        results: list[dict[str, Any] | str] = []
+        for t, solutions in enumerate(zip(*fits, strict=True)):
+            failures = [solution for solution in solutions if isinstance(solution, str)]
+            result = {
                 "optimistic": _rounded(optimistic[t]),
-                "cross-fitted": _rounded(held_out[t]),
-                "size": getattr(whole[t], "size", 0),
+                "cross-fitted": None if held_out is None else _rounded(held_out[t]),
+                "size": getattr(solutions[0], "size", 0),
                 "weights": weights[t].round(_DIGITS).tolist(),
             }
-            for t in range(len(chosen))
-        ]
+            results.append(failures[0] if failures else result)
+        return results
 
-    def _without_a_fold(
-        self, learn: FitData, chosen: Sequence[Configuration]
-    ) -> list[Solution | str]:
-        try:
-            return solve(learn, chosen, self.plan)
-        except InputError as error:
-            raise InputError(
-                f"without one of the {self.plan.folds} folds, {error.message}",
-                "leave held-out estimates out with folds=0, or fix class_weights=False",
-                parameters=("folds", "class_weights"),
-            ) from error
+    def _weights(self, fitted: Sequence[Solution | str]) -> Floats:
+        """[T, K] weights; where there are none, any will do, for their scores are not used."""
+        members = len(self.data.members)
+        filler = np.full(members, 1.0 / members)
+        return np.stack([filler if isinstance(one, str) else one.weights for one in fitted])
+
+
+def _rounded(estimate: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, _DIGITS) for name, value in estimate.items()}
 
 
 def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution | str]:
     """A solution per configuration, or in words why there is none."""
-    if any(one.settings.class_weights for one in chosen):
+    settings = [one.settings for one in chosen]
+    if any(one.class_weights for one in settings):
         data.summaries().class_weights(data.classes)  # a class without items is refused by its name
-    found: list[Solution | str]
+    found: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":
-            found = [
-                *solve_gumbel(
-                    data,
-                    [one.settings for one in chosen],
-                    [one.options for one in chosen],
-                    random_state=plan.seed,
-                    order=plan.order,
-                    keep=True,
-                    trajectory=False,
-                )
-            ]
+            options = [one.options for one in chosen]
+            how: dict[str, Any] = {"random_state": plan.seed, "order": plan.order}
+            found += solve_gumbel(data, settings, options, keep=True, trajectory=False, **how)
         else:
-            found = [_exact(data, one, plan.order) for one in chosen]
-    return [_sound(solution) for solution in found]
-
-
-def _exact(data: FitData, one: Configuration, order: str) -> Solution | str:
-    try:
-        return solve_exact(data, one.settings, order=order, max_members=one.options.max_members)
-    except (np.linalg.LinAlgError, FloatingPointError) as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def _sound(solution: Solution | str) -> Solution | str:
-    if isinstance(solution, str) or np.isfinite(solution.weights).all():
-        return solution
-    return "the weights are not finite"
-
-
-def _weights(fitted: Sequence[Solution | str], members: int) -> Floats:
-    """[T, K] weights; where there are none, any will do, for their scores are not used."""
-    filler = np.full(members, 1.0 / members)
-    return np.stack([filler if isinstance(one, str) else one.weights for one in fitted])
-
-
-def _failure(
-    t: int, whole: Sequence[Solution | str], parts: Sequence[Sequence[Solution | str]]
-) -> str | None:
-    """Why configuration t could not be fitted, on all data or without one of the folds."""
-    return next((one[t] for one in (whole, *parts) if isinstance(one[t], str)), None)  # type: ignore[return-value]
-
-
-def _rounded(estimate: dict[str, float] | None) -> dict[str, float] | None:
-    if estimate is None:
-        return None
-    return {name: round(value, _DIGITS) for name, value in estimate.items()}
+            for one in chosen:
+                most = one.options.max_members
+                try:
+                    found.append(
+                        solve_exact(data, one.settings, order=plan.order, max_members=most)
+                    )
+                except (np.linalg.LinAlgError, FloatingPointError) as error:
+                    found.append(f"{type(error).__name__}: {error}")
+    return [
+        one
+        if isinstance(one, str) or np.isfinite(one.weights).all()
+        else "the weights are not finite"
+        for one in found
+    ]

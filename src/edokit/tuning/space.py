@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, examples, one_of
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = tuple(field.name for field in fields(Settings))
 STEERING = tuple(field.name for field in fields(GumbelSettings))
-_WHOLE = ("epochs", "batch_size", "min_members", "max_members")
+WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
 _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool, "regularize": Regularize}
+WITHOUT_RANGE = (*_MODES, "class_weights")
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,13 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            usual = field.default if isinstance(field.default, Range) else Range(0.0, 1.0)
-            value = _clean(field.name, getattr(self, field.name), usual)
+            log = getattr(field.default, "log", False)
+            value = _clean(field.name, getattr(self, field.name), log)
             object.__setattr__(self, field.name, value)
-        smallest = [f.name for f in fields(self) if f.name.startswith("lambda_")]
-        if all(getattr(self, name) == 0 for name in smallest):
+        terms = [field.name for field in fields(self) if field.name.startswith("lambda_")]
+        if all(getattr(self, name) == 0 for name in terms):
             raise InputError(
-                f"{', '.join(smallest)} are all 0, so that no term counts",
+                f"{', '.join(terms)} are all 0, so that no term counts",
                 "leave lambda_ce as it is",
             )
         low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
@@ -154,8 +155,9 @@ class SearchSpace:
         one_of("solver", solver, SOLVERS)
         if solver == "gumbel":
             return self
-        paper = GumbelSettings()
-        fixed = {name: getattr(paper, name) for name in STEERING if name != "max_members"}
+        fixed = {
+            name: getattr(GumbelSettings(), name) for name in STEERING if name != "max_members"
+        }
         kinds = self.ce.values if isinstance(self.ce, Choice) else (self.ce,)
         expected = dict.fromkeys("all" if kind == "random" else kind for kind in kinds)
         return replace(self, **fixed, ce=list(expected), regularize="v")
@@ -163,32 +165,26 @@ class SearchSpace:
     @property
     def searched(self) -> tuple[str, ...]:
         """The parameters that vary."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return tuple(name for name, v in named.items() if isinstance(v, Range | Choice))
+        return tuple(name for name, v in vars(self).items() if isinstance(v, Range | Choice))
 
     def distributions(self) -> dict[str, BaseDistribution]:
         """The parameters that vary, in Optuna's words."""
-        from optuna.distributions import (
-            CategoricalDistribution,
-            FloatDistribution,
-            IntDistribution,
-        )
+        from optuna import distributions as kinds
 
         found: dict[str, BaseDistribution] = {}
         for name in self.searched:
             value = getattr(self, name)
             if isinstance(value, Choice):
-                found[name] = CategoricalDistribution(value.values)
-            elif name in _WHOLE:
-                found[name] = IntDistribution(int(value.low), int(value.high), log=value.log)
+                found[name] = kinds.CategoricalDistribution(value.values)
+            elif name in WHOLE_NUMBERS:
+                found[name] = kinds.IntDistribution(int(value.low), int(value.high), log=value.log)
             else:
-                found[name] = FloatDistribution(value.low, value.high, log=value.log)
+                found[name] = kinds.FloatDistribution(value.low, value.high, log=value.log)
         return found
 
     def configuration(self, chosen: dict[str, Any]) -> Configuration:
         """The configuration with these values where the space varies."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values.update({name: chosen[name] for name in self.searched})
+        values = {**vars(self), **{name: chosen[name] for name in self.searched}}
         return Configuration(
             Settings(**{name: values[name] for name in OBJECTIVE}),
             GumbelSettings(**{name: values[name] for name in STEERING}),
@@ -196,22 +192,20 @@ class SearchSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
-        plain: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Range):
-                plain[field.name] = {"low": value.low, "high": value.high, "log": value.log}
-            else:
-                plain[field.name] = list(value.values) if isinstance(value, Choice) else value
+        plain = asdict(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Choice):
+                plain[name] = list(value.values)
         return plain
 
 
-def _clean(name: str, value: Any, usual: Range) -> Any:
+def _clean(name: str, value: Any, log: bool) -> Any:
     """A range, several choices, or one value; each checked."""
     if _is_pair(value):
-        value = Range(value[0], value[1], usual.log)
+        value = Range(value[0], value[1], log)
     if isinstance(value, Range):
-        return _checked_range(name, value)
+        _check_range(name, value.low, value.high, value.log)
+        return value
     if isinstance(value, Choice):
         value = value.values
     if isinstance(value, list | tuple):
@@ -222,26 +216,23 @@ def _clean(name: str, value: Any, usual: Range) -> Any:
     return _one_value(name, value)
 
 
-def _checked_range(name: str, given: Range) -> Range:
-    low, high = given.low, given.high
-    if name in _MODES or name == "class_weights":
+def _check_range(name: str, low: Any, high: Any, log: bool) -> None:
+    if name in WITHOUT_RANGE:
         raise InputError(
-            f"{name} has choices and no range, such as {low!r} to {high!r}",
-            f"write {name}=[…]",
+            f"{name} has choices and no range, such as {low!r} to {high!r}", f"write {name}=[…]"
         )
-    if not all(_is_number(end) for end in (low, high)) or not low < high:
+    if not (_is_number(low) and _is_number(high) and low < high):
         raise InputError(
             f"the range of {name} starts at {low!r} and ends at {high!r}, which is not above it",
             "give a single value to fix it",
         )
-    if given.log and low <= 0:
+    if log and low <= 0:
         raise InputError(
             f"the range of {name} starts at {low!r}, and one on the log scale starts above 0",
             f"start it at a small number, or write Range({low!r}, {high!r}) for a linear scale",
         )
     for end in (low, high):
         _one_value(name, end)
-    return given
 
 
 def _one_value(name: str, value: Any) -> Any:

@@ -4,76 +4,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from optuna.storages import InMemoryStorage
+
 from edokit._errors import InputError
+from edokit.tuning.journal import Journal
 from edokit.tuning.study import Claims
 
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Opened:
     """A storage that is open; leaving it (``with``, ``close``) lets others have it."""
 
-    storage: Any
+    storage: Any = field(repr=False)
     """Optuna's storage."""
     shown: str
     """Where it is, for people; without credentials."""
-
-    def __init__(self, where: Path | Database | None, heartbeat: float, grace: float, wait: float):
-        self._heartbeat, self._grace = heartbeat, grace
-        if where is None:
-            from optuna.storages import InMemoryStorage
-
-            self.shown, self.storage = "memory", InMemoryStorage()
-        elif isinstance(where, Path):
-            from edokit.tuning.journal import Journal
-
-            self.shown, self.storage = str(where), Journal(where)
-        else:
-            from edokit.tuning.postgres import open_database
-
-            self.shown, self.storage = where.shown, open_database(where, wait)
-        self.shared = isinstance(where, Database)
-        """Whether several processes may use it at once."""
-
-    def __repr__(self) -> str:
-        return f"Opened({self.shown!r})"
-
-    def claims(self) -> Claims:
-        """How this process and the others that use the storage share the trials."""
-        if not self.shared:
-            return Claims()
-        from edokit.tuning.workers import SharedClaims
-
-        return SharedClaims(self.storage, self._heartbeat, self._grace)
+    shared: bool = False
+    """Whether several processes may use it at once."""
+    claims: Callable[[], Claims] = field(default=Claims, repr=False)
+    """How this process and the others that use the storage share the trials."""
 
     def alone(self, step: Callable[[], T]) -> T:
         """Do ``step`` (making or loading a study) while no other process does such a step."""
         return self.storage.alone(0, step) if self.shared else step()
 
-    def close(self) -> None:
-        """Free the file or the connections."""
+    def close(self, failed: bool = False) -> None:
+        """Free the file or the connections; after a failure, a file without results is removed."""
         if hasattr(self.storage, "close"):
-            self.storage.close()
+            self.storage.close(failed)
 
     def __enter__(self) -> Opened:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None and hasattr(self.storage, "close_after_error"):
-            self.storage.close_after_error()
-        else:
-            self.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self.close(failed=kind is not None)
 
 
 def open_storage(
@@ -94,31 +66,36 @@ def open_storage(
             " grace is at least two heartbeats, and no time is negative",
             "leave them out for 10, 60 and 60 seconds",
         )
-    return Opened(where_is(where), heartbeat, grace, patience)
+    place = where_is(where)
+    if place is None:
+        return Opened(InMemoryStorage(), "memory")
+    if isinstance(place, Path):
+        return Opened(Journal(place), str(place))
+    from edokit.tuning.postgres import SharedClaims, open_database
+
+    storage = open_database(place, patience)
+    claims = partial(SharedClaims, storage, heartbeat, grace)
+    return Opened(storage, place.shown, shared=True, claims=claims)
 
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _IN_OPTIONS = {"user", "password", "sslpassword"}
-_CHOICES = "give the path of a file, or postgresql://USER@HOST/DATABASE"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Database:
     """A PostgreSQL database; printed, it shows no credentials."""
 
-    url: str
+    url: str = field(repr=False)
     """As SQLAlchemy takes it, credentials included: for connecting only."""
     shown: str
     """For messages, logs and reports."""
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
     """Texts that no message may contain."""
     host: str
     port: int
     name: str
-
-    def __repr__(self) -> str:
-        return f"Database({self.shown!r})"
 
 
 def where_is(given: str | Path | None) -> Path | Database | None:
@@ -126,15 +103,18 @@ def where_is(given: str | Path | None) -> Path | Database | None:
     if given is None or isinstance(given, Path):
         return given
     scheme = _SCHEME.match(given)
-    if scheme is None:
+    if scheme is not None:
+        known = scheme[1].lower() in _POSTGRES
+    else:
         # Path() would fold "postgresql:/x" and the like into an innocent name.
         # Nor would it mind "host=… password=…".
-        if not given.strip() or re.match(r"^[A-Za-z+]{2,}:|.*\bpass\w*=", given):
-            raise _refused(given)
-        return Path(given)
-    if scheme[1].lower() not in _POSTGRES:
-        raise _refused(given)
-    return _database(given[scheme.end() :], given)
+        known = bool(given.strip()) and not re.match(r"^[A-Za-z+]{2,}:|.*\bpass\w*=", given)
+    if not known:
+        raise InputError(
+            f"{masked(given)!r} is no storage: a study is stored in a file or in PostgreSQL",
+            "give the path of a file, or postgresql://USER@HOST/DATABASE",
+        )
+    return Path(given) if scheme is None else _database(given[scheme.end() :], given)
 
 
 def masked(text: str) -> str:
@@ -178,11 +158,4 @@ def _database(rest: str, given: str) -> Database:
         host=url.host or options.get("host", ""),
         port=port,
         name=url.database or options.get("dbname", ""),
-    )
-
-
-def _refused(given: str) -> InputError:
-    return InputError(
-        f"{masked(given)!r} is no storage: a study is stored in a file or in PostgreSQL",
-        _CHOICES,
     )

@@ -12,12 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.samplers import NSGAIISampler
 from optuna.storages import BaseStorage
@@ -33,14 +28,12 @@ from edokit.tuning.trials import SearchTrial
 T = TypeVar("T")
 
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
-SHAPE = "edo"
-"""The attribute of a study that says which search it is."""
-RESULT = "result"
-"""The attribute of a trial that holds its estimates, size and weights."""
-FAILURE = "failure"
-"""The attribute of a trial that failed by itself, in words why; it is not tried again."""
-BY = "by"
-"""The attribute of a trial that says which process took it."""
+SHAPE = "edo"  # attribute of a study: which search it is
+# Attributes of a trial:
+RESULT = "result"  # its estimates, size and weights
+FAILURE = "failure"  # in words why it failed by itself; it is not tried again
+BY = "by"  # which process took it
+PLACE = "place"  # its generation and its slot in it
 
 
 class Claims:
@@ -55,12 +48,12 @@ class Claims:
 
     def free_stale(self, study: Study) -> int:
         """Give up the trials whose process is gone; how many these were."""
-        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        for trial in running:
+        trials = running(study)
+        for trial in trials:
             study.tell(trial.number, state=TrialState.FAIL)
-        return len(running)
+        return len(trials)
 
-    def alive(self, study: Study, trial_ids: Sequence[int]) -> AbstractContextManager[None]:
+    def alive(self, trial_ids: Sequence[int]) -> AbstractContextManager[None]:
         """While it is held, others see that these trials are being worked on."""
         return nullcontext()
 
@@ -68,10 +61,14 @@ class Claims:
         """Pass a little time until others have finished their trials."""
 
 
-def open_study(storage: BaseStorage | None, plan: Plan, data: FitData) -> Study:
+def running(study: Study) -> list[FrozenTrial]:
+    """The trials that somebody works on, or did when it died."""
+    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+
+
+def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
     """The plan's study, new or continued; one of another shape under its name is refused."""
     name, shape = plan.name, plan.shape(data.describe())
-    storage = optuna.storages.InMemoryStorage() if storage is None else storage
     with quiet():
         try:
             # A journal grows by every attempt to make a study, so look first.
@@ -80,13 +77,25 @@ def open_study(storage: BaseStorage | None, plan: Plan, data: FitData) -> Study:
             study = optuna.create_study(
                 storage=storage, study_name=name, directions=[*DIRECTIONS], load_if_exists=True
             )
-        attributes = study.user_attrs
-        if SHAPE not in attributes:
-            _refuse_foreign(study, name)
-            study.set_metric_names(list(SEARCH_METRICS))
-            study.set_user_attr(SHAPE, shape)
-        elif attributes[SHAPE] != shape:
-            raise _another_shape(name, attributes[SHAPE], shape)
+        begun, wrong = study.user_attrs.get(SHAPE), ""
+        if begun is None:
+            directions = tuple(direction.name.lower() for direction in study.directions)
+            if directions != DIRECTIONS or study.get_trials(deepcopy=False):
+                wrong = "is no search of EDO's"
+            else:
+                study.set_metric_names(list(SEARCH_METRICS))
+                study.set_user_attr(SHAPE, shape)
+        elif begun.get("format") != FORMAT:
+            wrong = f"was begun by another version of edokit, in a format other than {FORMAT}"
+        elif begun != shape:
+            other = "; ".join(differences(begun, shape))
+            wrong = f"can't be continued with other settings: it has {other}"
+    if wrong:
+        raise InputError(
+            f"the study {name!r} in this storage {wrong}",
+            "search as before, or choose another output folder, or another study or storage",
+            parameters=("study", "storage"),
+        )
     return study
 
 
@@ -98,14 +107,15 @@ def ask(
     A trial comes into the storage as a whole, running, with its parameters and its place: a
     process that is killed meanwhile leaves a trial or none, never half of one.
     """
-    space, storage = plan.space.distributions(), study._storage
-    asked = []
     places = _free_places(study, plan, trials)[:most]
-    sampler = PositionSampler(plan.population, plan.seed, places[0][0]) if places else None
+    if not places:
+        return []
+    space, storage = plan.space.distributions(), study._storage
+    sampler = PositionSampler(plan.population, plan.seed, places[0][0])
+    asked = []
     for generation, slot in places:
         about = {PLACE: [generation, slot], **({BY: by} if by else {})}
         new = create_trial(state=TrialState.RUNNING, user_attrs=about)
-        assert sampler is not None
         new.params, new.distributions = sampler.propose(study, new, space, slot), space
         trial_id = storage.create_new_trial(study._study_id, template_trial=new)
         asked.append(storage.get_trial(trial_id))
@@ -117,24 +127,19 @@ def tell(study: Study, trial: FrozenTrial, result: dict[str, Any] | str, judge: 
 
     Nothing is kept of a trial that others have given up meanwhile: they do it again.
     """
-    failed = isinstance(result, str)
+    ended: dict[str, Any]
+    name, ended = FAILURE, {"state": TrialState.FAIL}
+    if not isinstance(result, str):
+        name, ended = RESULT, {"values": [result[judge][metric] for metric in SEARCH_METRICS]}
     with suppress(UpdateFinishedTrialError):
-        study._storage.set_trial_user_attr(trial._trial_id, FAILURE if failed else RESULT, result)
-        if isinstance(result, str):
-            study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-        else:
-            values = [result[judge][name] for name in SEARCH_METRICS]
-            study.tell(trial.number, values, skip_if_finished=True)
+        study._storage.set_trial_user_attr(trial._trial_id, name, result)
+        study.tell(trial.number, skip_if_finished=True, **ended)
 
 
-def finished(study: Study) -> list[FrozenTrial]:
+def finished(study: Study, known: Sequence[FrozenTrial] | None = None) -> list[FrozenTrial]:
     """Trials that are done, well or badly, by place; those of processes that died are not."""
-    return _finished(study.get_trials(deepcopy=False))
-
-
-def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     by_place: dict[tuple[int, int], FrozenTrial] = {}
-    for trial in trials:
+    for trial in study.get_trials(deepcopy=False) if known is None else known:
         ended = trial.state is TrialState.COMPLETE or (
             trial.state is TrialState.FAIL and FAILURE in trial.user_attrs
         )
@@ -161,9 +166,7 @@ def read_trials(
                 searched=trial.params,
                 configuration=space.configuration(trial.params),
                 judged=judge,
-                estimates={name: result[name] for name in ("optimistic", "cross-fitted")}
-                if failure is None
-                else {},
+                estimates={k: result[k] for k in ("optimistic", "cross-fitted") if k in result},
                 size=result.get("size", 0),
                 weights=tuple(result.get("weights", ())),
                 failure=failure,
@@ -189,9 +192,12 @@ def _free_places(study: Study, plan: Plan, trials: int) -> list[tuple[int, int]]
     """Places that nobody has taken, in the first generation that is not finished."""
     # Read once: others finish trials meanwhile.
     known = study.get_trials(deepcopy=False)
-    done = {tuple(trial.user_attrs[PLACE]) for trial in _finished(known)}
-    running = [trial for trial in known if trial.state is TrialState.RUNNING]
-    taken = {tuple(t.user_attrs[PLACE]) for t in running if PLACE in t.user_attrs}
+    done = {tuple(trial.user_attrs[PLACE]) for trial in finished(study, known)}
+    taken = {
+        tuple(trial.user_attrs.get(PLACE, ()))
+        for trial in known
+        if trial.state is TrialState.RUNNING
+    }
     for first in range(0, trials, plan.population):
         slots = range(min(plan.population, trials - first))
         open_ = [place for s in slots if (place := (first // plan.population, s)) not in done]
@@ -200,63 +206,27 @@ def _free_places(study: Study, plan: Plan, trials: int) -> list[tuple[int, int]]
     return []
 
 
-_ANOTHER = "choose another output folder, or another study or storage"
-
-
-def _refuse_foreign(study: Study, name: str) -> None:
-    """A study that something else has begun is left alone."""
-    directions = tuple(direction.name.lower() for direction in study.directions)
-    if directions != DIRECTIONS or study.get_trials(deepcopy=False):
-        raise InputError(
-            f"the study {name!r} in this storage is no search of EDO's",
-            _ANOTHER,
-            parameters=("study", "storage"),
-        )
-
-
-def _another_shape(name: str, begun: dict[str, Any], asked: dict[str, Any]) -> InputError:
-    """The error for a study that was begun with something else."""
-    if begun.get("format") != asked["format"]:
-        return InputError(
-            f"the study {name!r} was begun by another version of edokit, in a format other than"
-            f" {asked['format']}",
-            _ANOTHER,
-            parameters=("study", "storage"),
-        )
-    return InputError(
-        f"the study {name!r} can't be continued with other settings: it has"
-        f" {'; '.join(differences(begun, asked))}",
-        f"search as before, or {_ANOTHER}",
-        parameters=("study", "storage"),
-    )
+_IN_WORDS = {"space": "another search space", "data": "other data"}
 
 
 def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """Where a search that was begun differs from the one that is asked for."""
-    return [
-        f"{_IN_WORDS[key]} ({', '.join(_unlike(begun[key], value))})"
-        if key in _IN_WORDS and isinstance(begun[key], dict)
-        else f"{key} {begun[key]!r} and not {value!r}"
-        for key, value in asked.items()
-        if begun[key] != value
-    ]
-
-
-_IN_WORDS = {"space": "another search space", "data": "other data"}
-
-
-def _unlike(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
-    """Where two dictionaries differ."""
-    return [name for name in {**begun, **asked} if begun.get(name) != asked.get(name)]
+    found = []
+    for key, value in asked.items():
+        before = begun[key]
+        if before != value and key in _IN_WORDS and isinstance(before, dict):
+            names = [name for name in {**before, **value} if before.get(name) != value.get(name)]
+            found.append(f"{_IN_WORDS[key]} ({', '.join(names)})")
+        elif before != value:
+            found.append(f"{key} {before!r} and not {value!r}")
+    return found
 
 
 JUDGES = ("cross-fitted", "optimistic")
 FOLDS = 5
-"""Held-out parts, unless told."""
-BETTER = {"gumbel": "optimistic", "exact": "cross-fitted"}
-"""By which estimate trials compete, unless told: what ``benchmarks/selection.py`` found better."""
-FORMAT = 1
-"""Raised when a search begun by an older version could no longer be continued."""
+# By which estimate trials compete, unless told: what ``benchmarks/selection.py`` found better.
+_BETTER = {"gumbel": "optimistic", "exact": "cross-fitted"}
+FORMAT = 1  # raised when a search begun by an older version could no longer be continued
 
 
 @dataclass(frozen=True)
@@ -307,18 +277,8 @@ class Plan:
 
     def shape(self, data: dict[str, Any]) -> dict[str, Any]:
         """What must be the same for a search to be continued, in plain values."""
-        shape: dict[str, Any] = {
-            "format": FORMAT,
-            "space": self.space.to_dict(),
-            "solver": self.solver,
-            "population": self.population,
-            "folds": self.folds,
-            "judge": self.judge,
-            "seed": self.seed,
-            "groups": self.groups,
-            "order": self.order,
-            "data": data,
-        }
+        shape = {"format": FORMAT, **vars(self), "space": self.space.to_dict(), "data": data}
+        del shape["name"]
         plain: dict[str, Any] = json.loads(json.dumps(shape))
         return plain
 
@@ -343,12 +303,8 @@ def folds_and_judge(folds: int | None, judge: str | None, solver: str) -> tuple[
     """The number of folds and the estimate by which trials compete, with their defaults: five, and
     what is better for this solver. Given folds are there to compete by."""
     if folds is None:
-        return FOLDS, judge or BETTER.get(solver, JUDGES[0])
+        return FOLDS, judge or _BETTER.get(solver, JUDGES[0])
     return folds, judge or ("cross-fitted" if folds else "optimistic")
-
-
-PLACE = "place"
-"""The attribute of a trial that holds its generation and its slot in it."""
 
 
 class PositionSampler(NSGAIISampler):
@@ -399,16 +355,13 @@ def _by_place(trials: list[FrozenTrial]) -> list[FrozenTrial]:
     return sorted(trials, key=lambda trial: tuple(trial.user_attrs[PLACE]))
 
 
-def _drawn(distribution: BaseDistribution, draws: np.random.Generator) -> Any:
+def _drawn(distribution: Any, draws: np.random.Generator) -> Any:
     """A value of the first generation, or a mutated one."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[draws.integers(len(distribution.choices))]
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
-    low, high = float(distribution.low), float(distribution.high)
     whole = isinstance(distribution, IntDistribution)
-    if whole:
-        # Each whole number has the unit interval around it.
-        low, high = low - 0.5, high + 0.5
+    # Each whole number has the unit interval around it.
+    low, high = distribution.low - 0.5 * whole, distribution.high + 0.5 * whole
     if distribution.log:
         value = math.exp(draws.uniform(math.log(low), math.log(high)))
     else:

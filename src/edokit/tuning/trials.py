@@ -1,21 +1,23 @@
-"""The trials of a search as a table, and how settings and metrics correlate over them."""
+"""The trials of a search, those that nothing beats in every respect, and how settings correlate."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError, one_of
+from edokit._types import Bools, Floats
 from edokit.metrics import SEARCH_METRICS
-from edokit.tuning.space import Configuration, SearchSpace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
 
 ESTIMATES = (*SEARCH_METRICS, "ce_se")
+RULES = ("lowest-ce", "f1-within-one-se", "knee", "closest")
+"""How a trial may be chosen from the front."""
+# F1 is the larger the better, the others the smaller.
+_SIGNS = np.array([-1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,66 +75,118 @@ class SearchTrial:
             **judged,
             "size": self.size,
             "settings": dict(self.searched),
-            "estimates": {
-                name: None if found is None else dict(found)
-                for name, found in self.estimates.items()
-            },
+            "estimates": {name: found and dict(found) for name, found in self.estimates.items()},
         }
 
 
-def trials_table(
-    trials: Sequence[SearchTrial],
-    *,
-    members: Sequence[str],
-    solver: str,
-    front: Sequence[SearchTrial] = (),
-    chosen: SearchTrial | None = None,
-) -> pa.Table:
-    """A row per trial: number, place, every setting, both estimates, size, weights (as JSON)."""
-    import pyarrow as pa
+@dataclass(frozen=True, eq=False)
+class ParetoFront:
+    """The non-dominated trials, lowest cross-entropy first."""
 
-    on_front = {trial.number for trial in front}
-    rows = []
-    for trial in trials:
-        row: dict[str, Any] = {
-            "number": trial.number,
-            "generation": trial.generation,
-            "slot": trial.slot,
-            "state": trial.state,
-            **_settings(trial, solver),
-            **{name: getattr(trial, name) if trial.estimates else None for name in ESTIMATES},
-        }
-        for kind in ("optimistic", "cross-fitted"):
-            found = trial.estimates.get(kind)
-            prefix = kind.replace("-", "_")
-            for name in ESTIMATES:
-                row[f"{prefix}_{name}"] = None if found is None else found[name]
-        named = dict(zip(members, trial.weights, strict=False))
-        row["size"] = trial.size
-        row["weights"] = json.dumps(named, ensure_ascii=False)
-        row["on_front"] = trial.number in on_front
-        row["chosen"] = chosen is not None and trial.number == chosen.number
-        row["failure"] = trial.failure
-        rows.append(row)
-    whole = {"number", "generation", "slot", "size", "epochs", "batch_size"}
-    whole |= {"min_members", "max_members"}
+    trials: tuple[SearchTrial, ...]
 
-    def kind_of(name: str) -> pa.DataType:
-        if name in whole:
-            return pa.int64()
-        if name in ("on_front", "chosen", "class_weights"):
-            return pa.bool_()
-        texts = ("state", "weights", "failure", "diversity", "ce_variant", "pool", "regularize")
-        return pa.string() if name in texts else pa.float64()
+    @classmethod
+    def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
+        """The front of these trials; failed ones are passed over."""
+        able = [trial for trial in trials if trial.estimates]
+        if not able:
+            reasons = [trial.failure for trial in trials if trial.failure]
+            first = f", the first with {reasons[0]!r}" if reasons else ""
+            raise InputError(
+                f"there is no Pareto front, since all {len(trials)} trials failed{first}",
+                "check the predictions, and narrow the space where the trials failed",
+            )
+        kept = non_dominated(_points(able))
+        front = [trial for trial, keep in zip(able, kept, strict=True) if keep]
+        return cls(tuple(sorted(front, key=lambda trial: (trial.ce, -trial.f1, trial.number))))
 
-    names = list(rows[0]) if rows else []
-    return pa.table({name: pa.array([row[name] for row in rows], kind_of(name)) for name in names})
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __iter__(self) -> Iterator[SearchTrial]:
+        return iter(self.trials)
+
+    def choose(
+        self, rule: str = "lowest-ce", preference: Mapping[str, float] | None = None
+    ) -> SearchTrial:
+        """Choose one trial of the front.
+
+        Parameters
+        ----------
+        rule : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
+            ``lowest-ce`` is the paper's. ``f1-within-one-se``: the highest F1 among those whose CE
+            is within one standard error of the lowest. ``knee``: the lowest sum of the three
+            metrics, each scaled to run from 0 (best on the front) to 1. ``closest``: nearest to the
+            preference, on the same scales.
+        preference : mapping of str to float, optional
+            The point to be close to, for example ``{"f1": 0.9, "md": 0.2}``.
+
+        Returns
+        -------
+        SearchTrial
+
+        Raises
+        ------
+        InputError
+            If there is no such rule, or a preference is missing or not needed.
+        """
+        check_rule(rule, preference)
+        first, points = self.trials[0], _points(self.trials)
+        if rule == "lowest-ce":
+            return first
+        if rule == "f1-within-one-se":
+            near = [trial for trial in self.trials if trial.ce <= first.ce + first.ce_se]
+            return max(near, key=lambda trial: (trial.f1, -trial.ce))
+        spans = np.ptp(points, axis=0)
+        spans[spans == 0] = 1.0
+        if rule == "knee":
+            apart = ((points - points.min(axis=0)) / spans).sum(axis=1)
+        else:
+            assert preference is not None
+            columns = [SEARCH_METRICS.index(name) for name in preference]
+            wanted = np.array(list(preference.values())) * _SIGNS[columns]
+            apart = np.square((points[:, columns] - wanted) / spans[columns]).sum(axis=1)
+        return self.trials[int(np.argmin(apart))]
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The best F1, CE and MD on the front, each for itself."""
+        best = _points(self.trials).min(axis=0) * _SIGNS
+        return dict(zip(SEARCH_METRICS, map(float, best), strict=True))
 
 
-def _settings(trial: SearchTrial, solver: str) -> dict[str, Any]:
-    """Every setting by name; the kind of cross-entropy is not to be taken for its value."""
-    found = trial.configuration.parameters(solver)
-    return {"ce_variant" if name == "ce" else name: value for name, value in found.items()}
+def check_rule(rule: str, preference: Mapping[str, float] | None) -> None:
+    """Refuse a rule that does not exist, and a preference that it has no use for."""
+    one_of("choose", rule, RULES)
+    if (rule == "closest") != bool(preference):
+        raise InputError(
+            "choose='closest' needs a preference"
+            if rule == "closest"
+            else f"choose={rule!r} takes no preference",
+            'give choose=\'closest\' and a preference such as {"f1": 0.9, "ce": 0.3}, or neither',
+            parameters=("choose", "preference"),
+        )
+    for name, value in (preference or {}).items():
+        one_of("a preference", name, SEARCH_METRICS)
+        if not np.isfinite(value):
+            raise InputError(
+                f"the preference for {name} is {value!r}, which is no number", "give a number"
+            )
+
+
+def non_dominated(points: Floats) -> Bools:
+    """[T] whether no other point [T, M] is as small in every column and smaller in one."""
+    kept = np.ones(len(points), dtype=bool)
+    for t, point in enumerate(points):
+        as_good = (points <= point).all(axis=1)
+        kept[t] = not (as_good & (points < point).any(axis=1)).any()
+    return kept
+
+
+def _points(trials: Sequence[SearchTrial]) -> Floats:
+    """[T, 3] the three metrics, all the smaller the better."""
+    values = np.array([[getattr(trial, name) for name in SEARCH_METRICS] for trial in trials])
+    return np.asarray(values * _SIGNS)
 
 
 SIGNS = ("preserve", "suppress")
@@ -163,7 +217,7 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
     """
     from scipy.stats import spearmanr
 
-    numeric = [name for name in space.searched if name in _NUMERIC]
+    names = [name for name in space.searched if name not in WITHOUT_RANGE]
     found = []
     for sign in SIGNS:
         here = [
@@ -171,35 +225,11 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
         ]
         if len(here) < 3:
             continue
-        columns = {name: _column(here, name) for name in (*numeric, "size")}
-        for name, values in columns.items():
+        columns = {name: [float(trial.searched[name]) for trial in here] for name in names}
+        for name, values in {**columns, "size": [float(trial.size) for trial in here]}.items():
             for metric in SEARCH_METRICS:
-                scores = np.array([getattr(trial, metric) for trial in here])
-                if np.ptp(values) == 0 or np.ptp(scores) == 0:
-                    continue
-                rho, p_value = spearmanr(values, scores)
-                pair = (sign, name, metric, float(rho), float(p_value), len(here))
-                found.append(Correlation(*pair))
+                scores = [getattr(trial, metric) for trial in here]
+                if np.ptp(values) > 0 and np.ptp(scores) > 0:
+                    rho, p_value = map(float, spearmanr(values, scores))
+                    found.append(Correlation(sign, name, metric, rho, p_value, len(here)))
     return found
-
-
-_NUMERIC = (
-    "lambda_f1",
-    "lambda_ce",
-    "lambda_div",
-    "lambda_reg",
-    "learning_rate",
-    "temperature",
-    "temperature_decay",
-    "min_temperature",
-    "epochs",
-    "batch_size",
-    "min_members",
-    "max_members",
-)
-
-
-def _column(trials: Sequence[SearchTrial], name: str) -> Any:
-    if name == "size":
-        return np.array([trial.size for trial in trials], dtype=np.float64)
-    return np.array([trial.searched[name] for trial in trials], dtype=np.float64)
