@@ -95,12 +95,10 @@ def get_lewidi2023(
     paths = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
     missing = [file for file in LEWIDI2023 if not _is_right(paths[file], file)]
     local = {} if source is None else _local_copy(Path(source), missing)
-    done = len(paths) - len(missing)
-    for file in missing:
+    for done, file in enumerate(missing, len(paths) - len(missing) + 1):
         content = local[file] if local else _download(file, open_url or open_https)
         with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
-        done += 1
         if progress is not None:
             progress(done, len(paths), file.name)
     return list(paths.values())
@@ -125,10 +123,12 @@ def open_https(url: str) -> BinaryIO:
 
 def _download(file: Published, open_url: Callable[[str], BinaryIO]) -> bytes:
     """The content of a file; it stays in memory until it is known to be right."""
+    content = bytearray()
     try:
         with open_url(file.url) as body:
-            # One byte more than expected is enough to know that it is another file.
-            content = _read_up_to(body, file.size + 1)
+            # More than expected is enough to know that it is another file.
+            while len(content) <= file.size and (part := body.read(1 << 16)):
+                content += part
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
@@ -138,16 +138,7 @@ def _download(file: Published, open_url: Callable[[str], BinaryIO]) -> bytes:
             "run it again, finished files are kept; or take a local copy with source='DIR'",
             parameters=("source",),
         ) from error
-    _check(content, file, file.url)
-    return content
-
-
-def _read_up_to(body: BinaryIO, most: int) -> bytes:
-    parts: list[bytes] = []
-    while most > 0 and (part := body.read(min(most, 1 << 16))):
-        parts.append(part)
-        most -= len(part)
-    return b"".join(parts)
+    return _checked(bytes(content), file, file.url)
 
 
 def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
@@ -160,13 +151,10 @@ def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
         )
     found: dict[Published, bytes] = {}
     for file in files:
-        for folder in (file.dataset, f"{file.dataset}_dataset", "."):
-            path = source / folder / file.name
-            if path.is_file():
-                content = path.read_bytes()
-                _check(content, file, str(path))
-                found[file] = content
-                break
+        folders = (source / file.dataset, source / f"{file.dataset}_dataset", source)
+        for path in (folder / file.name for folder in folders):
+            if file not in found and path.is_file():
+                found[file] = _checked(path.read_bytes(), file, str(path))
     absent = [file.name for file in files if file not in found]
     if absent:
         raise InputError(
@@ -178,21 +166,17 @@ def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
 
 def _is_right(path: Path, file: Published) -> bool:
     try:
-        return path.stat().st_size == file.size and _sha256(path.read_bytes()) == file.sha256
+        return hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
     except OSError:
         return False
 
 
-def _check(content: bytes, file: Published, where: str) -> None:
-    if (digest := _sha256(content)) == file.sha256:
-        return
+def _checked(content: bytes, file: Published, where: str) -> bytes:
+    if (digest := hashlib.sha256(content).hexdigest()) == file.sha256:
+        return content
     size = "more" if len(content) > file.size else f"{len(content):,}"
     raise InputError(
         f"{where} has {size} bytes with the SHA-256 {digest[:12]}…, but {file.name} was published"
         f" with {file.size:,} bytes and {file.sha256[:12]}…",
         "it was cut off or changed: get it again",
     )
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -125,7 +125,7 @@ def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str
     if annotations.splits is not None and len(names) > 1:
         first = "train" if "train" in names else names[0]
         known = annotations.splits == first
-        verbatim, near = found.verbatim(known), found.of(known)
+        verbatim, near = found.of(known, verbatim=True), found.of(known)
         counted["also_in"] = first
         counted["splits"] = {
             str(name): {"verbatim": int(verbatim[here].sum()), "near": int(near[here].sum())}

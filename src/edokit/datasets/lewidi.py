@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,17 +51,12 @@ class Dialogue(NamedTuple):
 
 def parse_dialogue(text: str) -> Dialogue | None:
     """The conversation that a text holds as JSON; none where it is no conversation."""
-    if not text.lstrip().startswith("{"):
-        return None
     try:
-        turns = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        turns = json.loads(text) if text.lstrip().startswith("{") else {}
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(turns, dict) or not all(
-        isinstance(turns.get(name), str) for name in Dialogue._fields
-    ):
-        return None
-    return Dialogue(*(turns[name] for name in Dialogue._fields))
+    values: list[Any] = [turns.get(name) for name in Dialogue._fields]
+    return Dialogue(*values) if all(isinstance(value, str) for value in values) else None
 
 
 def _lines(*turns: str) -> str:
@@ -106,25 +102,25 @@ def read_lewidi(
     ``clean`` applies the paper's cleaning.
     """
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-    rows: dict[str, list[str]] = {
-        name: [] for name in ("item", "annotator", "label", "split", "hard_label", "text")
-    }
+    rows: defaultdict[str, list[str]] = defaultdict(list)
     groups: dict[str, str] = {}
     for item in _items(path):
-        _add_groups(groups, item, path)
+        for annotator, group in zip(item.annotators, item.groups, strict=False):
+            if groups.setdefault(annotator, group) != group:
+                raise _wrong(
+                    f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
+                    f" {item.name!r} of {path}, in group {group!r}"
+                )
         text = item.text.text(dialogue) if isinstance(item.text, Dialogue) else item.text
         if clean:
             text = clean_text(text, ascii_only=False if item.arabic else None)
         n = len(item.labels)
+        rows["item"] += [item.name] * n
         rows["annotator"] += item.annotators
         rows["label"] += item.labels
-        for name, value in (
-            ("item", item.name),
-            ("split", item.split),
-            ("hard_label", item.hard_label),
-            ("text", text),
-        ):
-            rows[name] += [value] * n
+        rows["split"] += [item.split] * n
+        rows["hard_label"] += [item.hard_label] * n
+        rows["text"] += [text] * n
     if groups:
         rows["group"] = [groups.get(annotator, "") for annotator in rows["annotator"]]
     with errors_in(path):
@@ -161,7 +157,21 @@ def is_lewidi(data: Any) -> bool:
 def _items(path: str | Path) -> Iterator[_Item]:
     known: dict[str, Path] = {}
     for file in _files(Path(path)):
-        for item in _items_of(file):
+        data = read_json(file)
+        if not isinstance(data, dict) or not data:
+            raise InputError(
+                f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file:"
+                " a JSON object of items",
+                "check that it is the right file",
+            )
+        named = _NAME.fullmatch(file.stem)
+        # One file holds conversations throughout, or none.
+        conversations = any(
+            isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
+        )
+        for key, raw in data.items():
+            where = f"item {key!r} of {file}"
+            item = _item(key, raw, named["split"] if named else "", conversations, where)
             if item.name in known:
                 raise InputError(
                     f"item {item.name!r} is in {file} and also in {known[item.name]}",
@@ -169,15 +179,6 @@ def _items(path: str | Path) -> Iterator[_Item]:
                 )
             known[item.name] = file
             yield item
-
-
-def _add_groups(groups: dict[str, str], item: _Item, path: str | Path) -> None:
-    for annotator, group in zip(item.annotators, item.groups, strict=False):
-        if groups.setdefault(annotator, group) != group:
-            raise _wrong(
-                f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
-                f" {item.name!r} of {path}, in group {group!r}"
-            )
 
 
 def _files(path: Path) -> list[Path]:
@@ -205,93 +206,61 @@ def _files(path: Path) -> list[Path]:
     return [file for _, _, file in sorted(found)]
 
 
-def _items_of(file: Path) -> Iterator[_Item]:
-    data = read_json(file)
-    if not isinstance(data, dict) or not data:
-        raise InputError(
-            f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file: a"
-            " JSON object of items",
-            "check that it is the right file",
-        )
-    named = _NAME.fullmatch(file.stem)
-    # One file holds conversations throughout, or none.
-    conversations = any(
-        isinstance(item, dict) and parse_dialogue(str(item.get("text"))) for item in data.values()
-    )
-    for key, item in data.items():
-        where = f"item {key!r} of {file}"
-        if not isinstance(item, dict):
-            raise _wrong(f"{where} is not a JSON object")
-        missing = [name for name in _FIELDS if item.get(name) is None]
-        if missing:
-            raise _wrong(f"{where} has no {examples(missing, 4)}")
-        split = str(item.get("split") or (named["split"] if named else "")).strip()
-        if not split:
-            raise _wrong(f"{where} does not name its split")
-        labels = _labels(item, SEVERITY if conversations else BINARY, where)
-        annotators = _listed(item, "annotators", where)
-        if len(annotators) != len(labels) or not all(annotators):
-            raise _wrong(
-                f"{where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
-            )
-        text = _text(item["text"], conversations, where)
-        if not _is_unicode(key, split, *((text,) if isinstance(text, str) else text), *annotators):
-            raise _wrong(f"{where} has half a character, which is not valid Unicode")
-        yield _Item(
-            name=f"{split}-{key}",
-            split=split,
-            text=text,
-            annotators=annotators,
-            labels=labels,
-            hard_label=_hard_label(item["hard_label"], where),
-            groups=_groups(item.get("other_info"), annotators, where),
-            arabic=str(item.get("lang", "")).lower().startswith("ar"),
-        )
-
-
-def _labels(item: Mapping[str, Any], classes: Mapping[str, str], where: str) -> list[str]:
-    given = _listed(item, "annotations", where)
-    if not any(given):
+def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _Item:
+    """One item of a file; ``split`` is the one that the file is named after."""
+    if not isinstance(item, dict):
+        raise _wrong(f"{where} is not a JSON object")
+    missing = [name for name in _FIELDS if item.get(name) is None]
+    if missing:
+        raise _wrong(f"{where} has no {examples(missing, 4)}")
+    split = str(item.get("split") or split).strip()
+    if not split:
+        raise _wrong(f"{where} does not name its split")
+    for name in ("annotations", "annotators", "text"):
+        if not isinstance(item[name], str):
+            kind = "text" if name == "text" else "text with commas between its parts"
+            raise _wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
+    labels = [part.strip() for part in item["annotations"].split(",")]
+    annotators = [part.strip() for part in item["annotators"].split(",")]
+    # Text in most places, a number in some rows of ConvAbuse.
+    hard_label = as_name(item["hard_label"]).strip()
+    classes = SEVERITY if conversations else BINARY
+    if not any(labels):
         raise _wrong(f"{where} has no annotation")
-    wrong = [label for label in given if label not in classes]
-    if wrong:
+    for what, given, known in (
+        ("annotation", labels, classes),
+        ("hard label", [hard_label], BINARY),
+    ):
+        wrong = [label for label in given if label not in known]
+        if wrong:
+            allowed = ", ".join(known)
+            raise _wrong(f"{where} has the {what} {word(wrong[0])}, which is none of {allowed}")
+    if len(annotators) != len(labels) or not all(annotators):
         raise _wrong(
-            f"{where} has the annotation {word(wrong[0])}, which is none of {', '.join(classes)}"
+            f"{where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
         )
-    return [classes[label] for label in given]
-
-
-def _listed(item: Mapping[str, Any], field: str, where: str) -> list[str]:
-    if not isinstance(item[field], str):
-        raise _wrong(
-            f"{where}: {field!r} is {type(item[field]).__name__}, not text with commas between"
-            " its parts"
-        )
-    return [part.strip() for part in item[field].split(",")]
-
-
-def _text(text: Any, conversations: bool, where: str) -> str | Dialogue:
-    if not isinstance(text, str):
-        raise _wrong(f"{where}: 'text' is {type(text).__name__}, not text")
-    if not conversations:
-        return text
-    dialogue = parse_dialogue(text)
-    if dialogue is None:
+    text = parse_dialogue(item["text"]) if conversations else item["text"]
+    if text is None:
         raise _wrong(
             f"the text of {where} is not a conversation like others: JSON with the turns"
             f" {', '.join(Dialogue._fields)}"
         )
-    return dialogue
-
-
-def _hard_label(value: Any, where: str) -> str:
-    # Text in most places, a number in some rows of ConvAbuse.
-    label = as_name(value).strip()
-    if label not in CLASSES:
-        raise _wrong(
-            f"{where} has the hard label {word(label)}, which is none of {', '.join(CLASSES)}"
-        )
-    return label
+    try:
+        turns = (text,) if isinstance(text, str) else text
+        "".join([key, split, *turns, *annotators]).encode()
+    except UnicodeEncodeError as error:
+        # JSON can write one half of a pair of surrogates, which stands for no character.
+        raise _wrong(f"{where} has half a character, which is not valid Unicode") from error
+    return _Item(
+        name=f"{split}-{key}",
+        split=split,
+        text=text,
+        annotators=annotators,
+        labels=[classes[label] for label in labels],
+        hard_label=hard_label,
+        groups=_groups(item.get("other_info"), annotators, where),
+        arabic=str(item.get("lang", "")).lower().startswith("ar"),
+    )
 
 
 def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
@@ -307,15 +276,6 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]
     return []
-
-
-def _is_unicode(*texts: str) -> bool:
-    # JSON can write one half of a pair of surrogates, which stands for no character.
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _wrong(message: str) -> InputError:

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from edokit._errors import InputError
-from edokit._types import Bools, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.datasets.clean import Characters, without_markup
 
 THRESHOLD = 0.8
@@ -31,7 +31,6 @@ _COMPARED_AT_ONCE = 20_000
 _ROUNDING = 1e-9
 
 Texts = Sequence[str] | npt.NDArray[np.object_]
-
 
 _WORDS = Characters(lambda char: char if unicodedata.category(char)[0] in "LMN" else " ")
 
@@ -72,11 +71,23 @@ class NearDuplicates:
     @classmethod
     def among(cls, texts: Texts, threshold: float = THRESHOLD) -> NearDuplicates:
         """Found by comparing all texts; a threshold of 1 asks for the same normal form."""
-        codes, distinct = pd.factorize(
+        if not 0 < threshold <= 1:
+            raise InputError(
+                f"the threshold {threshold} is not above 0 and at most 1",
+                f"{THRESHOLD} is a good start",
+                parameters=("threshold",),
+            )
+        codes, forms = pd.factorize(
             np.array([normal_form(text) or None for text in texts], dtype=object)
         )
-        pairs = _similar_pairs([str(form) for form in distinct], threshold)
-        return cls(codes.astype(np.int64), *pairs)
+        nothing = np.zeros(0, np.int64)
+        found = [(nothing, nothing)]
+        if threshold < 1 and len(forms) > 1:
+            pieces = _pieces([str(form) for form in forms])
+            for left, right in _candidates(pieces, threshold):
+                alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
+                found.append((left[alike], right[alike]))
+        return cls(codes.astype(np.int64), *map(np.concatenate, zip(*found, strict=True)))
 
     @property
     def groups(self) -> Ints:
@@ -89,51 +100,27 @@ class NearDuplicates:
         groups[self.forms >= 0] = component[self.forms[self.forms >= 0]]
         return pd.factorize(groups)[0].astype(np.int64)
 
-    def of(self, reference: Bools) -> Bools:
-        """Whether each text [N] has a near-duplicate among those marked as reference [N]."""
-        known = self._forms_of(reference)
-        found = known.copy()
-        found[self.left[known[self.right]]] = True
-        found[self.right[known[self.left]]] = True
-        return found[self.forms]
+    def of(self, reference: Bools, *, verbatim: bool = False) -> Bools:
+        """Whether each text [N] has a near-duplicate among those marked as reference [N].
 
-    def verbatim(self, reference: Bools) -> Bools:
-        """Whether each text [N] has the normal form of one of those marked as reference [N]."""
-        return self._forms_of(reference)[self.forms]
-
-    def _forms_of(self, reference: Bools) -> Bools:
+        ``verbatim`` asks for the same normal form.
+        """
         # Empty texts look at the last entry, which belongs to no form.
         known = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
         known[self.forms[reference & (self.forms >= 0)]] = True
-        return known
-
-
-def _similar_pairs(texts: list[str], threshold: float) -> tuple[Ints, Ints]:
-    """All pairs of different texts whose pieces overlap by the threshold."""
-    if not 0 < threshold <= 1:
-        raise InputError(
-            f"the threshold {threshold} is not above 0 and at most 1",
-            f"{THRESHOLD} is a good start",
-            parameters=("threshold",),
-        )
-    nothing = np.zeros(0, np.int64)
-    found = [(nothing, nothing)]
-    if threshold < 1 and len(texts) > 1:
-        pieces = _pieces(texts)
-        for left, right in _candidates(pieces, threshold):
-            alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
-            found.append((left[alike], right[alike]))
-    return np.concatenate([left for left, _ in found]), np.concatenate(
-        [right for _, right in found]
-    )
+        found = known.copy()
+        if not verbatim:
+            found[self.left[known[self.right]]] = True
+            found[self.right[known[self.left]]] = True
+        return found[self.forms]
 
 
 def _pieces(texts: list[str]) -> sparse.csr_matrix:
     """Which pieces each text has [N, pieces], rarest pieces first."""
     padded = [text.ljust(_PIECE) for text in texts]
     joined = "\0".join(padded) + "\0"
-    letters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-    letters = letters.astype(np.uint64)
+    coded = joined.encode("utf-32-le", "surrogatepass")
+    letters = np.frombuffer(coded, np.uint32).astype(np.uint64)
     text = np.repeat(np.arange(len(padded)), [len(one) + 1 for one in padded])
     starts = len(letters) - _PIECE + 1
     # A piece is one number: a polynomial of its letters modulo 2**64.
@@ -145,19 +132,14 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
         whole &= letter != 0
     rows = text[:starts][whole]
     _, columns, frequency = np.unique(hashed[whole], return_inverse=True, return_counts=True)
+    rank = np.empty(len(frequency), np.int64)
+    rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
     present = sparse.csr_matrix(
-        (np.ones(len(rows), np.int32), (rows, _rarest_first(frequency)[columns])),
-        shape=(len(padded), len(frequency)),
+        (np.ones(len(rows), np.int32), (rows, rank[columns])), shape=(len(padded), len(frequency))
     )
     present.sum_duplicates()
     present.data[:] = 1
     return present
-
-
-def _rarest_first(frequency: Ints) -> Ints:
-    rank = np.empty(len(frequency), np.int64)
-    rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
-    return rank
 
 
 def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[Ints, Ints]]:
@@ -186,12 +168,12 @@ def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[I
         start = stop
 
 
-def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> npt.NDArray[np.float64]:
+def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
     """Shared pieces of each pair by all of its pieces (Jaccard)."""
     sizes = np.diff(pieces.indptr)
     shared = np.zeros(len(left))
     for start in range(0, len(left), _COMPARED_AT_ONCE):
         some = slice(start, start + _COMPARED_AT_ONCE)
         shared[some] = pieces[left[some]].multiply(pieces[right[some]]).sum(axis=1).ravel()
-    jaccard: npt.NDArray[np.float64] = shared / (sizes[left] + sizes[right] - shared)
+    jaccard: Floats = shared / (sizes[left] + sizes[right] - shared)
     return jaccard
