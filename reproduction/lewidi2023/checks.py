@@ -229,7 +229,7 @@ def duplicates(
         assert annotations.splits is not None
         found = NearDuplicates.among(annotations.texts)
         train, test = annotations.splits == "train", annotations.splits == "test"
-        return found.of(train)[test], found.of(train, verbatim=True)[test]
+        return found.of(train, verbatim=True)[test], found.of(train)[test]
 
     labels = study.labels(dataset, "test")
     assert isinstance(labels, Labels)
