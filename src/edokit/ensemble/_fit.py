@@ -17,7 +17,7 @@ from edokit.fitdata import FitData
 from edokit.fitdata.passes import add_powers
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
-from edokit.solvers import Solution, solve_exact, solve_gumbel
+from edokit.solvers import Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
 GIVEN = "given"
@@ -44,6 +44,8 @@ def fit_ensemble(
     if chosen["solver"] == "exact":
         solution = solve_exact(units, settings, order=order, max_members=chosen["max_members"])
     else:
+        from edokit.solvers import solve_gumbel
+
         learned_from = len(units.sample.y)
         if units.is_sampled:
             warn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ _KEPT = 2**23
 _PAIRS = 2**22
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """B steps of S seeds, each over n items of C classes.
 
     A last batch that is short is filled up with an item that adds nothing to any term.
@@ -42,10 +41,7 @@ class Block:
     losses: Floats | None
     """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
     member_noise: Floats | None
-    """[B, S, 1, n, K] for ``ce="random"``; the largest of each item is 0."""
-
-    def __len__(self) -> int:
-        return len(self.distances)
+    """[B, S, 1, n, K] for ``ce="random"``."""
 
 
 class Batches:
@@ -104,20 +100,18 @@ class Batches:
         self, count: int, seeds: Sequence[int], sizes: int, pooled: bool, drawn: bool
     ) -> Iterator[Iterator[Block]]:
         draws = [Draws(seed) for seed in seeds]
-        for _ in range(count):
-            yield self._epoch(draws, sizes, pooled, drawn)
-
-    def _epoch(
-        self, draws: Sequence[Draws], sizes: int, pooled: bool, drawn: bool
-    ) -> Iterator[Block]:
-        padded = np.full((len(draws), self.steps * self._batch), self._items)
-        for s, own in enumerate(draws):
-            padded[s, : self._items] = own.shuffle(self._items)
-        places = padded.reshape(len(draws), self.steps, self._batch).swapaxes(0, 1)
+        at_a_time = max(1, _BLOCK // self._per_step(len(draws), True, True))
         counts = np.full(self.steps, float(self._batch))
         counts[-1] = self._items - (self.steps - 1) * self._batch
-        for part in slices(self.steps, max(1, _BLOCK // self._per_step(len(draws), True, True))):
-            yield self._block(places[part], counts[part], draws, sizes, pooled, drawn)
+        for _ in range(count):
+            padded = np.full((len(draws), self.steps * self._batch), self._items)
+            for s, own in enumerate(draws):
+                padded[s, : self._items] = own.shuffle(self._items)
+            places = padded.reshape(len(draws), self.steps, self._batch).swapaxes(0, 1)
+            yield (
+                self._block(places[part], counts[part], draws, sizes, pooled, drawn)
+                for part in slices(self.steps, at_a_time)
+            )
 
     def _per_step(self, seeds: int, pooled: bool, drawn: bool) -> int:
         """Numbers that a step takes, more or less."""
@@ -146,17 +140,9 @@ class Batches:
             losses /= counts[:, None, None, None, None]
             each = [own.member_noise(steps, batch, members) for own in draws]
             noise = np.stack(each, axis=1)[:, :, None]
-            noise -= noise.max(axis=-1, keepdims=True)
         size_noise = np.stack([own.size_noise(steps, sizes) for own in draws], axis=1)
-        return Block(
-            distances,
-            linear,
-            targets[:, :, None],
-            size_noise[:, :, None],
-            rows,
-            losses,
-            noise,
-        )
+        targets, size_noise = targets[:, :, None], size_noise[:, :, None]
+        return Block(distances, linear, targets, size_noise, rows, losses, noise)
 
     def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
         """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""
@@ -230,7 +216,9 @@ class Draws:
 
 
 def _gumbel(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    # The logarithm of an exponential variable; much faster than rng.gumbel. An exponential of
-    # exactly 0 (one draw in 2^53 or rarer) would be infinite noise.
-    exponential = np.maximum(rng.standard_exponential(shape), np.finfo(np.float64).tiny)
-    return -np.log(exponential)
+    # Minus the logarithm of an exponential variable; much faster than rng.gumbel. An exponential
+    # below 2^-53 (one draw in as many) would be noise without bounds.
+    drawn = rng.standard_exponential(shape)
+    np.maximum(drawn, 2.0**-53, out=drawn)
+    np.log(drawn, out=drawn)
+    return np.negative(drawn, out=drawn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,10 @@ _LOWEST_LOGIT = -600.0
 # Logits below this need no care before they are exponentiated, and products of two neither.
 _TAME = 250.0
 # Numbers that are laid out for some steps at a time.
-_STEPS_BLOCK = 2**20
+_STEPS_BLOCK = 2**18
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(NamedTuple):
     """What differs between configurations, each [S, R, 1].
 
     The configurations of a seed stand in this order: ``pooled`` of them with ``ce="mean"``, those
@@ -31,34 +30,15 @@ class Columns:
 
     lambda_f1: Floats
     lambda_ce: Floats
-    lambda_div: Floats
-    """With the sign s."""
+    lambda_div: Floats  # with the sign s
     lambda_reg: Floats
-    on_raw: Floats
-    """1 where the squared norm is of the raw weights w, 0 where of v."""
+    on_raw: Floats  # 1 where the squared norm is of the raw weights w, 0 where of v
     learning_rate: Floats
     temperature: Floats
     temperature_decay: Floats
     min_temperature: Floats
     pooled: int
     drawn: int
-
-    def temperature_in(self, epoch: int) -> Floats:
-        """[S, R, 1] temperature of the Gumbel-Softmax, epochs counted from 0."""
-        cooled = self.temperature * np.exp(-self.temperature_decay * epoch)
-        return np.maximum(self.min_temperature, cooled)  # T_e
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """The parameters after each epoch, and the temperature in it."""
-
-    theta: Floats
-    """[E, S, R, K]"""
-    pi: Floats
-    """[E, S, R, M]"""
-    temperature: Floats
-    """[E, S, R, 1]"""
 
 
 def descend(
@@ -68,20 +48,22 @@ def descend(
     members: int,
     min_members: int,
     pool: Pool,
-) -> Path:
-    """Learn weights of ``members`` members and a size between ``min_members`` and all of them."""
+) -> tuple[Floats, Floats, Floats]:
+    """Learn weights of ``members`` members and a size between ``min_members`` and all of them.
+
+    θ [E, S·R, K] and π [E, S·R, M] after each epoch, and the temperature in it [E, S·R].
+    """
     steps = _Steps(columns, members, min_members, pool)
-    after, temperatures = [], []
+    after = []
     for epoch, blocks in enumerate(epochs):
-        temperature = columns.temperature_in(epoch)
+        cooled = columns.temperature * np.exp(-columns.temperature_decay * epoch)
+        temperature = np.maximum(columns.min_temperature, cooled)  # T_e
         for block in blocks:
-            for part in slices(len(block), steps.at_a_time(block)):
+            for part in slices(len(block.linear), steps.at_a_time(block)):
                 steps.take(block, part, temperature)
-        after.append((steps.theta.copy(), steps.pi.copy()))
-        temperatures.append(temperature)
-    shape = (len(after), *columns.learning_rate.shape[:2], -1)
-    theta, pi = (np.stack(each).reshape(shape) for each in zip(*after, strict=True))
-    return Path(theta, pi, np.stack(temperatures))
+        after.append((steps.theta.copy(), steps.pi.copy(), temperature.reshape(-1)))
+    theta, pi, temperatures = (np.stack(each) for each in zip(*after, strict=True))
+    return theta, pi, temperatures
 
 
 class _Steps:
@@ -156,7 +138,7 @@ class _Steps:
         if self._drawn is not None:
             self._drawn.lay_out(block, part, temperature)
         # Far from zero, logits are brought back before they are exponentiated.
-        reach = FURTHEST * self._largest_rate * len(noise)
+        reach = _FURTHEST * self._largest_rate * len(noise)
         furthest = float(((np.abs(self._parameters) + reach) * self._colder).max())
         wild = not furthest < _TAME
         for b in range(len(noise)):
@@ -199,13 +181,8 @@ class _Steps:
 
     def _gradient(self, in_v: Floats) -> Floats:
         """The gradient in θ and π, one after the other."""
-        w, sizes, shares, in_theta, in_pi = (
-            self._w,
-            self._sizes,
-            self._shares,
-            self._in_theta,
-            self._in_pi,
-        )
+        w, sizes, shares = self._w, self._sizes, self._shares
+        in_theta, in_pi = self._in_theta, self._in_pi
         means = np.dot(np.multiply(w, in_v, out=in_theta), self._kept_by)
         means /= self._sums
         shares *= means
@@ -223,11 +200,11 @@ class _Steps:
         return self._slopes
 
 
-MEAN_DECAY = 0.9  # β₁
-SQUARE_DECAY = 0.999  # β₂
-TINY = 1e-8
-FURTHEST = (1 - MEAN_DECAY) / math.sqrt(1 - SQUARE_DECAY)
-"""No step is longer than so many learning rates."""
+_MEAN_DECAY = 0.9  # β₁
+_SQUARE_DECAY = 0.999  # β₂
+_TINY = 1e-8
+# No step is longer than so many learning rates.
+_FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 
 
 class Adam:
@@ -247,24 +224,24 @@ class Adam:
         """One step downhill; every number of the gradient is used up (it serves as scratch)."""
         self._steps += 1
         mean, square = self._mean, self._square
-        mean *= MEAN_DECAY
+        mean *= _MEAN_DECAY
         mean += gradient
         np.multiply(gradient, gradient, out=gradient)
-        square *= SQUARE_DECAY
+        square *= _SQUARE_DECAY
         square += gradient
         # Both averages start at zero; dividing by these takes that bias out again.
-        mean_share = 1.0 - MEAN_DECAY**self._steps
-        square_share = math.sqrt(1.0 - SQUARE_DECAY**self._steps)
+        mean_share = 1.0 - _MEAN_DECAY**self._steps
+        square_share = math.sqrt(1.0 - _SQUARE_DECAY**self._steps)
         scale = np.sqrt(square, out=gradient)
-        scale += TINY * square_share / math.sqrt(1.0 - SQUARE_DECAY)
+        scale += _TINY * square_share / math.sqrt(1.0 - _SQUARE_DECAY)
         np.divide(mean, scale, out=scale)
         scale *= self._learning_rate
-        scale *= FURTHEST * square_share / mean_share
+        scale *= _FURTHEST * square_share / mean_share
         self._parameters -= scale
 
 
-# Below this temperature the powers of a draw leave the range of numbers; scores stay in it.
-_COLD = 0.05
+# Below this temperature the powers of a draw may leave the range of numbers; scores stay in it.
+_COLD = 0.06
 
 
 class Pooled:
@@ -274,9 +251,6 @@ class Pooled:
         """Of ``lambda_ce`` [S, R, 1] the first ``count`` of each seed."""
         self._minus = -lambda_ce[:, :count]
         self._count, self._pool = count, pool
-        self._rows: Floats
-        self._targets: Floats
-        self._wanted: Floats
 
     def lay_out(self, block: Block, part: slice) -> None:
         """Get ready for some steps of a block."""
@@ -322,36 +296,28 @@ class Drawn:
 
     def __init__(self, lambda_ce: Floats, count: int) -> None:
         """Of ``lambda_ce`` [S, R, 1] the last ``count`` of each seed."""
-        self._lambda_ce = lambda_ce[:, -count:]
-        self._count = count
-        self._temperature: Floats
-        self._scale: Floats
-        self._powers: Floats
-        self._noise: Floats
-        self._losses: Floats
-        self._cold = False
+        self._lambda_ce, self._count = lambda_ce[:, -count:], count
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block, at this temperature [S, R, 1]."""
         assert block.member_noise is not None
         assert block.losses is not None
         self._noise, self._losses = block.member_noise[part], block.losses[part]
-        # Whole arrays, since those that broadcast take three times as long.
-        whole = np.ones(self._noise.shape[-1])
-        self._temperature = temperature[:, -self._count :] * whole
+        steps, seeds, _, items, members = self._noise.shape
+        temperature = temperature[:, -self._count :]
+        self._temperature = np.repeat(temperature, members, axis=2)
         self._scale = self._lambda_ce / self._temperature
-        self._cold = bool(self._temperature.min() < _COLD)
+        self._cold = bool(temperature.min() < _COLD)
         if self._cold:
             return
-        # e^{(ln v + g) / T} = v^{1/T} · e^{g/T}, and the second factor is known beforehand: [B, S,
-        # R, 2n, K], first alone, then times the losses.
-        steps, seeds, _, items, members = self._noise.shape
-        powers = np.empty((steps, seeds, self._count, 2 * items, members))
-        alone = powers[..., :items, :]
-        np.divide(self._noise, self._temperature[:, :, None], out=alone)
+        # e^{(ln v + g) / T} = v^{1/T} · e^{g/T}, and the second factor is known beforehand: [2, B,
+        # S, R, n, K], first alone, then times the losses. Long axes: short ones take three times
+        # as long.
+        self._powers = np.empty((2, steps, seeds, self._count, items, members))
+        alone, lost = self._powers.reshape(2, steps, seeds, self._count, -1)
+        np.divide(self._noise.reshape(steps, seeds, 1, -1), temperature, out=alone)
         np.exp(alone, out=alone)
-        np.multiply(alone, self._losses, out=powers[..., items:, :])
-        self._powers = powers
+        np.multiply(alone, self._losses.reshape(steps, seeds, 1, -1), out=lost)
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
         """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
@@ -365,19 +331,15 @@ class Drawn:
 
     def _by_powers(self, scores: Floats, b: int) -> Floats:
         """[S, R, K] Σ_i share_ik (loss_ik − Σ_l share_il loss_il), the shares being softmaxes."""
-        powers = self._powers[b]
-        items = powers.shape[-2] // 2
+        powers = self._powers[:, b]
         raised = np.exp(scores, out=scores)
-        totals = (powers @ raised[..., None])[..., 0]
-        factors = np.empty_like(totals)
-        alone, lost = totals[..., :items], totals[..., items:]
-        inverse = np.divide(1.0, alone, out=factors[..., items:])
+        alone, lost = (powers @ raised[..., None])[..., 0]
+        inverse = np.divide(1.0, alone, out=alone)
         lost *= inverse
         lost *= inverse
-        np.negative(lost, out=factors[..., :items])
-        slope: Floats = (factors[..., None, :] @ powers)[..., 0, :]
-        slope *= raised
-        return slope
+        slope: Floats = inverse[..., None, :] @ powers[1]
+        slope -= lost[..., None, :] @ powers[0]
+        return slope[..., 0, :] * raised
 
     def _by_scores(self, scores: Floats, b: int) -> Floats:
         """The same, safe at any temperature."""

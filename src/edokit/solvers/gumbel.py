@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,20 +12,21 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import (
-    Loss,
+    CE,
     Pool,
     Problem,
+    Regularize,
     Settings,
     effective_weights,
     joint_loss,
     rank_members,
     softmax,
 )
+from edokit.objective.arrays import slices
 from edokit.solvers.batches import Batches
-from edokit.solvers.descent import Path, descend
+from edokit.solvers.descent import Columns, descend
 from edokit.solvers.exact import expected, solution_at
-from edokit.solvers.options import GumbelSettings, Run, as_runs, batches_of, columns_of
-from edokit.solvers.solution import Solution, Trajectory
+from edokit.solvers.solution import GumbelSettings, Solution, Trajectory
 
 TERMS = ("f1", "ce", "div", "reg", "total")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
@@ -85,13 +87,13 @@ def solve_gumbel(
     >>> solution.size
     1
     """
-    runs = as_runs(settings, options or GumbelSettings(), random_state)
+    runs = _as_runs(settings, options or GumbelSettings(), random_state)
     ready = data.prepared.get(("gumbel", order))
     if ready is None:
         ready = data.prepared[("gumbel", order)] = _Prepared(data, order)
     solutions: dict[int, Solution] = {}
-    for batch in batches_of(runs):
-        how, columns = batch[0][0].options, columns_of(batch)
+    for batch in _batches(runs):
+        how, columns = batch[0][0].options, _columns(batch)
         problem, batches = ready.batches(batch[0][0])
         path = descend(
             batches.epochs(
@@ -115,6 +117,85 @@ def solve_gumbel(
     return [solutions[place] for place in range(len(runs))]
 
 
+class _Run(NamedTuple):
+    """One configuration with its seed, and its place in the call."""
+
+    place: int
+    settings: Settings
+    options: GumbelSettings
+    seed: int
+
+
+def _as_runs(
+    settings: Settings | Sequence[Settings],
+    options: GumbelSettings | Sequence[GumbelSettings],
+    seeds: int | Sequence[int],
+) -> list[_Run]:
+    """One run per configuration; what is given once serves all."""
+    columns: list[list[Any]] = [
+        [settings] if isinstance(settings, Settings) else list(settings),
+        [options] if isinstance(options, GumbelSettings) else list(options),
+        [seeds] if isinstance(seeds, int | np.integer) else list(seeds),
+    ]
+    counts = [len(column) for column in columns]
+    if not set(counts) <= {1, max(counts)}:
+        raise InputError(
+            "settings, options and seeds must be one for all or one per configuration, but got "
+            f"{counts[0]} settings, {counts[1]} options and {counts[2]} seeds",
+            "repeat them so that their numbers agree",
+        )
+    for seed in columns[2]:
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(
+                f"random_state={seed!r} is not a whole number of at least 0",
+                "use random_state=0",
+                ("random_state",),
+            )
+    columns = [column * max(counts) if len(column) == 1 else column for column in columns]
+    return [_Run(place, *each) for place, each in enumerate(zip(*columns, strict=True))]
+
+
+def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
+    """Batches of S seeds with R runs each, which can share arrays, in the order of `Columns`.
+
+    Seeds with other numbers of runs of some kind come in other batches, so that none has gaps.
+    """
+    by_seed: dict[tuple[Hashable, ...], list[_Run]] = {}
+    for run in runs:
+        chosen, how = run.settings, run.options
+        sizes = (how.epochs, how.batch_size, how.min_members, how.max_members)
+        key = (run.seed, chosen.class_weights, chosen.pool, *sizes)
+        by_seed.setdefault(key, []).append(run)
+    batches: dict[tuple[Hashable, ...], list[list[_Run]]] = {}
+    for (_, *shape), own in by_seed.items():
+        own.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
+        kinds = [run.settings.ce for run in own]
+        batches.setdefault((*shape, *kinds), []).append(own)
+    return list(batches.values())
+
+
+def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
+    """The numbers in which the runs of a batch differ."""
+
+    def column(value: Callable[[_Run], float]) -> Floats:
+        return np.array([[[value(run)] for run in seed] for seed in batch], dtype=np.float64)
+
+    kinds = [run.settings.ce for run in batch[0]]
+    return Columns(
+        lambda_f1=column(lambda run: run.settings.lambda_f1),
+        lambda_ce=column(lambda run: run.settings.lambda_ce),
+        lambda_div=column(lambda run: run.settings.diversity.sign * run.settings.lambda_div),
+        lambda_reg=column(lambda run: run.settings.lambda_reg),
+        on_raw=column(lambda run: run.settings.regularize is Regularize.RAW),
+        learning_rate=column(lambda run: run.options.learning_rate),
+        temperature=column(lambda run: run.options.temperature),
+        temperature_decay=column(lambda run: run.options.temperature_decay),
+        min_temperature=column(lambda run: run.options.min_temperature),
+        pooled=kinds.count(CE.MEAN),
+        drawn=kinds.count(CE.RANDOM),
+    )
+
+
 class _Prepared:
     """What calls on the same data have in common."""
 
@@ -123,27 +204,32 @@ class _Prepared:
         self.ranks: Ints = rank_members(data.summaries(), order)
         self._batches: dict[tuple[Hashable, ...], tuple[Problem, Batches]] = {}
 
-    def batches(self, run: Run) -> tuple[Problem, Batches]:
+    def batches(self, run: _Run) -> tuple[Problem, Batches]:
         """The members that can be kept, as a problem and as mini-batches."""
-        candidates = _candidates(run.options, len(self.ranks))
-        kind = (run.settings.class_weights, run.settings.pool)
-        key = (*kind, candidates, run.options.batch_size)
+        members, how = len(self.ranks), run.options
+        if how.min_members > members:
+            raise InputError(
+                f"min_members={how.min_members} is more than the {members} members there are",
+                "ask for fewer, or give more members",
+                parameters=("min_members",),
+            )
+        candidates = min(how.max_members, members)
+        key = (run.settings.class_weights, run.settings.pool, candidates, how.batch_size)
         if key not in self._batches:
             kept = self.ranks[:candidates]
             problem = self._data.problem(run.settings).select(kept)
             P, _, y = self._data.sample
-            batches = Batches(P[:, kept], y.astype(np.int64), problem, run.options.batch_size)
+            batches = Batches(P[:, kept], y.astype(np.int64), problem, how.batch_size)
             self._batches[key] = problem, batches
         return self._batches[key]
 
 
-def _take_terms_of_all(data: FitData, runs: list[Run], solutions: dict[int, Solution]) -> None:
+def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Solution]) -> None:
     """Terms over all items in place of the sample's; those that share a pool share a pass."""
-    together: dict[tuple[bool, Pool, str], list[Run]] = {}
+    together: dict[tuple[bool, Pool, CE], list[_Run]] = {}
     for run in runs:
-        chosen = run.settings
-        key = (chosen.class_weights, chosen.pool, str(expected(chosen).ce))
-        together.setdefault(key, []).append(run)
+        chosen = expected(run.settings)
+        together.setdefault((chosen.class_weights, chosen.pool, chosen.ce), []).append(run)
     for alike in together.values():
         weights = [solutions[run.place].weights for run in alike]
         # The pass depends on pool and class weights alone; the terms are then those of each run.
@@ -152,65 +238,50 @@ def _take_terms_of_all(data: FitData, runs: list[Run], solutions: dict[int, Solu
             solutions[run.place] = replace(solutions[run.place], terms=terms, ce_gradient=slope)
 
 
-def _candidates(options: GumbelSettings, members: int) -> int:
-    """The members that can be kept."""
-    if options.min_members > members:
-        raise InputError(
-            f"min_members={options.min_members} is more than the {members} members there are",
-            "ask for fewer, or give more members",
-            parameters=("min_members",),
-        )
-    return min(options.max_members, members)
-
-
 def _solutions(
-    path: Path, runs: Sequence[Run], problem: Problem, ranks: Ints, trajectory: bool
+    path: tuple[Floats, Floats, Floats],
+    runs: Sequence[_Run],
+    problem: Problem,
+    ranks: Ints,
+    trajectory: bool,
 ) -> list[Solution]:
-    theta, pi = (part[-1].reshape(len(runs), -1) for part in (path.theta, path.pi))
+    """Of what `descend` returns: θ, π and temperatures by epoch."""
+    theta, pi, temperature = path
     settings = [expected(run.settings) for run in runs]
     least = runs[0].options.min_members
     tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
-    best = least + np.argmax(pi >= pi.max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
+    best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
     kept = np.arange(problem.members) < best[:, None]
-    final = softmax(np.where(kept, theta, -np.inf))
+    final = softmax(np.where(kept, theta[-1], -np.inf))
     ends = _losses(final, final, problem, settings)
-    trajectories = _trajectories(path, runs, problem, ranks) if trajectory else [None] * len(runs)
-    return [
+    solutions = [
         Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),
             terms={name: float(ends[name][t]) for name in TERMS},
             order=ranks.copy(),
             ce_gradient=_as_given(ends["ce_gradient"][t], ranks),
-            trajectory=trajectories[t],
         )
         for t in range(len(runs))
     ]
-
-
-def _trajectories(
-    path: Path, runs: Sequence[Run], problem: Problem, ranks: Ints
-) -> list[Trajectory | None]:
-    """How each fit went."""
-    epochs, count = len(path.theta), len(runs)
-    theta = path.theta.reshape(epochs, count, -1)
-    pi = path.pi.reshape(epochs, count, -1)
-    temperature = path.temperature.reshape(epochs, count)
-    settings = [expected(run.settings) for run in runs]
-    sizes = softmax(pi)
-    averaged = effective_weights(theta, sizes, runs[0].options.min_members)
-    raw = softmax(theta)
+    if not trajectory:
+        return solutions
+    sizes, raw = softmax(pi), softmax(theta)
+    averaged = effective_weights(theta, sizes, least)
     losses = [_losses(v, w, problem, settings) for v, w in zip(averaged, raw, strict=True)]
     return [
-        Trajectory(
-            **{name: np.array([at[name][t] for at in losses]) for name in TERMS},
-            temperature=temperature[:, t],
-            sizes=sizes[:, t],
-            weights=_as_given(averaged[:, t], ranks),
-            theta=theta[:, t].copy(),
-            pi=pi[:, t].copy(),
+        replace(
+            solution,
+            trajectory=Trajectory(
+                **{name: np.array([at[name][t] for at in losses]) for name in TERMS},
+                temperature=temperature[:, t],
+                sizes=sizes[:, t],
+                weights=_as_given(averaged[:, t], ranks),
+                theta=theta[:, t].copy(),
+                pi=pi[:, t].copy(),
+            ),
         )
-        for t in range(count)
+        for t, solution in enumerate(solutions)
     ]
 
 
@@ -218,11 +289,10 @@ def _losses(
     v: Floats, w: Floats, problem: Problem, settings: Sequence[Settings]
 ) -> dict[str, Floats]:
     """The terms [T] at v [T, K] over all items, a few configurations at a time."""
-    length = max(1, _BLOCK // problem.rows.size)
-    parts: list[Loss] = []
-    for start in range(0, len(v), length):
-        part = slice(start, start + length)
-        parts.append(joint_loss(v[part], problem, settings[part], w=w[part]))
+    parts = [
+        joint_loss(v[part], problem, settings[part], w=w[part])
+        for part in slices(len(v), max(1, _BLOCK // problem.rows.size))
+    ]
     names = (*TERMS, "ce_gradient")
     return {name: np.concatenate([getattr(loss, name) for loss in parts]) for name in names}
 
