@@ -15,7 +15,7 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.fitdata import annotations as module
-from edokit.fitdata.annotations import AnnotationFiles, ReadOptions, SortedAnnotations
+from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, match_files
 
 CLASSES = ("no", "yes")
 
@@ -39,10 +39,9 @@ def names(*items: str) -> Any:
 def test_files_are_found_by_the_names_of_the_shards(tmp_path: Path) -> None:
     for name, items in (("b", ["x"]), ("a", ["y", "z"])):
         write_table(people(items), tmp_path / f"{name}.csv")
-    found = AnnotationFiles.match(tmp_path, [Path("p/a.npz"), Path("p/b.npz")])
-    assert found is not None
-    assert [file.name for file in found.files] == ["a.csv", "b.csv"]
-    assert AnnotationFiles.match(tmp_path, [Path("p/1.npz")]) is None
+    found = match_files(tmp_path, [Path("p/a.npz"), Path("p/b.npz")])
+    assert [file.name for file in found] == ["a.csv", "b.csv"]
+    assert match_files(tmp_path, [Path("p/1.npz")]) == ()
 
 
 @pytest.mark.parametrize(
@@ -56,10 +55,10 @@ def test_a_shard_on_one_side_only_is_named(shards: list[str], words: str, tmp_pa
     for name in ("a", "b"):
         write_table(people(["x"]), tmp_path / f"{name}.csv")
     with pytest.raises(InputError, match=words):
-        AnnotationFiles.match(tmp_path, [Path(f"{name}.npz") for name in shards])
+        match_files(tmp_path, [Path(f"{name}.npz") for name in shards])
     write_table(people(["x"]), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a\.csv and a\.parquet"):
-        AnnotationFiles.match(tmp_path, [Path("a.npz"), Path("b.npz")])
+        match_files(tmp_path, [Path("a.npz"), Path("b.npz")])
 
 
 def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:

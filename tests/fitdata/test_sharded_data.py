@@ -19,14 +19,13 @@ from edokit._io import write_table
 from edokit._parallel import Workers, how_many_jobs
 from edokit.fitdata import FitData
 from edokit.fitdata import cache as cache_module
-from edokit.fitdata import passes as passes_module
 from edokit.fitdata import sharded as sharded_module
-from edokit.fitdata.annotations import AnnotationFiles, SortedAnnotations
-from edokit.fitdata.passes import Sums, deal
-from edokit.fitdata.sharded import ShardedData, write_shard
+from edokit.fitdata.annotations import SortedAnnotations
+from edokit.fitdata.data import deal
+from edokit.fitdata.sharded import ShardedData, Sums, write_shard
 from edokit.metrics import compute_metrics
 from edokit.objective import Pool, Summaries, average_groups, curvature_sums, pool
-from edokit.predictions import Predictions, Shards
+from edokit.predictions import Predictions
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
@@ -72,7 +71,7 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [1.0, 0.0, 0.0, 0.0]])
     alpha = np.arange(1.0, classes + 1.0)
     with pytest.MonkeyPatch.context() as patch, opened(made, folder) as data:
-        patch.setattr(passes_module, "_BLOCK", block)
+        patch.setattr(sharded_module, "_BLOCK", block)
         same(data.summaries(), Summaries.from_arrays(P, q, y))
         groups = made.pool.groups
         assert groups is not None
@@ -135,9 +134,8 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     long = tmp_path / "people.parquet"
     write_table(made.people.to_table(), long)
-    by_name = AnnotationFiles.match(made.annotations, Shards.open(made.predictions).files)
     wanted = Summaries.from_arrays(*whole(made))
-    forms = [made.annotations, by_name, made.people, long, SortedAnnotations(long)]
+    forms = [made.annotations, made.people, long, SortedAnnotations(long)]
     for form in forms:
         with opened(made, tmp_path, form) as data:
             same(data.summaries(), wanted)
@@ -314,7 +312,9 @@ def test_items_that_do_not_match_are_named_with_their_shard(tmp_path: Path) -> N
     (made.predictions / "part-2.npz").rename(made.predictions / "part-1.npz")
     (made.predictions / "x.npz").rename(made.predictions / "part-2.npz")
     # The names are right, the items are not.
-    refused(made, tmp_path, r"in shard part-1\.npz: annotations and predictions must hold the same")
+    refused(
+        made, tmp_path, r"in shard part-1\.npz: annotations and predictions hold different items"
+    )
     few = made.people.take(range(15))
     refused(made, tmp_path, r"in shard part-1\.npz 10 of 10 items have no annotations", few)
     (made.predictions / "part-2.npz").unlink()

@@ -14,7 +14,6 @@ from edokit.ensemble.explain import explain
 from edokit.ensemble.fitted import Fitted, on_simplex
 from edokit.ensemble.presets import gumbel_settings, objective_of
 from edokit.fitdata import FitData
-from edokit.fitdata.passes import add_powers
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.solvers import Solution, solve_exact
@@ -144,7 +143,7 @@ def _temperature(units: FitData, weights: Floats, kind: str) -> float:
     power = 1.0 / fit_temperature(np.asarray(pool(sample.P, weights, kind)), sample.q)
     low, high = 1.0 / HIGHEST_TEMPERATURE, 1.0 / LOWEST_TEMPERATURE
     for _ in range(_STEPS if units.is_sampled else 0):
-        (sums,) = units.total(add_powers, weights, kind, power, what="recalibrating")
+        sums = units.power_sums(weights, kind, power)
         slope, bend = sums[1] / units.items, sums[2] / units.items
         low, high = (power, high) if slope < 0 else (low, power)
         step = power - slope / bend if bend > 0 else (low + high) / 2

@@ -65,41 +65,33 @@ class ReadOptions:
         return annotations.take(np.flatnonzero(np.isin(annotations.splits, self.splits)))
 
 
-@dataclass(frozen=True)
-class AnnotationFiles:
-    """A file of annotations for each shard of predictions, under the same name."""
+def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
+    """A file of annotations for each shard of predictions, found by name (without ending).
 
-    files: tuple[Path, ...]
-    """In the order of the shards."""
-    reading: ReadOptions = field(default_factory=ReadOptions)
-
-    @classmethod
-    def match(
-        cls, folder: Path, shards: Sequence[Path], reading: ReadOptions | None = None
-    ) -> AnnotationFiles | None:
-        """Those in a folder, found by name (without ending); None where no name is alike."""
-        found: dict[str, Path] = {}
-        for file in table_files(folder):
-            other = found.setdefault(file.stem, file)
-            if other != file:
-                raise InputError(
-                    f"{folder} has two files of annotations for one shard: {other.name} and"
-                    f" {file.name}",
-                    "keep one of them",
-                )
-        wanted = [file.stem for file in shards]
-        if not found.keys() & set(wanted):
-            return None
-        missing = [name for name in wanted if name not in found]
-        extra = sorted(found.keys() - set(wanted))
-        if missing or extra:
-            without = "annotations" if missing else "predictions"
+    None at all where no name is alike.
+    """
+    found: dict[str, Path] = {}
+    for file in table_files(folder):
+        other = found.setdefault(file.stem, file)
+        if other != file:
             raise InputError(
-                f"{examples(missing or extra)} {'has' if len(missing or extra) == 1 else 'have'}"
-                f" no {without}: shards of predictions and annotations go together by name",
-                f"restore the {without}, or remove the shard on the other side",
+                f"{folder} has two files of annotations for one shard: {other.name} and"
+                f" {file.name}",
+                "keep one of them",
             )
-        return cls(tuple(found[name] for name in wanted), reading or ReadOptions())
+    wanted = [file.stem for file in shards]
+    if not found.keys() & set(wanted):
+        return ()
+    missing = [name for name in wanted if name not in found]
+    lone = missing or sorted(found.keys() - set(wanted))
+    if lone:
+        without = "annotations" if missing else "predictions"
+        raise InputError(
+            f"{examples(lone)} {'has' if len(lone) == 1 else 'have'} no {without}: shards of"
+            " predictions and annotations go together by name",
+            f"restore the {without}, or remove the shard on the other side",
+        )
+    return tuple(found[name] for name in wanted)
 
 
 class SortedAnnotations:
@@ -208,7 +200,7 @@ class AnnotationSource:
 
 
 def find_annotations(
-    source: Annotations | AnnotationFiles | SortedAnnotations | str | Path,
+    source: Annotations | SortedAnnotations | str | Path,
     shards: Shards,
     classes: Sequence[str] | None,
     reading: ReadOptions,
@@ -216,25 +208,43 @@ def find_annotations(
 ) -> AnnotationSource:
     """Annotations in the form that suits their size: in memory if they take little of it."""
     order = tuple(classes) if classes is not None else class_order(shards.classes)
-    if isinstance(source, AnnotationFiles):
-        return _checked(AnnotationSource(order, files=source.files), shards)
     if isinstance(source, SortedAnnotations):
-        return _checked(AnnotationSource(order, stream=source), shards)
-    if isinstance(source, Annotations):
-        return _whole(source, shards)
-    if not isinstance(source, str | Path):
+        found = AnnotationSource(order, stream=source)
+    elif isinstance(source, Annotations):
+        found = _whole(source, shards)
+    elif isinstance(source, str | Path):
+        found = _in_files(Path(source), shards, order, classes, reading, memory)
+    else:
         raise InputError(
             "items in shards are matched with their annotations by id, and a"
             f" {type(source).__name__} names no items",
             "give Annotations, or the path to a table",
         )
-    path = Path(source)
+    if sorted(found.classes) != sorted(shards.classes):
+        raise InputError(
+            f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
+            f" {examples(found.classes, 20)}",
+            "rename the classes, or declare all of them as classes",
+            parameters=("classes",),
+        )
+    return found
+
+
+def _in_files(
+    path: Path,
+    shards: Shards,
+    order: tuple[str, ...],
+    classes: Sequence[str] | None,
+    reading: ReadOptions,
+    memory: int,
+) -> AnnotationSource:
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
-        named = AnnotationFiles.match(path, shards.files, reading)
-        if named is not None:
-            return _checked(AnnotationSource(order, files=named.files), shards)
-    large = _needs(path) > memory / 2
-    if large and path.suffix.lower() != ".parquet":
+        files = match_files(path, shards.files)
+        if files:
+            return AnnotationSource(order, files=files)
+    if _needs(path) > memory / 2:
+        if path.suffix.lower() == ".parquet":
+            return AnnotationSource(order, stream=SortedAnnotations(path, reading))
         raise InputError(
             f"{path} takes more than half of the memory, and is neither in files named like the"
             f" shards of predictions ({examples(file.stem for file in shards.files)}) nor one"
@@ -242,30 +252,17 @@ def find_annotations(
             "rename or convert the files, or allow more memory",
             parameters=("memory",),
         )
-    if large:
-        return _checked(AnnotationSource(order, stream=SortedAnnotations(path, reading)), shards)
-    several = len(reading.splits) > 1
     split = reading.splits[0] if len(reading.splits) == 1 else None
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)
-    return _whole(annotations.split(*reading.splits) if several else annotations, shards)
+    if len(reading.splits) > 1:
+        annotations = annotations.split(*reading.splits)
+    return _whole(annotations, shards)
 
 
 def _whole(annotations: Annotations, shards: Shards) -> AnnotationSource:
     if len(shards.classes) > len(annotations.classes):
         annotations = annotations.with_classes(shards.classes)
-    return _checked(AnnotationSource(annotations.classes, whole=annotations), shards)
-
-
-def _checked(source: AnnotationSource, shards: Shards) -> AnnotationSource:
-    """Itself, if the predictions are about its classes."""
-    if sorted(source.classes) != sorted(shards.classes):
-        raise InputError(
-            f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
-            f" {examples(source.classes, 20)}",
-            "rename the classes, or declare all of them as classes",
-            parameters=("classes",),
-        )
-    return source
+    return AnnotationSource(annotations.classes, whole=annotations)
 
 
 def _needs(path: Path) -> int:

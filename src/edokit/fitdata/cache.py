@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +20,9 @@ from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import AnnotationSource, ReadOptions
-from edokit.fitdata.passes import Arrays
+from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
-from edokit.predictions.shards import hashes
-from edokit.predictions.shards import write_hashes as write
+from edokit.predictions.shards import hashes, write_hashes
 
 _GIB = 2**30
 
@@ -42,8 +41,17 @@ class LabelCounts(NamedTuple):
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
         """Counts of these annotations."""
-        against = int(annotations.contradicted.sum())
-        return cls(len(annotations), hashes(annotations.annotators), _ties(annotations), against)
+        counts = annotations.counts
+        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        tied = best.sum(axis=1) > 1
+        if annotations.published is not None:
+            tied &= annotations.published < 0
+        return cls(
+            len(annotations),
+            hashes(annotations.annotators),
+            int(tied.sum()),
+            int(annotations.contradicted.sum()),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +85,12 @@ class CachedShard:
         if self.annotations is not None:
             found = self.reading.read(self.annotations, self.classes)
             counts = self.write_labels(matched(found, read.items, self.name))
-        self._save(write, hashes(read.items), self.ids)
         if self.with_predictions:
-            probabilities = read.order_classes(self.classes).probabilities
-            self._save(_write_array, probabilities, self._file("P"))
+            self._save("P", read.order_classes(self.classes).probabilities)
+        try:
+            write_hashes(hashes(read.items), self.ids)
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
         return counts
 
     def write_labels(self, annotations: Annotations) -> LabelCounts:
@@ -92,47 +102,40 @@ class CachedShard:
 
     def write_arrays(self, q: Floats, y: NDArray[Any]) -> None:
         """Write soft labels q [n, C] and hard labels y [n]."""
-        self._save(_write_array, q, self._file("q"))
-        self._save(_write_array, y.astype(np.int32), self._file("y"))
+        self._save("q", q)
+        self._save("y", y.astype(np.int32))
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
         try:
-            q, y = (
-                np.load(self._file(name), mmap_mode="r", allow_pickle=False) for name in ("q", "y")
-            )
-            P = (
-                np.load(self._file("P"), mmap_mode="r", allow_pickle=False)
-                if self.with_predictions
-                else self.shard.read(0).order_classes(self.classes).probabilities
-            )
+            q, y = self._load("q"), self._load("y")
+            if self.with_predictions:
+                return Arrays(self._load("P"), q, y)
         except FileNotFoundError as error:
             raise InputError(
                 f"this worker does not see the cache of the shards, {self.folder}",
                 "choose a folder on a shared disk with scratch",
                 parameters=("scratch",),
             ) from error
-        return Arrays(P, q, y)
+        return Arrays(self.shard.read(0).order_classes(self.classes).probabilities, q, y)
 
     @property
     def ids(self) -> Path:
         """The file with the hashes of the item ids."""
         return self.folder / f"{self.number:06d}.ids"
 
-    def _save(
-        self, write: Callable[[NDArray[Any], Path], None], values: NDArray[Any], path: Path
-    ) -> None:
+    def _save(self, name: str, values: NDArray[Any]) -> None:
         try:
-            write(np.ascontiguousarray(values), path)
+            np.save(self._file(name), np.ascontiguousarray(values))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
+    def _load(self, name: str) -> NDArray[Any]:
+        loaded: NDArray[Any] = np.load(self._file(name), mmap_mode="r", allow_pickle=False)
+        return loaded
+
     def _file(self, name: str) -> Path:
         return self.folder / f"{self.number:06d}.{name}.npy"
-
-
-def _write_array(values: NDArray[Any], path: Path) -> None:
-    np.save(path, values)
 
 
 def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]:
@@ -150,16 +153,6 @@ def matched(annotations: Annotations, items: NDArray[Any], shard: str) -> Annota
         raise InputError(f"in shard {shard}: {error.message}", error.hint) from error
 
 
-def _ties(annotations: Annotations) -> int:
-    """Items without a published label whose most frequent classes are several."""
-    counts = annotations.counts
-    best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
-    tied = best.sum(axis=1) > 1
-    if annotations.published is not None:
-        tied &= annotations.published < 0
-    return int(tied.sum())
-
-
 def write_labels(
     source: AnnotationSource, cached: Sequence[CachedShard], shards: Shards
 ) -> list[LabelCounts]:
@@ -172,14 +165,8 @@ def write_labels(
             counts.append(part.write_labels(matched(found, items, part.name)))
         source.stream.finish()
         return counts
-    assert source.whole is not None
-    return [_write_whole(source.whole, cached, shards)]
-
-
-def _write_whole(
-    annotations: Annotations, cached: Sequence[CachedShard], shards: Shards
-) -> LabelCounts:
-    """Of annotations that are all in memory."""
+    annotations = source.whole
+    assert annotations is not None
     y = hard_labels(annotations, cached[0].ties, cached[0].random_state)
     q = annotations.soft_labels
     index = pd.Index(annotations.items, dtype=object)
@@ -203,7 +190,7 @@ def _write_whole(
             "check that no shard is missing, or choose one split",
         )
     # Whoever read these annotations as one has warned of published labels.
-    return LabelCounts.of(annotations)._replace(contradicted=0)
+    return [LabelCounts.of(annotations)._replace(contradicted=0)]
 
 
 def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]:

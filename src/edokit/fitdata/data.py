@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import InputError
-from edokit._types import Floats, Strings
-from edokit.fitdata.passes import (
-    Arrays,
-    Scores,
-    add_curvatures,
-    add_metrics,
-    add_scores,
-    deal,
-    score_rows,
-)
+from edokit._types import Floats, Ints, Strings
 from edokit.metrics import compute_metrics
 from edokit.objective import (
     CE,
@@ -30,17 +22,35 @@ from edokit.objective import (
     Settings,
     Summaries,
     average_groups,
+    curvature_sums,
     group_names,
     log_probabilities,
     pool,
     sharpen,
 )
-from edokit.objective.arrays import member_rows
+from edokit.objective.arrays import Additive, member_rows, slices
+from edokit.objective.pools import power_sums
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
     from edokit.fitdata.sharded import ShardedData
     from edokit.predictions import Predictions
+
+# Numbers of pooled probabilities at a time, over all weightings.
+_SCORES_BLOCK = 2**22
+_CLIP = 1e-12  # as the metrics do
+
+
+class Arrays(NamedTuple):
+    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n] of some items."""
+
+    P: NDArray[Any]
+    q: Floats
+    y: NDArray[Any]
+
+    def take(self, items: NDArray[Any]) -> Arrays:
+        """These items (positions, or a mask)."""
+        return Arrays(self.P[items], self.q[items], self.y[items])
 
 
 class AnnotationCounts(NamedTuple):
@@ -227,19 +237,42 @@ class FitData(ABC):
         return len(self.sample.y) < self.items
 
     @abstractmethod
-    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
-        """``work(P, q, y, *given)`` of all items: a list of things that add up, block by block.
-
-        P [n, K, C] is in float64. ``work`` must be a function of a module, for it travels to other
-        processes. ``what`` is shown as progress.
-        """
-
-    @abstractmethod
     def summaries(self, settings: Settings | None = None) -> Summaries:
         """Sums over all items, computed once.
 
         With ``settings``, those that these do not weigh may be left out.
         """
+
+    @abstractmethod
+    def curvatures(
+        self,
+        weights: Floats,
+        members: NDArray[Any] | None = None,
+        alpha: Floats | None = None,
+        pool: Pool = Pool.LINEAR,
+    ) -> list[Curvature]:
+        """Cross-entropy of the pools with these weights [T, k], with gradients and Hessians.
+
+        ``members`` [k] are those that the weights are of (all, if None), ``alpha`` [C] the class
+        weights.
+        """
+
+    @abstractmethod
+    def evaluate(
+        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
+    ) -> list[dict[str, float | None]]:
+        """The metrics of the pools with these weights [T, K], in one pass.
+
+        ``entropy_correlation``, which is no sum over shards, is None where data are in shards.
+        """
+
+    @abstractmethod
+    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
+        """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
+
+    @abstractmethod
+    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
+        """[3] cross-entropy of the pool sharpened to a power, its slope and its bend, summed up."""
 
     @abstractmethod
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
@@ -261,47 +294,14 @@ class FitData(ABC):
 
         Without ``all_terms``, terms that the settings do not weigh may be left out.
         """
-        sums = self.summaries(None if all_terms else settings)
         return Problem.from_summaries(
-            sums,
+            self.summaries(None if all_terms else settings),
             class_weights=settings.class_weights,
             pool=settings.pool,
             rows=self._rows(settings.pool),
             soft_labels=self.sample.q,
             classes=self.classes,
         )
-
-    def curvatures(
-        self,
-        weights: Floats,
-        *,
-        members: NDArray[Any] | None = None,
-        alpha: Floats | None = None,
-        pool: Pool = Pool.LINEAR,
-    ) -> list[Curvature]:
-        """Cross-entropy of the pools with these weights [T, k], with gradients and Hessians.
-
-        ``members`` [k] are those that the weights are of (all, if None), ``alpha`` [C] the class
-        weights.
-        """
-        found: list[Curvature] = self.total(
-            add_curvatures, weights, members, alpha, pool, what="fitting"
-        )
-        return found
-
-    def evaluate(
-        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
-    ) -> list[dict[str, float | None]]:
-        """The metrics of the pools with these weights [T, K], in one pass."""
-        sums = self.total(
-            add_metrics, np.atleast_2d(weights), str(pool), temperature, what="evaluating"
-        )
-        return [each.values() for each in sums]
-
-    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
-        (found,) = self.total(add_scores, weights, tuple(pools), what="evaluating")
-        return found  # type: ignore[no-any-return]
 
     def member_ce(self) -> Floats:
         """[K] cross-entropy of each member alone."""
@@ -351,8 +351,8 @@ class ArrayData(FitData):
     def __init__(
         self,
         arrays: Arrays,
-        members: Sequence[str],
-        classes: Sequence[str],
+        members: Sequence[str] = (),
+        classes: Sequence[str] = (),
         groups: Sequence[str] | None = None,
         counts: AnnotationCounts | None = None,
         item_ids: Strings | None = None,
@@ -367,44 +367,76 @@ class ArrayData(FitData):
 
     @property
     def items(self) -> int:
-        """N, the number of items."""
         return len(self._arrays.y)
 
     @property
     def sample(self) -> Arrays:
-        """All items."""
         return self._arrays
 
-    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
-        """``work(P, q, y, *given)`` of all items."""
-        return work(*self._arrays, *given)
-
     def summaries(self, settings: Settings | None = None) -> Summaries:
-        """Sums over all items, computed once; with ``settings``, only what these weigh."""
         if settings is None or settings.lambda_div:
             return self._sums(True, True)
         return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
 
     def member_ce(self) -> Floats:
-        """[K] cross-entropy of each member alone; it needs no distances."""
         return np.asarray(self._sums(False, True).member_ce())
+
+    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
+        for known, sums in self._summaries.items():
+            if known >= (distances, log_losses):
+                return sums
+        sums = Summaries.from_arrays(*self._arrays, distances=distances, log_losses=log_losses)
+        self._summaries[distances, log_losses] = sums
+        return sums
+
+    def curvatures(
+        self,
+        weights: Floats,
+        members: NDArray[Any] | None = None,
+        alpha: Floats | None = None,
+        pool: Pool = Pool.LINEAR,
+    ) -> list[Curvature]:
+        P, q, _ = self._arrays
+        P = P if members is None else P[:, members]
+        return [curvature_sums(P, q, v, alpha, pool) for v in weights]
+
+    def pooled(self, v: Floats, kind: str, temperature: float = 1.0) -> Floats:
+        """[N, C] probabilities of the pool with weights v [K]."""
+        return sharpen(np.asarray(pool(self._arrays.P, v, kind)), temperature)
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
     ) -> list[dict[str, float | None]]:
-        """The metrics of the pools with these weights [T, K]; here with entropy correlation."""
         _, q, y = self._arrays
-        return [
-            compute_metrics(sharpen(self._pooled(v, str(pool)), temperature), q, y)
-            for v in np.atleast_2d(weights)
-        ]
+        several = np.atleast_2d(weights)
+        return [compute_metrics(self.pooled(v, str(pool), temperature), q, y) for v in several]
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        """F1, CE and MD of the pools with these weights [T, K], as sums."""
-        return score_rows(self._rows, self._arrays.q, self._arrays.y, weights, pools)
+        _, q, y = self._arrays
+        total = np.zeros((4, len(weights)))
+        classes = q.shape[1]
+        for kind in dict.fromkeys(pools):
+            which = np.flatnonzero([other is kind for other in pools])
+            rows = self._rows(kind)
+            for s in slices(len(y), max(1, _SCORES_BLOCK // (len(weights) * classes))):
+                part = rows[:, s.start * classes : s.stop * classes]
+                p = (weights[which] @ part).reshape(len(which), -1, classes)
+                if kind is Pool.LOG:
+                    p -= p.max(axis=-1, keepdims=True)
+                    np.exp(p, out=p)
+                    p /= p.sum(axis=-1, keepdims=True)
+                logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
+                losses = -np.einsum("tnc,nc->tn", logs, q[s])
+                total[0, which] += (p.argmax(axis=-1) == y[s]).sum(axis=-1)
+                total[1, which] += losses.sum(axis=-1)
+                total[2, which] += np.square(losses).sum(axis=-1)
+                total[3, which] += np.abs(p - q[s]).sum(axis=(-1, -2))
+        return Scores(len(y), *total)
+
+    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
+        return power_sums(self.pooled(weights, pool), self._arrays.q, power)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
-        """For each of ``count`` folds the data without it and the fold alone."""
         self._check_folds(count)
         fold = deal(self._arrays.y, count, random_state)
         return [
@@ -420,27 +452,52 @@ class ArrayData(FitData):
         )
 
     def grouped(self) -> ArrayData:
-        """The same data with the mean of each group in place of its members."""
         names = self.member_groups()
         P, q, y = self._arrays
         means = Arrays(average_groups(P, names), q, y)
         return ArrayData(means, group_names(names), self.classes, None, self.counts, self.item_ids)
 
     def describe(self) -> dict[str, Any]:
-        """Items, members, classes and a digest: what tells these data from others."""
         digest = hashlib.sha256()
         for array in (self._arrays.P, self._arrays.q, self._arrays.y.astype(np.int64)):
             digest.update(np.ascontiguousarray(array).tobytes())
         return self._described(digest.hexdigest())
 
-    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
-        for known, sums in self._summaries.items():
-            if known >= (distances, log_losses):
-                return sums
-        sums = Summaries.from_arrays(*self._arrays, distances=distances, log_losses=log_losses)
-        self._summaries[distances, log_losses] = sums
-        return sums
 
-    def _pooled(self, v: Floats, kind: str) -> Floats:
-        pooled: Floats = pool(self._arrays.P, v, kind)
-        return pooled
+def deal(y: NDArray[Any], count: int, random_state: int, shard: int = 0) -> Ints:
+    """[n] the fold of each item of a shard: at random, and each hard label evenly over the folds.
+
+    Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
+    not divide evenly does not always end up in the same one.
+    """
+    shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
+    by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
+    fold = np.empty(len(y), dtype=np.int64)
+    fold[by_label] = (np.arange(len(y)) + shard) % count
+    return fold
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(Additive):
+    """Sums over items for T weightings; ``a + b`` are those of both shards together."""
+
+    items: int
+    f1: Floats
+    """[T] items whose likeliest class is the hard label."""
+    ce: Floats
+    """[T] Σ cross-entropy."""
+    ce_squares: Floats
+    """[T] Σ squared cross-entropy, for its standard error."""
+    md: Floats
+    """[T] Σ Manhattan distance."""
+
+    def estimates(self) -> list[dict[str, float]]:
+        """F1, CE, MD and the standard error of CE, for each weighting."""
+        ce = self.ce / self.items
+        variance = np.maximum(self.ce_squares / self.items - ce**2, 0.0)
+        error = np.sqrt(variance / max(self.items - 1, 1))
+        columns = (self.f1 / self.items, ce, self.md / self.items, error)
+        return [
+            {"f1": float(f1), "ce": float(loss), "md": float(md), "ce_se": float(se)}
+            for f1, loss, md, se in zip(*columns, strict=True)
+        ]

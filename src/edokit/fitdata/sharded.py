@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,18 +16,19 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
+from edokit._types import Bools, Floats
 from edokit.annotations import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.fitdata.annotations import (
-    AnnotationFiles,
     AnnotationSource,
     ReadOptions,
     SortedAnnotations,
     find_annotations,
 )
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
-from edokit.fitdata.data import AnnotationCounts, FitData
-from edokit.fitdata.passes import Arrays, Fold, Sums, add_summaries
-from edokit.objective import Settings, Summaries, average_groups, group_names
+from edokit.fitdata.data import AnnotationCounts, ArrayData, Arrays, FitData, Scores, deal
+from edokit.metrics import MetricSums
+from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
+from edokit.objective.arrays import slices
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
 
@@ -38,6 +40,49 @@ MEMORY = 2 * 2**30
 SAMPLE = 65_536
 """Items of the sample that serves as a start."""
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
+_BLOCK = 2**21  # numbers of P that are looked at in one go
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of ``count`` parts of the items, or all items but those (``held_out`` False)."""
+
+    count: int
+    number: int
+    held_out: bool
+    random_state: int
+
+    def mask(self, shard: int, y: NDArray[Any]) -> Bools:
+        """Which items [n] of a shard with hard labels y [n] these are."""
+        dealt = deal(y, self.count, self.random_state, shard)
+        mask: Bools = (dealt == self.number) == self.held_out
+        return mask
+
+
+class Sums:
+    """Adds up lists entry by entry, in pairs: so the rounding of many hardly grows."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, list[Any]]] = []
+
+    def add(self, part: list[Any]) -> None:
+        """One more list; always of the same length."""
+        count = 1
+        while self._parts and self._parts[-1][0] == count:
+            before, other = self._parts.pop()
+            part, count = _added(other, part), before + count
+        self._parts.append((count, part))
+
+    def total(self) -> list[Any]:
+        """All of them together; of none, an empty list."""
+        done: list[Any] = []
+        for _, part in self._parts:
+            done = _added(done, part) if done else part
+        return done
+
+
+def _added(one: list[Any], other: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(one, other, strict=True)]
 
 
 class ShardedData(FitData):
@@ -62,7 +107,7 @@ class ShardedData(FitData):
     def open(
         cls,
         predictions: Shards | str | Path,
-        annotations: Annotations | AnnotationFiles | SortedAnnotations | str | Path,
+        annotations: Annotations | SortedAnnotations | str | Path,
         *,
         classes: Sequence[str] | None = None,
         splits: Sequence[str] = (),
@@ -127,7 +172,6 @@ class ShardedData(FitData):
 
     @cached_property
     def items(self) -> int:
-        """N, the number of items."""
         return self.summaries().items if self._fold is not None else len(self._shards)
 
     @property
@@ -140,8 +184,12 @@ class ShardedData(FitData):
         """How often all shards were read since they were cached, by all views."""
         return self._passes[0]
 
-    def total(self, work: Callable[..., list[Any]], *given: Any, what: str = "summing") -> Any:
-        """``work(P, q, y, *given)`` of all items, shard by shard."""
+    def total(self, work: Callable[..., Any], *given: Any, what: str) -> list[Any]:
+        """``work(block, *given)`` of all items, block by block as `ArrayData`: what adds up.
+
+        ``work`` must be a function of a module or class, for it travels to other processes;
+        ``what`` is shown as progress.
+        """
         self._passes[0] += 1
         done = Sums()
         tasks = [(part, self._fold, self._averaged) for part in self._cached]
@@ -155,10 +203,32 @@ class ShardedData(FitData):
         return done.total()
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
-        """Sums over all items, computed once."""
         if self._summaries is None:
-            self._summaries = self.total(add_summaries, self._threads, what="summing up")[0]
+            self._summaries = self.total(_summaries, self._threads, what="summing up")[0]
         return self._summaries
+
+    def curvatures(
+        self,
+        weights: Floats,
+        members: NDArray[Any] | None = None,
+        alpha: Floats | None = None,
+        pool: Pool = Pool.LINEAR,
+    ) -> list[Curvature]:
+        return self.total(ArrayData.curvatures, weights, members, alpha, pool, what="fitting")
+
+    def evaluate(
+        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
+    ) -> list[dict[str, float | None]]:
+        given = np.atleast_2d(weights), str(pool), temperature
+        return [each.values() for each in self.total(_metric_sums, *given, what="evaluating")]
+
+    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
+        (found,) = self.total(ArrayData.scores, weights, tuple(pools), what="evaluating")
+        return found  # type: ignore[no-any-return]
+
+    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
+        (found,) = self.total(ArrayData.power_sums, weights, pool, power, what="recalibrating")
+        return found  # type: ignore[no-any-return]
 
     @cached_property
     def sample(self) -> Arrays:
@@ -180,7 +250,6 @@ class ShardedData(FitData):
         return Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
-        """For each of ``count`` folds the data without it and the fold alone."""
         self._check_folds(count)
         return [
             (
@@ -191,11 +260,9 @@ class ShardedData(FitData):
         ]
 
     def grouped(self) -> ShardedData:
-        """The same data with the mean of each group in place of its members."""
         return self._view(self._fold, self.member_groups())
 
     def describe(self) -> dict[str, Any]:
-        """Items, members, classes and a digest: what tells these data from others."""
         sums = self.summaries()
         digest = hashlib.sha256()
         for part in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
@@ -244,15 +311,15 @@ class ShardedData(FitData):
 
 def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
     """Write a shard into the cache, and sum it up."""
-    return part.write(), shard_total((part, None, None), add_summaries, (threads,))
+    return part.write(), shard_total((part, None, None), _summaries, (threads,))
 
 
 def shard_total(
     task: tuple[CachedShard, Fold | None, tuple[str, ...] | None],
-    work: Callable[..., list[Any]],
+    work: Callable[..., Any],
     given: tuple[Any, ...],
 ) -> list[Any]:
-    """``work(P, q, y, *given)`` of a shard's items, block by block."""
+    """``work(block, *given)`` of a shard's items, block by block, in float64."""
     part, fold, averaged = task
     arrays = part.arrays()
     if fold is not None:
@@ -260,9 +327,22 @@ def shard_total(
     done = Sums()
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
-        for P, q, y in arrays.blocks():
-            done.add(work(_averaged(P, averaged), q, y, *given))
+        for s in slices(len(arrays.y), max(1, _BLOCK // max(1, arrays.P[0].size))):
+            P = _averaged(np.asarray(arrays.P[s], dtype=np.float64), averaged)
+            found = work(ArrayData(Arrays(P, arrays.q[s], arrays.y[s])), *given)
+            done.add(found if isinstance(found, list) else [found])
     return done.total()
+
+
+def _summaries(block: ArrayData, threads: int | None) -> Summaries:
+    return Summaries.from_arrays(*block.sample, threads=threads)
+
+
+def _metric_sums(
+    block: ArrayData, weights: Floats, pool: str, temperature: float
+) -> list[MetricSums]:
+    _, q, y = block.sample
+    return [MetricSums.of(block.pooled(v, pool, temperature), q, y) for v in weights]
 
 
 def _draw(task: tuple[CachedShard, NDArray[Any], Fold | None]) -> Arrays:

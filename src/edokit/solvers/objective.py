@@ -259,12 +259,8 @@ class DataCE:
             # Weights are put in the members' order, which costs less than the other way round.
             weights = np.zeros_like(weights)
             weights[:, self._members] = new
-        found = self._data.curvatures(
-            weights,
-            members=None if self._everyone else self._members,
-            alpha=self._alpha,
-            pool=self._pool,
-        )
+        members = None if self._everyone else self._members
+        found = self._data.curvatures(weights, members, self._alpha, self._pool)
         for v, at in zip(new, found, strict=True):
             self._known[v.tobytes()] = at.select(self._members) if self._everyone else at
 
