@@ -80,7 +80,8 @@ def warn(
 def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
     listed = list(values)
-    shown = ", ".join(repr(_shorten(str(value))) for value in listed[:most])
+    texts = map(str, listed[:most])
+    shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in texts)
     rest = len(listed) - most
     return f"{shown} and {rest} more" if rest > 0 else shown
 
@@ -145,7 +146,3 @@ def one_line(text: str) -> str:
     line = printable(without_credentials(" ".join(text.split())))
     half = _LONGEST // 2
     return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
-
-
-def _shorten(text: str, length: int = 40) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

@@ -71,8 +71,8 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
 
 def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
     """Where each wanted id stands among the given ones; both must hold the same ids."""
-    others = _unique_index(wanted, f"items of {against}", "name each item once")
-    index = _unique_index(given, f"items of {what}", "name each item once")
+    others = check_unique(wanted, f"items of {against}", "name each item once")
+    index = check_unique(given, f"items of {what}", "name each item once")
     where = index.get_indexer(others)
     missing = wanted[where < 0]
     if len(missing) or len(given) != len(wanted):
@@ -90,9 +90,13 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
     return result
 
 
-def check_unique(names: Strings, what: str, hint: str) -> None:
-    """Refuse a repeated name."""
-    _unique_index(names, what, hint)
+def check_unique(names: Strings, what: str, hint: str) -> pd.Index[Any]:
+    """The names as an index; a repeated one is refused."""
+    index = pd.Index(names, dtype=object)
+    if not index.is_unique:
+        repeated = index[index.duplicated()].unique()
+        raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
+    return index
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
@@ -111,8 +115,7 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
     outside = chosen[(chosen < -length) | (chosen >= length)]
     if len(outside):
         raise InputError(
-            f"positions {examples(outside)} are beyond the {length} items",
-            "count from 0",
+            f"positions {examples(outside)} are beyond the {length} items", "count from 0"
         )
     chosen = np.where(chosen < 0, chosen + length, chosen).astype(np.intp)
     if np.bincount(chosen).max() > 1:
@@ -120,14 +123,6 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
             "a position is given twice, but each item can be taken once", "drop the repeated ones"
         )
     return chosen
-
-
-def _unique_index(names: Strings, what: str, hint: str) -> pd.Index[Any]:
-    index = pd.Index(names, dtype=object)
-    if not index.is_unique:
-        repeated = index[index.duplicated()].unique()
-        raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
-    return index
 
 
 def _no_name(value: object) -> InputError:
@@ -193,19 +188,16 @@ def recode(
     if len(unknown):
         row = int(np.flatnonzero(np.isin(encoded.codes, np.flatnonzero(table < 0)))[0])
         value = encoded.names[encoded.codes[row]]
+        folded = {known.casefold(): known for known in names}
+        close = get_close_matches(value.casefold(), folded, 1)
+        guess = f"did you mean {folded[close[0]]!r}? Else " if close else ""
+        total = f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""
         raise InputError(
             f"{where(row)} has {name} {word(value)}, which is not among the {what}"
-            f" {examples(names, 20)}"
-            + (f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""),
-            _did_you_mean(value, names) + f"declare it among the {what}, or correct the {name}",
+            f" {examples(names, 20)}{total}",
+            f"{guess}declare it among the {what}, or correct the {name}",
         )
     return _through(table, encoded.codes)
-
-
-def _did_you_mean(value: str, names: Sequence[str]) -> str:
-    folded = {name.casefold(): name for name in names}
-    close = get_close_matches(value.casefold(), folded, 1)
-    return f"did you mean {folded[close[0]]!r}? Else " if close else ""
 
 
 def column_of(
@@ -290,24 +282,20 @@ def _stored_names(values: pa.Array, name: str) -> Strings:
         return stored
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False)
-        _refuse_blurred(numbers, name)
+        exact = np.finfo(numbers.dtype)
+        large = numbers[np.isfinite(numbers) & (np.abs(numbers) > 2.0**exact.nmant)]
+        if len(large):
+            raise InputError(
+                f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
+                f" {exact.precision} digits only, so names can't be told apart",
+                "store the column as text or as whole numbers",
+            )
         listed = ["" if np.isnan(number) else as_name(number) for number in numbers]
     else:
         listed = ["" if value is None else as_name(value) for value in values.to_pylist()]
     result = np.empty(len(listed), dtype=object)
     result[:] = listed
     return result
-
-
-def _refuse_blurred(numbers: npt.NDArray[Any], name: str) -> None:
-    """Refuse floats so large that neighbouring whole numbers can't be told apart."""
-    large = numbers[np.isfinite(numbers) & (np.abs(numbers) > 2.0 ** np.finfo(numbers.dtype).nmant)]
-    if len(large):
-        raise InputError(
-            f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
-            f" {np.finfo(numbers.dtype).precision} digits only, so names can't be told apart",
-            "store the column as text or as whole numbers",
-        )
 
 
 def _first_seen(codes: Codes, names: Strings) -> Encoded:
@@ -339,19 +327,14 @@ def _through(table: npt.NDArray[Any], codes: Codes) -> Codes:
 
 def _mixture(values: Any, where: Callable[[int], str]) -> str:
     """The first two values of different kinds, in words; empty where all are alike."""
+    kinds = ((bool | np.bool_, "true or false"), (Number, "a number"), (str, "text"))
     first: tuple[str, int] | None = None
-    for row, value in enumerate(
-        values if isinstance(values, Sequence | np.ndarray | pd.Series) else ()
-    ):
+    listed = values if isinstance(values, Sequence | np.ndarray | pd.Series) else ()
+    for row, value in enumerate(listed):
         if value is None or value is pd.NA or value is pd.NaT:
             continue
-        kind = type(value).__name__
-        if isinstance(value, bool | np.bool_):
-            kind = "true or false"
-        elif isinstance(value, Number):
-            kind = "a number"
-        elif isinstance(value, str):
-            kind = "text"
+        words = (text for types, text in kinds if isinstance(value, types))
+        kind = next(words, type(value).__name__)
         if first is None:
             first = kind, row
         elif kind != first[0] and value == value:

@@ -8,42 +8,24 @@ from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, examples
 
+_PARTS = {
+    "scipy.sparse._csr": "csr_array csr_matrix",
+    "sklearn._loss.link": "HalfLogitLink IdentityLink Interval LogitLink LogLink MultinomialLogit",
+    "sklearn._loss.loss": "ExponentialLoss HalfBinomialLoss HalfMultinomialLoss",
+    "sklearn._loss._loss": "CyExponentialLoss CyHalfBinomialLoss CyHalfMultinomialLoss",
+    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration _TemperatureScaling",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+    "sklearn.gaussian_process._gpc": "_BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels": "ConstantKernel Product RBF Sum WhiteKernel",
+    "sklearn.metrics._dist_metrics": "EuclideanDistance64 ManhattanDistance64 MinkowskiDistance64",
+    "sklearn.neighbors._ball_tree": "BallTree",
+    "sklearn.neighbors._kd_tree": "KDTree",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "sklearn.tree._tree": "Tree",
+}
 TRUSTED = frozenset(
-    {
-        "scipy.sparse._csr.csr_array",
-        "scipy.sparse._csr.csr_matrix",
-        "sklearn._loss.link.HalfLogitLink",
-        "sklearn._loss.link.IdentityLink",
-        "sklearn._loss.link.Interval",
-        "sklearn._loss.link.LogitLink",
-        "sklearn._loss.link.LogLink",
-        "sklearn._loss.link.MultinomialLogit",
-        "sklearn._loss.loss.ExponentialLoss",
-        "sklearn._loss.loss.HalfBinomialLoss",
-        "sklearn._loss.loss.HalfMultinomialLoss",
-        "sklearn._loss._loss.CyExponentialLoss",
-        "sklearn._loss._loss.CyHalfBinomialLoss",
-        "sklearn._loss._loss.CyHalfMultinomialLoss",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.calibration._TemperatureScaling",
-        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-        "sklearn.gaussian_process.kernels.ConstantKernel",
-        "sklearn.gaussian_process.kernels.Product",
-        "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.gaussian_process.kernels.Sum",
-        "sklearn.gaussian_process.kernels.WhiteKernel",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.metrics._dist_metrics.ManhattanDistance64",
-        "sklearn.metrics._dist_metrics.MinkowskiDistance64",
-        "sklearn.neighbors._ball_tree.BallTree",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.tree._tree.Tree",
-    }
+    f"{module}.{name}" for module, names in _PARTS.items() for name in names.split()
 )
 """Types beyond those that skops itself trusts: inner parts of scikit-learn's classifiers."""
 
@@ -74,8 +56,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
-            f"{path} is damaged or no skops file: {reason}",
-            "train the member again",
+            f"{path} is damaged or no skops file: {reason}", "train the member again"
         ) from error
 
 

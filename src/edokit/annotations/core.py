@@ -259,7 +259,13 @@ class Annotations:
     @cached_property
     def repeated(self) -> Bools:
         """Whether an earlier annotation has the same annotator and item [M]."""
-        return _repeated(self.item_codes, self.annotator_codes, len(self.annotators))
+        items, annotators, width = self.item_codes, self.annotator_codes, len(self.annotators)
+        # Sorting in place tells fast whether any pair is repeated; only then it matters which.
+        pairs = _cells(items, annotators, width)
+        pairs.sort()
+        if not (pairs[1:] == pairs[:-1]).any():
+            return np.zeros(len(items), dtype=bool)
+        return pd.Series(_cells(items, annotators, width)).duplicated().to_numpy()
 
     @cached_property
     def entropy(self) -> Floats:
@@ -498,39 +504,12 @@ class Annotations:
         return to_long_table(self)
 
 
-_BLOCK = 1 << 20
-
-
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     """The cell of each pair [M] in a table with so many columns, counted row by row."""
     result: npt.NDArray[np.int64] = rows.astype(np.int64)
     result *= width
     result += columns
     return result
-
-
-def _repeated(rows: Codes, columns: Codes, width: int) -> Bools:
-    """Whether the same pair occurs earlier in the list [M]."""
-    again = np.zeros(len(rows), dtype=bool)
-    # Sorting in place tells whether any pair is repeated; only then it matters which.
-    pairs = _cells(rows, columns, width)
-    pairs.sort()
-    twice = np.unique(pairs[1:][pairs[1:] == pairs[:-1]])
-    if not len(twice):
-        return again
-    del pairs
-    found = []
-    for start in range(0, len(rows), _BLOCK):
-        stop = start + _BLOCK
-        block = _cells(rows[start:stop], columns[start:stop], width)
-        at = np.searchsorted(twice, block)
-        at[at == len(twice)] = 0
-        found.append(start + np.flatnonzero(twice[at] == block))
-    suspects = np.concatenate(found)
-    pairs = _cells(rows[suspects], columns[suspects], width)
-    order = np.argsort(pairs, kind="stable")
-    again[suspects[order[1:]]] = pairs[order[1:]] == pairs[order[:-1]]
-    return again
 
 
 _ROUNDED = 0.0101

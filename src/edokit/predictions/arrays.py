@@ -27,10 +27,8 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 def canonical(
     values: Any,
     layout: Layout | None = None,
+    sizes: Mapping[str, int] | None = None,
     *,
-    n_items: int | None = None,
-    n_members: int | None = None,
-    n_classes: int | None = None,
     logits: bool = False,
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
@@ -53,7 +51,7 @@ def canonical(
                 parameters=("layout",),
             )
         layout = listed
-    layout = _fitting(array.shape, layout, {"N": n_items, "K": n_members, "C": n_classes})
+    layout = _fitting(array.shape, layout, sizes or {})
     array = as_floats(array)
     if layout in ("NK", "KN"):
         array = array.T if layout == "KN" else array
@@ -121,22 +119,23 @@ def _numbers(values: Any) -> Array:
     return array
 
 
-def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: dict[str, int | None]) -> Layout:
+def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, int]) -> Layout:
     """The layout, or without one the only layout that fits the shape and the known sizes."""
     fits = [name for name in LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
     if len(fits) != 1:
-        known = ", ".join(f"{axis}={size}" for axis, size in sizes.items() if size is not None)
+        known = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
+        known = f" with {known}" if known else ""
         given = f"predictions of shape {shape}"
         if layout:
-            wanted = ", ".join(f"{axis}={sizes[axis] or '?'}" for axis in layout)
+            wanted = ", ".join(f"{axis}={sizes.get(axis, '?')}" for axis in layout)
             message = f"{given} do not fit the layout {layout} with [{wanted}]"
             hint = "check the layout and the sizes"
         elif fits:
             readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
-            message = f"{given} can be {readings}" + (f" with {known}" if known else "")
+            message = f"{given} can be {readings}{known}"
             hint = f"say which, for example layout={fits[0]!r}"
         else:
-            message = f"no layout fits {given}" + (f" with {known}" if known else "")
+            message = f"no layout fits {given}{known}"
             hint = f"choose a layout among {', '.join(LAYOUTS)} and check the sizes"
         raise InputError(message, hint, parameters=("layout",))
     if 0 in shape:
@@ -147,11 +146,11 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: dict[str, int
     return fits[0]
 
 
-def _fits(shape: tuple[int, ...], layout: Layout, sizes: dict[str, int | None]) -> bool:
+def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> bool:
     if len(shape) != len(layout):
         return False
     given = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
-    return all(sizes[axis] in (None, size) for axis, size in given.items())
+    return all(sizes.get(axis, size) == size for axis, size in given.items())
 
 
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:

@@ -117,14 +117,9 @@ class Predictions:
         names = {axis: as_names(given) for axis, given in known.items()}
         grouped = None if groups is None else tuple(as_names(groups))
         sizes = {axis: len(listed) for axis, listed in names.items()}
-        array = canonical(
-            values,
-            layout,
-            n_items=sizes.get("N"),
-            n_members=sizes.get("K", None if grouped is None else len(grouped)),
-            n_classes=sizes.get("C"),
-            logits=logits,
-        )
+        if grouped is not None:
+            sizes.setdefault("K", len(grouped))
+        array = canonical(values, layout, sizes, logits=logits)
         item_names, member_names, class_names = (
             names[axis] if axis in names else as_names(range(length))
             for axis, length in zip("NKC", array.shape, strict=True)

@@ -53,7 +53,19 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix.lower() == ".npz":
-        _write_npz(predictions, path)
+        arrays: dict[str, npt.NDArray[Any]] = {"probabilities": predictions.probabilities}
+        for name in ("items", "members", "classes", "groups"):
+            names = getattr(predictions, name)
+            if names is None:
+                continue
+            arrays[name] = np.array(list(names), dtype=str)
+            # numpy pads text with NUL characters and can't tell its own from others.
+            if arrays[name].tolist() != list(names):
+                raise InputError(
+                    f"a name of {name} ends in a NUL character, which .npz can't keep", "rename it"
+                )
+        with whole_file(path) as temporary, temporary.open("wb") as stream:
+            write_arrays(stream, arrays)
     elif path.suffix.lower() == ".parquet":
         from edokit._io import write_table
 
@@ -123,23 +135,6 @@ def _read_npz(path: Path) -> Predictions:
             )
     items, *others = map(as_names, arrays.values())
     return Predictions(as_floats(array), items, *map(tuple, others)).named()
-
-
-def _write_npz(predictions: Predictions, path: Path) -> None:
-    """Write an .npz file."""
-    arrays: dict[str, npt.NDArray[Any]] = {"probabilities": predictions.probabilities}
-    for name in ("items", "members", "classes", "groups"):
-        names = getattr(predictions, name)
-        if names is None:
-            continue
-        arrays[name] = np.array(list(names), dtype=str)
-        # numpy pads text with NUL characters and can't tell its own from others.
-        if arrays[name].tolist() != list(names):
-            raise InputError(
-                f"a name of {name} ends in a NUL character, which .npz can't keep", "rename it"
-            )
-    with whole_file(path) as temporary, temporary.open("wb") as stream:
-        write_arrays(stream, arrays)
 
 
 def _from_long_table(table: pa.Table, path: Path) -> Predictions:
