@@ -65,7 +65,7 @@ def read_edokit(path: Path) -> dict[str, float]:
     """The file, the annotations, and all that is derived from them."""
     import warnings
 
-    from edokit._io import read_table
+    from edokit._io.tables import read_table
     from edokit.annotations import Annotations, long_table
 
     assert long_table

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from edokit import Annotations, EDOEnsemble, Predictions, simulate, write_predictions
-from edokit._io import write_table
+from edokit._io.tables import write_table
 
 SPLITS = ("train", "dev", "test")
 NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}

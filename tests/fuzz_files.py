@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit._io import write_json, write_table
+from edokit._io import write_json
+from edokit._io.tables import write_table
 from edokit.members.groups import parse_groups
 from edokit.members.jobs import plan_jobs
 from edokit.members.training_data import TrainingData

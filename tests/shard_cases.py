@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edokit import Annotations, Predictions, write_predictions
-from edokit._io import write_table
+from edokit._io.tables import write_table
 
 
 class Cut(NamedTuple):

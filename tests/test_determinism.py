@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
 from edokit.members.recipe import write_arrays

@@ -14,7 +14,7 @@ import pytest
 import edokit
 from edokit import Annotations, metrics
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 
 LABELS = Annotations.from_matrix(
     [["no", "yes", "yes"], ["no", "no", "no"], ["yes", "yes", None]], items=["a", "b", "c"]

@@ -17,8 +17,9 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble
 from edokit._errors import InputError
-from edokit._io import read_json, read_table, write_table
+from edokit._io import read_json
 from edokit._io.npz import read_arrays
+from edokit._io.tables import read_table, write_table
 from edokit._outputs import begin_run
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members

@@ -12,7 +12,7 @@ import pytest
 
 from edokit import Annotations
 from edokit._errors import EDOError, headings, word
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.datasets import read_annotations
 from edokit.members import read_texts
 from edokit.predictions import read_model_file

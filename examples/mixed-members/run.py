@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from edokit import simulate
-from edokit._io import write_table
+from edokit._io.tables import write_table
 
 ENCODERS = ("encoder-1", "encoder-2", "encoder-3")
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._io import write_json, write_table
+from edokit._io import write_json
+from edokit._io.tables import write_table
 from edokit._outputs import check_output
 from edokit.annotations import Annotations
 from edokit.baselines.scores import Score, item_scores, score_methods

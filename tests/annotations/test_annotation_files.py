@@ -12,7 +12,7 @@ from annotation_cases import assert_same, long_tables, said
 from hypothesis import given, settings
 
 from edokit._errors import InputError
-from edokit._io import TABLE_SUFFIXES, read_table, write_table
+from edokit._io.tables import TABLE_SUFFIXES, read_table, write_table
 from edokit.annotations import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")

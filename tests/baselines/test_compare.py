@@ -14,7 +14,7 @@ from pool_cases import sample
 
 from edokit import Annotations, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.baselines import Comparison, compare, make_method
 from edokit.datasets import write_annotations
 from edokit.ensemble import EDOEnsemble

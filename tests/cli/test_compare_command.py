@@ -12,7 +12,7 @@ import pytest
 from test_commands import answer, assert_one_line, edo
 
 from edokit import Annotations, Predictions
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.predictions import write_predictions
 from edokit.runs import RunRecord
 

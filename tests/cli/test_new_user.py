@@ -11,7 +11,7 @@ import pytest
 from test_commands import answer, assert_one_line, edo
 
 from edokit import Annotations, Predictions, simulate
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.cli import console
 from edokit.cli.app import make_app
 from edokit.cli.messages import invoked, render

@@ -11,7 +11,7 @@ from test_commands import answer, assert_one_line, edo
 
 from edokit import write_predictions
 from edokit._errors import InputError
-from edokit._io import read_table, write_table
+from edokit._io.tables import read_table, write_table
 from edokit.cli.options import Streaming, parse_size
 from shard_cases import Cut, cut
 

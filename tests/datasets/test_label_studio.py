@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import EDOError, EDOWarning, InputError
-from edokit._io import read_table
+from edokit._io.tables import read_table
 from edokit.annotations import Annotations
 from edokit.datasets.label_studio import is_label_studio, read_label_studio
 

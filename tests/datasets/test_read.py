@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.datasets import read_annotations
 from edokit.datasets.read import recognise
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.datasets.table import read_annotation_table
 

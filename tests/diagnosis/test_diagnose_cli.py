@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from diagnose_cases import camps
 
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.cli import main
 
 

@@ -16,7 +16,7 @@ from ensemble_cases import people_and_pool
 
 from edokit import EDOEnsemble, read_annotations, write_predictions
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.cli import main
 from edokit.ensemble import Pooled, review

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations

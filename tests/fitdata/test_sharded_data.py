@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from edokit import Annotations, write_predictions
 from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit._parallel import Workers, how_many_jobs
 from edokit.fitdata import FitData
 from edokit.fitdata import cache as cache_module

@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edokit._errors import EDOError
-from edokit._io import read_json, read_table, write_table
+from edokit._io import read_json
+from edokit._io.tables import read_table, write_table
 from edokit.annotations import Annotations
 from edokit.predictions import (
     Predictions,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import number_column, parquet_columns, read_table
+from edokit._io.tables import number_column, parquet_columns, read_table
 
 
 def rows_of(path: Path, content: str | bytes, **options: Callable[[str], bool]) -> list[object]:

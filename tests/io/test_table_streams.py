@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import read_table, write_table, write_tables
+from edokit._io.tables import read_table, write_table, write_tables
 
 PARTS = [
     pa.table({"item": ["a", "b"], "p_no": [0.5, 0.25], "label": ["no", 'say "yes"']}),

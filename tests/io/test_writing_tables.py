@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit._io import read_table, write_table
+from edokit._io.tables import read_table, write_table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(st.tuples(TEXT, TEXT, st.floats(allow_nan=False, allow_infinity=False)), min_size=1)

@@ -16,7 +16,7 @@ from tiny_transformer import texts_and_classes, tiny_model
 from typer.testing import CliRunner
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.cli.predict import predict
 from edokit.cli.score import score

@@ -13,7 +13,7 @@ from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
 from edokit._errors import EDOWarning, InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.cli.score import score
 from edokit.members import parse_groups, read_annotators, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember

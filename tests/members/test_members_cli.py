@@ -13,7 +13,7 @@ from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.cli.score import score
 from edokit.cli.train import train
 from edokit.ensemble import EDOEnsemble, save_ensemble

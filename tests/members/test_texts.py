@@ -8,7 +8,7 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.members.texts import Texts, read_texts
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.predictions import (
     Predictions,
     join_models,

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit._io import write_json, write_table
+from edokit._io import write_json
+from edokit._io.tables import write_table
 from edokit.predictions import write_predictions
 from edokit.runs import Input, RunRecord, digest
 

@@ -11,7 +11,8 @@ from report_cases import HOSTILE, make_run, texts_for
 from test_browser import browser, open_page
 from test_report_page import page_of
 
-from edokit._io import read_json, read_table, write_json, write_table
+from edokit._io import read_json, write_json
+from edokit._io.tables import read_table, write_table
 from edokit.predictions import Predictions, read_predictions, write_predictions
 from edokit.report import write_report
 

@@ -236,7 +236,7 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
 def test_changed_inputs_are_named(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, pool = people_and_pool(50, prefix="test")
-    from edokit._io import write_table
+    from edokit._io.tables import write_table
     from edokit.predictions import write_predictions
 
     write_predictions(pool, tmp_path / "test.npz")

@@ -13,7 +13,7 @@ import pytest
 from search_cases import QUICK, arrays, essence
 
 from edokit._errors import EDOWarning, InputError
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.predictions import Predictions, read_predictions, write_predictions

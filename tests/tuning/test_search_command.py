@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from search_cases import arrays
 
-from edokit._io import write_table
+from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.cli import main
 from edokit.predictions import Predictions, write_predictions

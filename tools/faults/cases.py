@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from edokit import simulate
-from edokit._io import write_table
 from edokit._io.npz import read_arrays
+from edokit._io.tables import write_table
 from edokit.ensemble import EDOEnsemble
 from edokit.predictions import read_predictions, write_predictions
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, headings, warn, word
-from edokit._io import number_column
+from edokit._io.tables import number_column
 from edokit._names import (
     Encoded,
     as_name,

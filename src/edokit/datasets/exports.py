@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import InputError, examples, one_of, warn, word
-from edokit._io import check_depth, check_file, not_utf8, read_json, read_table
+from edokit._io import check_depth, check_file, not_utf8, read_json
+from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import InputError
-from edokit._io import TABLE_SUFFIXES, read_table
+from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations, Duplicates
 from edokit.datasets.read import Candidate, Source, errors_in
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import InputError, examples, warn
-from edokit._io import write_tables
+from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble

@@ -75,7 +75,7 @@ def read_texts(
     InputError
         If the file can't be read, or a text is missing.
     """
-    from edokit._io import TABLE_SUFFIXES
+    from edokit._io.tables import TABLE_SUFFIXES
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
@@ -94,7 +94,7 @@ def read_annotators(
 ) -> dict[str, tuple[str, ...]]:
     """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
     of annotations; their labels are not used."""
-    from edokit._io import TABLE_SUFFIXES, read_table
+    from edokit._io.tables import TABLE_SUFFIXES, read_table
 
     path = Path(path)
     if path.suffix.lower() in TABLE_SUFFIXES:
@@ -131,7 +131,7 @@ def _lines(path: Path) -> Texts:
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
-    from edokit._io import read_table
+    from edokit._io.tables import read_table
 
     table = read_table(path)
     unknown = [role for role in columns if role not in ("item", "text")]

@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._errors import EDOError, InputError, counted, examples, headings
-from edokit._io import check_file, number_column, read_table, whole_file
+from edokit._io import check_file, whole_file
 from edokit._io.npz import array_names, read_arrays, write_arrays
+from edokit._io.tables import number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
 from edokit.predictions.arrays import PREFIX, as_floats, checked
@@ -67,8 +68,6 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
         with whole_file(path) as temporary, temporary.open("wb") as stream:
             write_arrays(stream, arrays)
     elif path.suffix.lower() == ".parquet":
-        from edokit._io import write_table
-
         write_table(long_table(predictions), path)
     else:
         raise InputError(

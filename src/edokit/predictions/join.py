@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._errors import InputError, examples, headings
-from edokit._io import number_column, parquet_columns, read_table
+from edokit._io.tables import number_column, parquet_columns, read_table
 from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Strings
 from edokit.predictions.arrays import PREFIX, Invalid, canonical, checked

@@ -121,8 +121,7 @@ def check_numbering(files: Sequence[Path]) -> None:
             total = totals.pop()
             first = 0 if found[0] == 0 or found[-1] < total else 1
             # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
-            wanted = range(first, first + total)
-            _refuse_missing(files, sorted(set(wanted) - set(found)), f"{total} shards")
+            _refuse_missing(files, found, range(first, first + total), f"{total} shards")
         return
     parts = [_DIGITS.split(name) for name in names]
     if len(parts) < 2 or len({len(part) for part in parts}) > 1:
@@ -137,12 +136,12 @@ def check_numbering(files: Sequence[Path]) -> None:
     # Years start elsewhere, and positions of first items grow by more than one.
     if numbers[0] > 1 or not (by_one or dense):
         return
-    missing = sorted(set(range(numbers[0], numbers[-1] + 1)) - set(numbers))
-    _refuse_missing(files, missing, f"shards {numbers[0]} to {numbers[-1]}")
+    wanted = range(numbers[0], numbers[-1] + 1)
+    _refuse_missing(files, numbers, wanted, f"shards {numbers[0]} to {numbers[-1]}")
 
 
-def _refuse_missing(files: Sequence[Path], missing: Sequence[int], what: str) -> None:
-    if missing:
+def _refuse_missing(files: Sequence[Path], found: Sequence[int], wanted: range, what: str) -> None:
+    if missing := sorted(set(wanted) - set(found)):
         shown = examples(missing).replace("'", "")
         raise InputError(
             f"{files[0].parent}: of {what} number {shown} {'is' if len(missing) == 1 else 'are'}"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError
-from edokit._io import read_json, read_table
+from edokit._io import read_json
+from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import MAIN_METRICS, SEARCH_METRICS, PairedTest
 from edokit.report.evaluation import ABOUT, Evaluation

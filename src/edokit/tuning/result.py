@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOWarning, InputError, warn
-from edokit._io import read_json, write_json, write_table
+from edokit._io import read_json, write_json
+from edokit._io.tables import write_table
 from edokit._outputs import check_output
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
