@@ -79,9 +79,9 @@ def _member(path: Path) -> Any:
 
 def _plan(path: Path) -> Plan:
     plan = Plan.load(path.parent)
-    for unit in plan.units:
-        assert (path.parent / unit.path).resolve().is_relative_to(path.parent.resolve())
-        plan.fingerprint(unit)
+    for job in plan.jobs:
+        assert (path.parent / job.path).resolve().is_relative_to(path.parent.resolve())
+        plan.fingerprint(job)
     return plan
 
 
