@@ -19,32 +19,23 @@ from edokit.datasets.simulate.regimes import Regime
 _REFERENCE_POSTS = 8192
 
 
-@dataclass(frozen=True)
 class Scale:
-    """Turns sides and severity of posts into numbers with mean 0 and spread 1."""
+    """Turns posts into numbers, on which the reference posts have mean 0 and spread 1."""
 
-    side_mean: Floats
-    side_spread: Floats
-    severity_mean: float
-    severity_spread: float
-
-    @staticmethod
-    def of(features: Features) -> Scale:
-        """The scale on which these posts have mean 0 and spread 1."""
-        sides, severity = features.sides(), features.severity()
-        return Scale(
-            sides.mean(axis=0), sides.std(axis=0), float(severity.mean()), float(severity.std())
-        )
+    def __init__(self, reference: Features) -> None:
+        sides, severity = reference.sides(), reference.severity()
+        self.side_moments = sides.mean(axis=0), sides.std(axis=0)
+        self.severity_moments = float(severity.mean()), float(severity.std())
 
     def sides(self, features: Features) -> Floats:
         """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
-        scaled = (features.sides() - self.side_mean) / self.side_spread
-        return np.hstack([scaled, np.ones((len(features), 1))])
+        mean, spread = self.side_moments
+        return np.hstack([(features.sides() - mean) / spread, np.ones((len(features), 1))])
 
     def severity(self, features: Features) -> Floats:
         """How bad each post is before anyone's own view: [N]."""
-        scaled: Floats = (features.severity() - self.severity_mean) / self.severity_spread
-        return scaled
+        mean, spread = self.severity_moments
+        return (features.severity() - mean) / spread
 
 
 @dataclass(frozen=True)
@@ -62,9 +53,8 @@ class Population:
 
     def scores(self, features: Features) -> Floats:
         """How bad each annotator finds each post, before noise: [N, A]."""
-        severity = self.scale.severity(features)[:, None]
-        scores: Floats = severity + self.scale.sides(features) @ self.views.T
-        return scores
+        own: Floats = self.scale.sides(features) @ self.views.T
+        return self.scale.severity(features)[:, None] + own
 
 
 def exceed_probability(scores: Floats, noise: Floats, threshold: float) -> Floats:
@@ -91,11 +81,14 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
     hostile_share = 1.0 - regime.balance[0]
     reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, hostile_share)
-    scale = Scale.of(reference)
+    scale = Scale(reference)
     sides = scale.sides(reference)
 
     group = _groups(rng, regime)
-    shared = _group_views(regime, group)
+    columns = (*VIEW_NAMES, "always")
+    by_group = [[one.views.get(side, 0.0) for side in columns] for one in regime.groups]
+    shared = np.array(by_group)[group]
+    shared -= shared.mean(axis=0)
     z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
     own = _within_groups(z[:, :-1], group)
     personal, threshold = own.copy(), np.zeros_like(own)
@@ -146,17 +139,6 @@ def _groups(rng: np.random.Generator, regime: Regime) -> Ints:
     # Each group has at least one annotator; the others are divided by share.
     group = np.repeat(np.arange(len(shares)), sizes + 1)
     return group[rng.random(regime.annotators).argsort()]
-
-
-def _group_views(regime: Regime, group: Ints) -> Floats:
-    columns = {name: column for column, name in enumerate((*VIEW_NAMES, "always"))}
-    views = np.zeros((len(regime.groups), len(columns)))
-    for code, member in enumerate(regime.groups):
-        for side, weight in member.views.items():
-            views[code, columns[side]] = weight
-    everyone = views[group]
-    centred: Floats = everyone - everyone.mean(axis=0)
-    return centred
 
 
 def _within_groups(values: Floats, group: Ints) -> Floats:

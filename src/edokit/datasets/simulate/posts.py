@@ -6,14 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from edokit._types import Bools, Floats, Ints, Strings
-
-if TYPE_CHECKING:
-    import pandas as pd
+from edokit._types import Bools, Floats, Ints
 
 _WORDS: dict[str, Any] = json.loads(files(__package__).joinpath("words.json").read_text("utf-8"))
 """Events and targets by topic, verdicts by heat (from praise to hostility), and what fills their
@@ -71,31 +68,15 @@ class Features:
         aimed = np.array([0.0, 0.15, 0.25, 0.20])[self.target]
         return self.hostility * (1.0 + aimed - 0.25 * self.irony)
 
-    def frame(self, items: Strings) -> pd.DataFrame:
-        """The features as a table with one row per item."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "item": items,
-                "topic": np.array(TOPICS)[self.topic],
-                "hostility": self.hostility,
-                "irony": self.irony,
-                "target": np.array(TARGETS)[self.target],
-            }
-        )
-
     def take(self, rows: Ints) -> Features:
         """The posts at these positions."""
-        return Features(self.topic[rows], self.hostility[rows], self.irony[rows], self.target[rows])
+        return Features(*(column[rows] for column in vars(self).values()))
 
     @staticmethod
     def join(parts: Sequence[Features]) -> Features:
         """The posts of several parts, one after the other."""
-        names = ("topic", "hostility", "irony", "target")
-        return Features(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        )
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return Features(*map(np.concatenate, columns))
 
 
 def draw_features(rng: np.random.Generator, n: int, hostile_share: float) -> Features:
@@ -117,9 +98,8 @@ def draw_features(rng: np.random.Generator, n: int, hostile_share: float) -> Fea
 def write_posts(rng: np.random.Generator, features: Features) -> list[str]:
     """One short English text per post, showing part of its features."""
     draws = rng.random((len(features), _DRAWS_PER_POST)).tolist()
-    columns = (features.topic, features.hostility, features.irony, features.target)
-    rows = zip(*(column.tolist() for column in columns), draws, strict=True)
-    return [_write(*row) for row in rows]
+    columns = (column.tolist() for column in vars(features).values())
+    return [_write(*row) for row in zip(*columns, draws, strict=True)]
 
 
 def _write(topic: int, hostility: float, irony: bool, target: int, row: list[float]) -> str:
@@ -138,7 +118,9 @@ def _write(topic: int, hostility: float, irony: bool, target: int, row: list[flo
         clauses.append(_verdict(heat, _pick(dice, targets), target >= 2, dice))
     shape = next(dice)
     if shape < 0.85:
-        clauses.insert(0 if shape < 0.5 else len(clauses), _event(lexicon["events"], dice))
+        gaps = {name: _pick(dice, options) for name, options in _WORDS["fillers"].items()}
+        event = _pick(dice, lexicon["events"]).format(**gaps)
+        clauses.insert(0 if shape < 0.5 else len(clauses), event)
     if next(dice) < 0.3:
         clauses[0] = f"{_pick(dice, _WORDS['openings'])} {clauses[0]}"
     if marked:
@@ -151,11 +133,6 @@ def _write(topic: int, hostility: float, irony: bool, target: int, row: list[flo
 def _pick(dice: Iterator[float], options: Sequence[str]) -> str:
     # Skewed towards the first options, as words are: the last ones are too rare to learn well.
     return options[int(len(options) * next(dice) ** 1.5)]
-
-
-def _event(events: Sequence[str], dice: Iterator[float]) -> str:
-    gaps = {name: _pick(dice, options) for name, options in _WORDS["fillers"].items()}
-    return _pick(dice, events).format(**gaps)
 
 
 def _verdict(heat: int, who: str, plural: bool, dice: Iterator[float]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from edokit.datasets.simulate.annotators import (
     draw_population,
     solve_thresholds,
 )
-from edokit.datasets.simulate.posts import Features, draw_features, write_posts
+from edokit.datasets.simulate.posts import TARGETS, TOPICS, Features, draw_features, write_posts
 from edokit.datasets.simulate.regimes import REGIMES, Regime
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ class Variance:
     item: float
     """Items differ, whoever annotates."""
     annotator: float
-    """Population differ, whatever they are shown: thresholds."""
+    """Annotators differ, whatever they are shown: thresholds."""
     group_item: float
     """Groups see different things in an item."""
     annotator_item: float
-    """Population see different things in an item than their group does."""
+    """Annotators see different things in an item than their group does."""
     noise: float
     """The same annotator labels the same item differently the next time."""
 
@@ -158,7 +159,16 @@ class Simulation:
 
     def feature_table(self) -> pd.DataFrame:
         """One row per item: `item, topic, hostility, irony, target`."""
-        return self.features.frame(self.annotations.items)
+        import pandas as pd
+
+        columns = {
+            "item": self.annotations.items,
+            "topic": np.array(TOPICS)[self.features.topic],
+            "hostility": self.features.hostility,
+            "irony": self.features.irony,
+            "target": np.array(TARGETS)[self.features.target],
+        }
+        return pd.DataFrame(columns)
 
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
         """Each annotator's probability of each class on these items, or on all: [n, A, C]."""
@@ -179,13 +189,6 @@ class Simulation:
                 f"split {split!r} has no items, so labels have no variance there",
                 "choose another split, or simulate items for this one",
             )
-        return self._variance if split is None else self._decompose(rows)
-
-    @cached_property
-    def _variance(self) -> Variance:
-        return self._decompose(self.rows())
-
-    def _decompose(self, rows: Ints) -> Variance:
         return decompose(lambda: self._blocks(rows), self.population.group)
 
     def _blocks(self, rows: Ints) -> Iterator[Floats]:
@@ -243,128 +246,98 @@ def simulate(
     >>> simulation.truth.shape
     (100, 2)
     """
-    settings = _settings(regime)
-    settings = settings if items is None else settings.sized(items)
-    settings = settings if n_classes is None else settings.with_classes(n_classes)
-    settings = settings if structured is None else replace(settings, structured=structured)
+    if isinstance(regime, str):
+        one_of("regime", regime, REGIMES)
+        regime = REGIMES[regime]
+    regime = regime if items is None else regime.sized(items)
+    regime = regime if n_classes is None else regime.with_classes(n_classes)
+    regime = regime if structured is None else replace(regime, structured=structured)
 
-    streams = _streams(random_state)
-    population = draw_population(next(streams), settings)
-    parts = [
-        _draw_part(streams, settings, population, n, split == "train")
-        for split, n in zip(SPLITS, settings.items, strict=True)
+    first, *streams = _streams(random_state)
+    # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
+    about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
+    population = draw_population(first, regime)
+    hostile_share = 1.0 - regime.balance[0]
+    features = [
+        draw_features(*drawn, hostile_share) for drawn in zip(about, regime.items, strict=True)
     ]
+    chosen = [
+        choose_annotators(*drawn, regime.per_item, population.activity)
+        for drawn in zip(coverage, regime.items, strict=True)
+    ]
+    assign_idle(coverage[0], chosen[0], len(population))
     # The balance is that of train, as published figures are; dev and test follow it by chance.
-    train = parts[0]
     thresholds = solve_thresholds(
-        population.scores(train.features), population.noise, train.chosen, settings.balance
+        population.scores(features[0]), population.noise, chosen[0], regime.balance
+    )
+    labels, published = zip(
+        *(
+            _label(population, thresholds, *part)
+            for part in zip(features, chosen, labelling, ties, strict=True)
+        ),
+        strict=True,
     )
     annotators = as_names(f"ann-{number + 1}" for number in range(len(population)))
-    groups = as_names(settings.groups[code].name for code in population.group)
+    groups = as_names(regime.groups[code].name for code in population.group)
+    asked = np.concatenate(chosen)
+    item_codes, columns = np.nonzero(asked >= 0)
+    annotator = asked[item_codes, columns]
+    # Annotators in order of their first annotation, as a table would be read.
+    present = annotator[np.sort(np.unique(annotator, return_index=True)[1])]
+    codes = np.empty(len(annotators), dtype=np.int32)
+    codes[present] = np.arange(len(present), dtype=np.int32)
+    numbered = [
+        (split, number + 1)
+        for split, n in zip(SPLITS, regime.items, strict=True)
+        for number in range(n)
+    ]
+    posts = [write_posts(*drawn) for drawn in zip(wording, features, strict=True)]
     return Simulation(
-        regime=settings,
+        regime=regime,
         random_state=random_state,
-        annotations=_annotations(parts, population, thresholds, annotators, groups),
+        annotations=Annotations(
+            items=as_names(f"sim-{split}-{number}" for split, number in numbered),
+            annotators=annotators[present],
+            classes=tuple(str(c) for c in range(len(regime.balance))),
+            item_codes=item_codes.astype(np.int32),
+            annotator_codes=codes[annotator],
+            label_codes=np.concatenate(labels)[item_codes, columns],
+            published=np.concatenate(published),
+            texts=as_names(chain.from_iterable(posts)),
+            splits=as_names(split for split, _ in numbered),
+            attributes={"group": groups[present]},
+        ),
         annotators=annotators,
         groups=groups,
-        features=Features.join([part.features for part in parts]),
+        features=Features.join(features),
         population=population,
         thresholds=thresholds,
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One split before it is annotated; the draws decide the labels and the ties."""
-
-    features: Features
-    texts: list[str]
-    chosen: Ints
-    label_draws: Floats
-    tie_draws: Floats
-
-
-def _draw_part(
-    streams: Iterator[np.random.Generator],
-    regime: Regime,
-    population: Population,
-    n: int,
-    first: bool,
-) -> _Part:
-    about, wording, coverage, labels, ties = (next(streams) for _ in range(5))
-    features = draw_features(about, n, 1.0 - regime.balance[0])
-    chosen = choose_annotators(coverage, n, regime.per_item, population.activity)
-    if first:
-        assign_idle(coverage, chosen, len(population))
-    return _Part(
-        features=features,
-        texts=write_posts(wording, features),
-        chosen=chosen,
-        label_draws=labels.random(chosen.shape),
-        tie_draws=ties.random((n, len(regime.balance))),
-    )
-
-
-def _annotations(
-    parts: list[_Part],
+def _label(
     population: Population,
     thresholds: Floats,
-    annotators: Strings,
-    groups: Strings,
-) -> Annotations:
-    labels, published = zip(*(_labels(part, population, thresholds) for part in parts), strict=True)
-    chosen = np.concatenate([part.chosen for part in parts])
-    items, columns = np.nonzero(chosen >= 0)
-    annotator = chosen[items, columns]
-    # Annotators in order of their first annotation, as a table would be read.
-    present, first = np.unique(annotator, return_index=True)
-    present = present[np.argsort(first)]
-    codes = np.empty(len(annotators), dtype=np.int32)
-    codes[present] = np.arange(len(present), dtype=np.int32)
-    sizes = [(name, len(part.texts)) for name, part in zip(SPLITS, parts, strict=True)]
-    return Annotations(
-        items=as_names(f"sim-{name}-{number + 1}" for name, n in sizes for number in range(n)),
-        annotators=annotators[present],
-        classes=tuple(str(c) for c in range(len(thresholds) + 1)),
-        item_codes=items.astype(np.int32),
-        annotator_codes=codes[annotator],
-        label_codes=np.concatenate(labels)[items, columns],
-        published=np.concatenate(published),
-        texts=as_names(text for part in parts for text in part.texts),
-        splits=as_names(name for name, n in sizes for _ in range(n)),
-        attributes={"group": groups[present]},
-    )
-
-
-def _labels(part: _Part, population: Population, thresholds: Floats) -> tuple[Codes, Codes]:
+    features: Features,
+    chosen: Ints,
+    labelling: np.random.Generator,
+    ties: np.random.Generator,
+) -> tuple[Codes, Codes]:
     """Labels [n, most per item] and hard labels [n], ties drawn at random."""
-    asked = part.chosen >= 0
-    scores = np.take_along_axis(
-        population.scores(part.features), np.where(asked, part.chosen, 0), axis=1
-    )
-    p = class_probabilities(scores, population.noise[part.chosen], thresholds)
-    labels = draw_labels(part.label_draws, p)
-    counts = np.stack(
-        [np.sum((labels == c) & asked, axis=1) for c in range(len(thresholds) + 1)], axis=1
-    )
+    asked = chosen >= 0
+    scores = np.take_along_axis(population.scores(features), np.where(asked, chosen, 0), axis=1)
+    p = class_probabilities(scores, population.noise[chosen], thresholds)
+    labels = draw_labels(labelling.random(chosen.shape), p)
+    classes = range(len(thresholds) + 1)
+    counts = np.stack([np.sum((labels == c) & asked, axis=1) for c in classes], axis=1)
     # Counts are whole numbers, so a draw below one only decides between equal ones.
-    return labels, np.argmax(counts + part.tie_draws, axis=1).astype(np.int32)
-
-
-def _settings(regime: str | Regime) -> Regime:
-    if isinstance(regime, Regime):
-        return regime
-    one_of("regime", regime, REGIMES)
-    return REGIMES[regime]
+    return labels, np.argmax(counts + ties.random(counts.shape), axis=1).astype(np.int32)
 
 
 def _streams(random_state: int) -> Iterator[np.random.Generator]:
     """Independent streams, always in the same order: more test items change nothing else."""
-    if (
-        isinstance(random_state, bool)
-        or not isinstance(random_state, int | np.integer)
-        or random_state < 0
-    ):
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not whole or random_state < 0:
         raise InputError(
             f"random_state={random_state!r} is not a whole number from 0",
             "use random_state=0",
