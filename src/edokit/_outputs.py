@@ -36,10 +36,6 @@ class Layout:
     contains: tuple[Kind, ...] = ()
     """Kinds whose marks are found in this one, too."""
 
-    def is_in(self, folder: Path) -> bool:
-        """Whether the folder holds this kind, or a part of it."""
-        return any(all((folder / name).exists() for name in names) for names in self.marks)
-
 
 _ENSEMBLE = ("ensemble/ensemble.json", "ensemble/README.md")
 _SEARCH = ("search/journal.log", "search/trials.parquet", "search/search.json")
@@ -80,9 +76,15 @@ LAYOUTS: dict[Kind, Layout] = {
 }
 
 
-def kind_of(folder: Path) -> Kind | None:
-    """Which kind of output a folder holds, finished or not; None if it holds none."""
-    return next(iter(_kinds(folder)), None)
+def kinds_in(folder: Path) -> list[Kind]:
+    """The kinds of output in a folder, finished or not, without those that are part of another."""
+    found = [
+        kind
+        for kind, layout in LAYOUTS.items()
+        if any(all((folder / name).exists() for name in names) for names in layout.marks)
+    ]
+    parts = {part for kind in found for part in LAYOUTS[kind].contains}
+    return [kind for kind in found if kind not in parts]
 
 
 def check_output(folder: Path, kind: Kind, *inputs: Path | None) -> None:
@@ -98,7 +100,7 @@ def check_output(folder: Path, kind: Kind, *inputs: Path | None) -> None:
                 f"{layout.title} is kept in a folder, but {path} is a file",
                 "choose another output folder",
             )
-    found = _kinds(folder)
+    found = kinds_in(folder)
     if found and kind not in found:
         raise InputError(
             f"{layout.title} needs a folder of its own, but {folder} holds"
@@ -142,7 +144,13 @@ def refuse_links(folder: Path, names: Iterable[str] = ("./",)) -> None:
 def refuse_input(out: Path | None, *inputs: Path | None) -> None:
     """Refuse to overwrite an input with what is made of it."""
     for source in inputs:
-        if out is not None and source is not None and _is_same(source, out):
+        same = False
+        with suppress(
+            OSError, ValueError
+        ):  # what is no path is refused where it is read or written
+            if out is not None and source is not None:
+                same = os.path.realpath(out) == os.path.realpath(source) or out.samefile(source)
+        if same:
             raise InputError(
                 f"{source} is read and would be overwritten: input and output are the same file",
                 "name another file for the output",
@@ -160,23 +168,5 @@ def check_page(out: Path, *inputs: Path | None) -> None:
 
 def other_content(folder: Path, what: str, difference: str) -> InputError:
     """The error for a folder whose content is of the right kind, but not the same."""
-    return InputError(
-        f"{folder} already holds {what}, {difference}",
-        REPLACE,
-        parameters=("overwrite",),
-    )
-
-
-def _kinds(folder: Path) -> list[Kind]:
-    """The kinds of output in a folder, without those that are part of another one."""
-    found = [kind for kind, layout in LAYOUTS.items() if layout.is_in(folder)]
-    parts = {part for kind in found for part in LAYOUTS[kind].contains}
-    return [kind for kind in found if kind not in parts]
-
-
-def _is_same(source: Path, out: Path) -> bool:
-    with suppress(OSError, ValueError):  # what is no path is refused where it is read or written
-        return os.path.realpath(out) == os.path.realpath(source) or (
-            out.exists() and source.exists() and out.samefile(source)
-        )
-    return False
+    wrong = f"{folder} already holds {what}, {difference}"
+    return InputError(wrong, REPLACE, parameters=("overwrite",))

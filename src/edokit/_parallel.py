@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 from edokit._errors import EDOError, InputError, MissingExtraError, warn
@@ -41,7 +42,6 @@ class Workers:
             )
         self.jobs, self.engine = jobs, engine
         self._open = ExitStack()
-        self._client: Any = None
 
     @property
     def alone(self) -> bool:
@@ -87,14 +87,10 @@ class Workers:
     ) -> Iterator[Result]:
         from joblib import Parallel, delayed, parallel_config
 
-        if self.engine == LOCAL:
-            settings: dict[str, Any] = {"backend": "loky", "n_jobs": jobs}
-        else:
-            settings = {
-                "backend": "dask",
-                "client": self._dask(),
-                "wait_for_workers_timeout": _PATIENCE,
-            }
+        settings: dict[str, Any] = {"backend": "loky", "n_jobs": jobs}
+        if self.engine != LOCAL:
+            settings = {"backend": "dask", "client": self._client}
+            settings["wait_for_workers_timeout"] = _PATIENCE
         with parallel_config(**settings):
             # Small results in order: what they add up to does not depend on who was faster.
             parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
@@ -105,7 +101,7 @@ class Workers:
     def close(self) -> None:
         """Leave the cluster, if there is one."""
         self._open.close()
-        self._client = None
+        self.__dict__.pop("_client", None)
 
     def __enter__(self) -> Workers:
         return self
@@ -113,10 +109,9 @@ class Workers:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _dask(self) -> Any:
-        if self._client is None:
-            self._client = self._open.enter_context(dask_client(self.engine))
-        return self._client
+    @cached_property
+    def _client(self) -> Any:
+        return self._open.enter_context(dask_client(self.engine))
 
 
 def _at(folder: str | None, work: Callable[[Task], Result], task: Task) -> Result:

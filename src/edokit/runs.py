@@ -6,6 +6,7 @@ The report reads the same files in the same way, and says whether they changed.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -61,11 +62,7 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``; where it is, the results are complete."""
-        write_json(self.to_dict(), folder / RUN_RECORD)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The record in plain values, ready for JSON."""
-        return asdict(self)
+        write_json(asdict(self), folder / RUN_RECORD)
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
@@ -74,7 +71,16 @@ class RunRecord:
         try:
             inputs = {str(role): Input(**given) for role, given in stored["inputs"].items()}
             record = cls(**{**stored, "inputs": inputs})
-            _check_types(record)
+            # Anyone may have written it.
+            texts = [record.kind, record.command, *record.versions, *record.versions.values()]
+            for given in inputs.values():
+                texts += [given.path, "" if given.sha256 is None else given.sha256]
+                if not isinstance(given.options, Mapping):
+                    raise TypeError("the options of an input are no object")
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("what should be text is not")
+            if isinstance(record.seed, bool) or not isinstance(record.seed, int) or record.seed < 0:
+                raise TypeError("the seed is no whole number")
             return record
         except (TypeError, KeyError, AttributeError) as error:
             raise InputError(
@@ -87,7 +93,7 @@ class RunRecord:
         if given is None:
             return None
         inside = folder / given.path
-        return inside if path_exists(inside) else Path(given.path)
+        return inside if os.path.exists(inside) else Path(given.path)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
@@ -111,20 +117,6 @@ class RunRecord:
         """Whether the input is no longer what the run read."""
         path, given = self.path(role, folder), self.inputs.get(role)
         return path is not None and given is not None and given.sha256 != digest(path)
-
-
-def _check_types(record: RunRecord) -> None:
-    """Refuse a record whose parts are not what they should be; anyone may have written it."""
-    texts = [record.kind, record.command, *record.versions, *record.versions.values()]
-    texts += [part.path for part in record.inputs.values()]
-    texts += [part.sha256 for part in record.inputs.values() if part.sha256 is not None]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("what should be text is not")
-    if isinstance(record.seed, bool) or not isinstance(record.seed, int) or record.seed < 0:
-        raise TypeError("the seed is no whole number")
-    for part in record.inputs.values():
-        if not isinstance(part.options, Mapping):
-            raise TypeError("the options of an input are no object")
 
 
 class InputReader:
@@ -158,9 +150,8 @@ class InputReader:
         """The annotations of one or several splits (None: all), from a file or as given."""
         several = _names(split)
         if isinstance(given, str | Path):
-            how = {**self._options, **_split_option(several)}
-            self._read[role] = (Path(given), how)
-            return _read_annotations(Path(given), how)
+            self._read[role] = (Path(given), self._how(several))
+            return _read_annotations(*self._read[role])
         if several and not isinstance(given, Annotations):
             raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
         return given.split(*several) if several else given
@@ -172,24 +163,20 @@ class InputReader:
         several = _names(split)
         if isinstance(predictions, str | Path):
             self._read["predictions"] = (Path(predictions), {})
+        how = {"annotations": annotations, "splits": several}
         if not isinstance(annotations, str | Path):
-            return {"annotations": annotations, "splits": several}
-        self._read["annotations"] = (
-            Path(annotations),
-            {**self._options, **_split_option(several)},
-        )
-        return {"annotations": annotations, "splits": several, **self._options}
+            return how
+        self._read["annotations"] = (Path(annotations), self._how(several))
+        return {**how, **self._options}
+
+    def _how(self, splits: list[str]) -> dict[str, Any]:
+        """What a record says of how annotations were read."""
+        which: dict[str, Any] = {"splits": splits} if len(splits) > 1 else {}
+        return {**self._options, **({"split": splits[0]} if len(splits) == 1 else which)}
 
 
 def _names(split: str | Sequence[str] | None) -> list[str]:
     return [] if split is None else [split] if isinstance(split, str) else list(split)
-
-
-def _split_option(several: Sequence[str]) -> dict[str, Any]:
-    """How a record says which splits were read."""
-    if len(several) > 1:
-        return {"splits": list(several)}
-    return {"split": several[0]} if several else {}
 
 
 def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
@@ -216,14 +203,6 @@ def digest(path: Path) -> str | None:
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
     return found.hexdigest()
-
-
-def path_exists(path: Path) -> bool:
-    """Whether a path leads to something; what can't even be a path does not."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 def command_text(arguments: Sequence[str]) -> str:

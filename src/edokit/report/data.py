@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from edokit.ensemble.review import review
 from edokit.predictions import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.results import Comparison, Search, read_comparison, read_search
-from edokit.runs import RunRecord, digest, path_exists
+from edokit.runs import RunRecord, digest
 
 Value = TypeVar("Value")
 ROLES = {
@@ -158,7 +159,7 @@ def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
     try:
-        if path is None or not path_exists(path):
+        if path is None or not os.path.exists(path):
             return "gone"
         found = digest(path)
     except EDOError:
