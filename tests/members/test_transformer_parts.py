@@ -25,7 +25,6 @@ from edokit.members.recipes._network import (
     cross_entropy,
     manhattan,
     parameter_groups,
-    word_embeddings,
 )
 from edokit.members.recipes._tokens import Reader, batches_by_length, padded, with_speaker_tags
 
@@ -243,7 +242,7 @@ def test_the_step_hurts(model: str, reader: Reader) -> None:
 
     clean = loss()
     clean.backward()
-    with adversarial_step(word_embeddings(net.backbone), 0.5):
+    with adversarial_step(net.backbone.get_input_embeddings().weight, 0.5):
         assert loss() > clean
 
 

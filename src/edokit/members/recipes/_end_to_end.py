@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,17 @@ from edokit._errors import InputError, examples
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text, check_number
-from edokit.members.recipes._fine_tuning import FineTunedMember, reading_state, write_state
+from edokit.members.recipes._fine_tuning import FineTunedMember
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
-
-_STATE = "end_to_end.json"
-_OPTIONS = ("n_members", "member_weight", "joint_learning_rate")
 
 
 @dataclass(eq=False)
 class EndToEndMembers(FineTunedMember):
     """K heads on one encoder. Options are those of `FineTuning`, and those below."""
+
+    _file = "end_to_end.json"
+    _kind = "members trained end to end"
+    _kept = ("weights", "size", "best_epoch", "history")
 
     n_members: int = 10
     member_weight: float = 1.0
@@ -52,10 +52,6 @@ class EndToEndMembers(FineTunedMember):
     def details(self) -> Mapping[str, Any]:
         """Weights, size and best epoch."""
         return {"weights": self.weights_, "size": self.size_, "best_epoch": self.best_epoch_}
-
-    def options(self) -> dict[str, Any]:
-        """Every option by name, as plain values."""
-        return {**super().options(), **{name: getattr(self, name) for name in _OPTIONS}}
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse data without a dev split, or without a class that the preset weighs."""
@@ -108,12 +104,12 @@ class EndToEndMembers(FineTunedMember):
         the pool. ``head`` is a torch module such as `edokit.torch.EDOHead` that holds the weights
         (None: one for the preset); afterwards it holds those of the best epoch.
         """
-        require_packages("training end to end")
+        require_packages("fine-tuning")
         import torch
 
         from edokit.members.recipes._network import target_loss
         from edokit.members.recipes._tokens import EpochTargets
-        from edokit.members.recipes._trainer import Task, fine_tune
+        from edokit.members.recipes._trainer import Task
 
         soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
         hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
@@ -134,24 +130,16 @@ class EndToEndMembers(FineTunedMember):
             return total
 
         def pool(network: Any, probabilities: Floats) -> Floats:
+            device = next(network.joint.parameters()).device
             with torch.no_grad():
-                device = next(network.joint.parameters()).device
-                pooled: Floats = (
-                    network.joint(torch.from_numpy(probabilities).to(device)).cpu().numpy()
-                )
+                found = network.joint(torch.from_numpy(probabilities).to(device))
+            pooled: Floats = found.cpu().numpy()
             return pooled
 
         heads = (shape[0], self.n_members, self.n_classes)
-        task = Task(
-            targets=EpochTargets(data.targets, heads, soft_labels=soft, hard_labels=hard),
-            prior=soft.astype(float),
-            head=self._head,
-            loss_of=loss_of,
-            pool=pool,
-            joint=head,
-            joint_learning_rate=self.joint_learning_rate,
-        )
-        self._keep(fine_tune(self, data, task, seed=random_state, progress=progress))
+        targets = EpochTargets(data.targets, heads, soft_labels=soft, hard_labels=hard)
+        task = Task(targets, soft.astype(float), loss_of, pool, head, self.joint_learning_rate)
+        self._tune(data, task, random_state, progress)
         head.load_state_dict(self._tuned.network.joint.state_dict())
         self.weights_, self.size_ = head.final_weights().tolist(), head.size
         return self
@@ -160,31 +148,8 @@ class EndToEndMembers(FineTunedMember):
         """Probabilities of every member [N, K, C]."""
         return self._probabilities(texts, (self.n_members,))
 
-    def save(self, folder: Path) -> None:
-        """Write weights (safetensors), configs (JSON) and tokenizer."""
-        folder = Path(folder)
-        tuned = self._fitted()
-        folder.mkdir(parents=True, exist_ok=True)
-        tuned.save(folder)
-        state = {**self.details, "options": self.options(), "history": self.history_}
-        write_state(folder / _STATE, state)
-
-    @classmethod
-    def load(cls, folder: Path, *, device: str | None = None) -> EndToEndMembers:
-        """Read what ``save`` wrote, onto a device."""
-        folder = Path(folder)
-        with reading_state(folder / _STATE, "members trained end to end") as state:
-            members = cls(**{**state["options"], "device": device})
-            members.weights_, members.size_ = state["weights"], state["size"]
-            members.history_, members.best_epoch_ = state["history"], state["best_epoch"]
-        require_packages("training end to end")
-        from edokit.members.recipes._trainer import FineTuned
-
-        members._tuned = FineTuned.load(folder, members, members._head)
-        return members
-
-    def _head(self, width: int) -> Any:
-        """New heads on so many features."""
+    def new_heads(self, width: int) -> Any:
+        """Heads on so many features, not trained yet."""
         from edokit.members.recipes._network import MemberHeads
 
         return MemberHeads(width, self.n_classes, self.n_members)

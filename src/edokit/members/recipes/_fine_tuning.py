@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
-from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,47 +12,15 @@ import numpy as np
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
-from edokit.members.pretrained import require_packages
-from edokit.members.recipe import Member, Text, check_number
+from edokit.members.pretrained import load_tokenizer, require_packages
+from edokit.members.recipe import Member, MemberData, Progress, Text, check_number
 
-WEIGHT_DECAY = (0.005, 0.015)
-"""Where the weight decay of a member is drawn from."""
-F1_DELTA = 0.01
-"""By how much the dev F1 must rise to count as better."""
-WARMUP_SHARE = 0.1
-"""Warm-up never takes more than this share of the run."""
-
-
-class Criterion(str, Enum):
-    """What makes an epoch better than those before it, on the dev texts."""
-
-    CE = "ce"
-    """A lower cross-entropy to the soft labels."""
-    F1 = "f1"
-    """A higher micro-F1 on the hard labels, by 0.01 at least (the paper)."""
-
-
-class Loss(str, Enum):
-    """The training loss."""
-
-    CE = "ce"
-    """Cross-entropy to the targets."""
-    MD = "md"
-    """Manhattan distance to the targets."""
-
-
-class Pooling(str, Enum):
-    """Which tokens' last hidden states the classifier gets."""
-
-    FIRST = "first"
-    """The first token's."""
-    LAST = "last"
-    """The last token's: in a decoder the only one that depends on the whole text."""
-    MEAN = "mean"
-    """The mean over all tokens."""
-    TARGET = "mean+target"
-    """The mean over all tokens, joined with the mean over the target segment's: the utterance
-    of (utterance, context), the whole of a single text."""
+WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
+F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
+WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
+CRITERIA = ("ce", "f1")
+LOSSES = ("ce", "md")
+POOLINGS = ("first", "last", "mean", "mean+target")
 
 
 @dataclass
@@ -72,18 +38,21 @@ class FineTuning:
     """The most epochs; the learning rate falls linearly to 0 over all of them."""
     patience: int = 3
     """Epochs without a better one after which training stops; 0: never."""
-    criterion: str = Criterion.CE.value
-    """Which epoch counts as better: "ce" or "f1"."""
+    criterion: str = "ce"
+    """What makes an epoch better on the dev texts: a lower cross-entropy to the soft labels
+    ("ce"), or a micro-F1 on the hard labels that is higher by 0.01 at least ("f1"; the paper)."""
     warmup_steps: int = 500
     """Capped to a tenth of the run."""
     weight_decay: float | None = None
     """None: drawn in [0.005, 0.015] by the member's seed."""
     max_length: int = 512
     """Tokens; longer texts are cut."""
-    loss: str = Loss.CE.value
-    """"ce" or "md"."""
-    pooling: str = Pooling.MEAN.value
-    """"first", "last" (for decoders), "mean" or "mean+target"."""
+    loss: str = "ce"
+    """Cross-entropy ("ce") or Manhattan distance ("md") to the targets."""
+    pooling: str = "mean"
+    """Which tokens' last hidden states the classifier gets: the "first", the "last" (in a decoder
+    the only one that depends on the whole text), the "mean" over all, or that joined with the mean
+    over the utterance of (utterance, context) ("mean+target")."""
     adversarial: float = 0.0
     """Norm of the adversarial step on the word embeddings (FGM); 0: no such step."""
     layer_decay: float = 1.0
@@ -96,9 +65,9 @@ class FineTuning:
     """"cpu", "cuda", "cuda:1", "mps"; None: a GPU where there is one."""
 
     def __post_init__(self) -> None:
-        one_of("criterion", self.criterion, [mode.value for mode in Criterion])
-        one_of("loss", self.loss, [mode.value for mode in Loss])
-        one_of("pooling", self.pooling, [mode.value for mode in Pooling])
+        one_of("criterion", self.criterion, CRITERIA)
+        one_of("loss", self.loss, LOSSES)
+        one_of("pooling", self.pooling, POOLINGS)
         for name, least in (
             ("n_classes", 2),
             ("batch_size", 1),
@@ -114,16 +83,12 @@ class FineTuning:
         check_number("layer_decay", self.layer_decay, 0.0, 1.0, above=True)
         if self.weight_decay is not None:
             check_number("weight_decay", self.weight_decay, 0.0, 1.0)
-        if self.annotator_heads and self.loss != Loss.CE.value:
+        if self.annotator_heads and self.loss != "ce":
             raise InputError(
                 f"a head per annotator trains on single labels, for which loss={self.loss!r} is"
                 " not defined",
                 "choose loss='ce', or annotator_heads=False",
             )
-
-    def options(self) -> dict[str, Any]:
-        """Every option by name, as plain values."""
-        return {option.name: getattr(self, option.name) for option in fields(FineTuning)}
 
     def weight_decay_of(self, seed: int) -> float:
         """The weight decay of the member with this seed."""
@@ -144,31 +109,88 @@ class FineTunedMember(FineTuning, Member):
     stops_early: ClassVar[bool] = True
     on_device: ClassVar[bool] = True
 
+    _file: ClassVar[str]
+    """The JSON file with its options and fitted attributes."""
+    _kind: ClassVar[str]
+    """What a folder with this file is, for messages."""
+    _kept: ClassVar[tuple[str, ...]]
+    """Fitted attributes that are kept, without their underscore."""
+
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
     """Per epoch: epoch, loss, dev_ce and dev_f1."""
     best_epoch_: int | None = field(default=None, init=False, repr=False)
     """The epoch whose weights were kept, counted from 1."""
+    constant_: list[float] | None = field(default=None, init=False, repr=False)
+    """The one prediction [C] of a member whose targets have a single class."""
     _tuned: Any = field(default=None, init=False, repr=False)
+
+    def options(self) -> dict[str, Any]:
+        """Every option by name, as plain values."""
+        names = [option.name for option in fields(self) if option.init and option.name != "preset"]
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
         """Tokens by text, read once for all members."""
         require_packages("fine-tuning")
-        from edokit.members.pretrained import load_tokenizer
+        chosen = cls(2, **{name: options[name] for name in options if name != "n_classes"})
+        return chosen.reader(chosen.model).table(texts)
+
+    def reader(self, model: str, known: Any = None) -> Any:
+        """What turns texts into the tokens of a model; ``known`` are tokens that it has."""
         from edokit.members.recipes._tokens import Reader
 
-        chosen = cls(2, **{name: options[name] for name in options if name != "n_classes"})
-        tokenizer = load_tokenizer(chosen.model)
-        return Reader(tokenizer, chosen.max_length, speaker_tags=chosen.speaker_tags).table(texts)
+        tags = self.speaker_tags
+        return Reader(load_tokenizer(model), self.max_length, speaker_tags=tags, known=known)
+
+    def new_heads(self, width: int) -> Any:
+        """Heads on so many features, not trained yet."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors), configs (JSON) and tokenizer."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.constant_ is None:
+            self._fitted().save(folder)
+        kept = {name: getattr(self, f"{name}_") for name in self._kept}
+        text = json.dumps({"options": self.options(), **kept}, ensure_ascii=False, indent=2)
+        (folder / self._file).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, *, device: str | None = None) -> Any:
+        """Read what ``save`` wrote, onto a device."""
+        folder = Path(folder)
+        try:
+            state = json.loads((folder / cls._file).read_text(encoding="utf-8"))
+            member = cls(**{**state["options"], "device": device})
+            for name in cls._kept:
+                setattr(member, f"{name}_", state[name])
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{folder} is not the folder of {cls._kind}: its {cls._file} can't be read:"
+                f" {error}",
+                "name a folder that its method save wrote",
+            ) from error
+        if member.constant_ is None:
+            require_packages("fine-tuning")
+            from edokit.members.recipes._trainer import FineTuned
+
+            member._tuned = FineTuned.load(folder, member)
+        return member
 
     def _fitted(self) -> Any:
         if self._tuned is None:
             raise InputError("this member is not fitted yet", "call fit first")
         return self._tuned
 
-    def _keep(self, tuned: Any) -> None:
-        self._tuned = tuned
-        self.history_, self.best_epoch_ = tuned.history, tuned.best_epoch
+    def _tune(self, data: MemberData, task: Any, seed: int, progress: Progress | None) -> None:
+        from edokit.members.recipes._trainer import fine_tune
+
+        self._tuned = fine_tune(self, data, task, seed=seed, progress=progress)
+        self.history_, self.best_epoch_ = self._tuned.history, self._tuned.best_epoch
 
     def _probabilities(self, texts: Sequence[Text], heads: tuple[int, ...]) -> Floats:
         """Probabilities of all heads [N, …, C]."""
@@ -177,23 +199,3 @@ class FineTunedMember(FineTuning, Member):
             return np.empty((0, *heads, self.n_classes))
         probabilities: Floats = tuned.predict(texts, self.eval_batch_size)
         return probabilities
-
-
-def write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write what a member is, beside its weights, as plain values."""
-    text = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-    path.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def reading_state(path: Path, what: str) -> Iterator[Any]:
-    """What ``write_state`` wrote; a file that is missing or lacks something is refused."""
-    try:
-        yield json.loads(path.read_text(encoding="utf-8"))
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path.parent} is not the folder of {what}: its {path.name} can't be read: {error}",
-            "name a folder that its method save wrote",
-        ) from error

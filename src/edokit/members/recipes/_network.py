@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -17,8 +17,7 @@ from torch.nn import functional as F
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.members.pretrained import free_memory, out_of_memory
-from edokit.members.recipes._fine_tuning import Loss, Pooling
-from edokit.members.recipes._tokens import Tokens, padded
+from edokit.members.recipes._tokens import Arrays, Reader, Tokens
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
@@ -30,7 +29,7 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
     def __init__(self, backbone: nn.Module, pooling: str, head: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
-        self.pooling = Pooling(pooling)
+        self.pooling = pooling
         self.dropout = nn.Dropout(_DROPOUT)
         self.head = head
         self.joint: Any = None
@@ -73,13 +72,13 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
     def _pool(
         self, hidden: torch.Tensor, attention_mask: torch.Tensor, target_mask: torch.Tensor
     ) -> torch.Tensor:
-        if self.pooling is Pooling.FIRST:
+        if self.pooling == "first":
             return hidden[:, 0]
-        if self.pooling is Pooling.LAST:
+        if self.pooling == "last":
             # Padding is at the right.
             return hidden[torch.arange(len(hidden)), attention_mask.sum(dim=1) - 1]
         everything = _mean(hidden, attention_mask)
-        if self.pooling is Pooling.MEAN:
+        if self.pooling == "mean":
             return everything
         return torch.cat([everything, _mean(hidden, target_mask)], dim=-1)
 
@@ -101,16 +100,15 @@ class OneHead(nn.Module):  # type: ignore[misc]
         _set_bias(self.shared, prior)
 
 
-class AnnotatorHeads(nn.Module):  # type: ignore[misc]
+class AnnotatorHeads(OneHead):
     """Logits [B, A, C]: what all annotators share plus each one's deviation, 0 at the start.
 
     Annotators with few items stay close to the others.
     """
 
     def __init__(self, width: int, n_classes: int, n_annotators: int) -> None:
-        super().__init__()
+        super().__init__(width, n_classes)
         self.shape = (n_annotators, n_classes)
-        self.shared = _linear(width, n_classes)
         self.deviation = nn.Linear(width, n_annotators * n_classes)
         nn.init.zeros_(self.deviation.weight)
         nn.init.zeros_(self.deviation.bias)
@@ -119,10 +117,6 @@ class AnnotatorHeads(nn.Module):  # type: ignore[misc]
         """Logits [B, A, C]."""
         own: torch.Tensor = self.deviation(pooled).unflatten(-1, self.shape)
         return self.shared(pooled).unsqueeze(1) + own
-
-    def set_prior(self, prior: Floats) -> None:
-        """Set the shared bias to the log of the class prior [C]."""
-        _set_bias(self.shared, prior)
 
 
 class MemberHeads(nn.Module):  # type: ignore[misc]
@@ -141,12 +135,6 @@ class MemberHeads(nn.Module):  # type: ignore[misc]
     def set_prior(self, prior: Floats) -> None:
         """Set the bias of every member to the log of the class prior [C]."""
         _set_bias(self.members, np.tile(prior, self.shape[0]))
-
-
-def pooled_width(backbone: Any, pooling: str) -> int:
-    """How many features the heads see."""
-    width = int(backbone.config.hidden_size)
-    return 2 * width if Pooling(pooling) is Pooling.TARGET else width
 
 
 def class_prior(targets: Floats) -> Floats:
@@ -175,9 +163,7 @@ def _set_bias(layer: nn.Linear, prior: Floats) -> None:
 
 def target_loss(kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Mean over items of the distance between logits [..., C] and targets [..., C]."""
-    if Loss(kind) is Loss.MD:
-        return manhattan(logits, targets)
-    return cross_entropy(logits, targets)
+    return (manhattan if kind == "md" else cross_entropy)(logits, targets)
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -221,32 +207,18 @@ def parameter_groups(
     }
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
     for name, weight in named:
-        below = _steps_below_heads(name, depth)
+        below = 0
+        if name.startswith("backbone."):
+            found = _LAYER.search(name)
+            # Embeddings, and biases of positions that all layers share, are below the first layer.
+            below = depth - int(found[1]) if found else depth + 1
         decays = not name.endswith("bias") and name not in norms
-        group = groups.setdefault(
-            (below, decays),
-            {
-                "params": [],
-                "lr": learning_rate * layer_decay**below,
-                "weight_decay": weight_decay if decays else 0.0,
-            },
-        )
-        group["params"].append(weight)
+        rates = {
+            "lr": learning_rate * layer_decay**below,
+            "weight_decay": weight_decay if decays else 0.0,
+        }
+        groups.setdefault((below, decays), {"params": [], **rates})["params"].append(weight)
     return [groups[key] for key in sorted(groups)]
-
-
-def _steps_below_heads(name: str, depth: int) -> int:
-    if not name.startswith("backbone."):
-        return 0
-    found = _LAYER.search(name)
-    # Embeddings, and biases of positions that all layers share, count as below the first layer.
-    return depth - int(found[1]) if found else depth + 1
-
-
-def word_embeddings(backbone: nn.Module) -> nn.Parameter:
-    """The matrix of word embeddings of an encoder."""
-    weight: nn.Parameter = backbone.get_input_embeddings().weight
-    return weight
 
 
 @contextmanager
@@ -276,69 +248,65 @@ def adversarial_step(
             weight.copy_(before)
 
 
-def predict_probabilities(
-    network: nn.Module,
+def in_batches(
+    forward: Callable[..., torch.Tensor],
     tokens: Sequence[Tokens],
-    *,
-    pad_id: int,
-    max_length: int,
+    reader: Reader,
     batch_size: int,
     device: torch.device,
+) -> npt.NDArray[Any]:
+    """What ``forward`` gives for all tokens [N, …], computed in batches of similar length."""
+    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+    parts = []
+    for start in range(0, len(order), batch_size):
+        batch = reader.padded([tokens[i] for i in order[start : start + batch_size]])
+        with torch.no_grad():
+            parts.append(forward(**on_device(batch, device)).cpu().numpy())
+    result = np.empty((len(tokens), *parts[0].shape[1:]), dtype=parts[0].dtype)
+    result[order] = np.concatenate(parts)
+    return result
+
+
+def predict_probabilities(
+    network: nn.Module, tokens: Sequence[Tokens], reader: Reader, size: int, device: torch.device
 ) -> Floats:
     """Softmax of the network's logits [N, …, C], in the order of the texts.
 
     Where a batch does not fit into memory, batches half as large are tried once.
     """
     network.eval()
-    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
-    for size in (batch_size, -(-batch_size // 2)):
+    half = uses_bfloat16(device)
+
+    def forward(**batch: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext():
+            logits = network(**batch)
+        if device.type == "mps":  # no double precision there
+            logits = logits.cpu()
+        return torch.softmax(logits.double(), dim=-1)
+
+    for smaller in (size, -(-size // 2)):
         try:
-            parts = [
-                _batch(
-                    network, [tokens[i] for i in order[s : s + size]], pad_id, max_length, device
-                )
-                for s in range(0, len(order), size)
-            ]
-            break
+            return in_batches(forward, tokens, reader, smaller, device)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
         free_memory(device)
-    else:
-        raise InputError(
-            f"a batch of {size} texts does not fit into the GPU's memory",
-            "lower eval_batch_size or max_length",
-        )
-    result = np.empty((len(tokens), *parts[0].shape[1:]))
-    result[order] = np.concatenate(parts)
-    return result
+    raise InputError(
+        f"a batch of {smaller} texts does not fit into the GPU's memory",
+        "lower eval_batch_size or max_length",
+    )
 
 
-def on_device(arrays: dict[str, npt.NDArray[Any]], device: torch.device) -> dict[str, torch.Tensor]:
+def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
     """Arrays as tensors where the network is; to a GPU without making the host wait."""
+    cuda = device.type == "cuda"
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    if device.type == "cuda":
-        return {
-            name: tensor.pin_memory().to(device, non_blocking=True)
-            for name, tensor in tensors.items()
-        }
-    return {name: tensor.to(device) for name, tensor in tensors.items()}
+    return {
+        name: (tensor.pin_memory() if cuda else tensor).to(device, non_blocking=cuda)
+        for name, tensor in tensors.items()
+    }
 
 
 def uses_bfloat16(device: torch.device) -> bool:
     """Whether the encoder computes in bfloat16 there."""
     return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
-
-
-def _batch(
-    network: nn.Module, tokens: list[Tokens], pad_id: int, max_length: int, device: torch.device
-) -> Floats:
-    half = uses_bfloat16(device)
-    precision = torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext()
-    with torch.no_grad(), precision:
-        logits = network(**on_device(padded(tokens, pad_id, max_length), device))
-        shares = torch.softmax(logits.double(), dim=-1) if device.type != "mps" else logits
-    if device.type == "mps":  # no double precision there
-        shares = torch.softmax(shares.cpu().double(), dim=-1)
-    result: Floats = shares.cpu().numpy()
-    return result

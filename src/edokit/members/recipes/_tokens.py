@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.members.recipe import Text, check_texts
 
+Arrays = dict[str, npt.NDArray[Any]]
 _AT_ONCE = 1000
 _MULTIPLE = 8  # tensor cores work on lengths in eights
 
@@ -27,10 +28,6 @@ class Tokens(NamedTuple):
     """Where the target segment begins."""
     stop: int
     """Where the target segment ends."""
-
-
-TokenTable = dict[Text, Tokens]
-"""Tokens by text."""
 
 
 class Reader:
@@ -54,31 +51,27 @@ class Reader:
         """Tokens of each text."""
         check_texts(texts)
         new = list(dict.fromkeys(text for text in texts if text not in self.known))
-        read: TokenTable = {}
-        for start in range(0, len(new), _AT_ONCE):
-            some = new[start : start + _AT_ONCE]
-            read.update(zip(some, self._read(some), strict=True))
+        read: dict[Text, Tokens] = {}
+        for kind in (str, tuple):
+            same = [text for text in new if isinstance(text, kind)]
+            for start in range(0, len(same), _AT_ONCE):
+                some = same[start : start + _AT_ONCE]
+                read.update(zip(some, self._encode(some), strict=True))
         return [read[text] if text in read else self.known[text] for text in texts]
 
-    def table(self, texts: Sequence[Text]) -> TokenTable:
+    def table(self, texts: Sequence[Text]) -> dict[Text, Tokens]:
         """Tokens by text, for members to share."""
         return dict(zip(texts, self(texts), strict=True))
 
-    def _read(self, texts: list[Text]) -> list[Tokens]:
-        if self.speaker_tags:
-            texts = [with_speaker_tags(text) for text in texts]
-        single = [i for i, text in enumerate(texts) if isinstance(text, str)]
-        paired = [i for i, text in enumerate(texts) if not isinstance(text, str)]
-        read: dict[int, Tokens] = {}
-        for which in (single, paired):
-            if which:
-                read.update(zip(which, self._encode([texts[i] for i in which]), strict=True))
-        return [read[i] for i in range(len(texts))]
+    def padded(self, tokens: Sequence[Tokens]) -> Arrays:
+        """A batch of these tokens, as the model takes it."""
+        return padded(tokens, self.tokenizer.pad_token_id, self.max_length)
 
     def _encode(self, texts: list[Text]) -> list[Tokens]:
-        columns = (
-            (texts,) if isinstance(texts[0], str) else tuple(map(list, zip(*texts, strict=True)))
-        )
+        if self.speaker_tags:
+            texts = [with_speaker_tags(text) for text in texts]
+        single = isinstance(texts[0], str)
+        columns = (texts,) if single else tuple(map(list, zip(*texts, strict=True)))
         encoded = self.tokenizer(
             *columns,
             truncation=True,
@@ -127,17 +120,15 @@ def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) 
     return batches
 
 
-def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> dict[str, Ints]:
+def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> Arrays:
     """Token ids, attention mask and target mask [B, L], with segments where the model asks."""
     longest = max(len(one.ids) for one in tokens)
     shape = (len(tokens), max(longest, min(-(-longest // _MULTIPLE) * _MULTIPLE, max_length)))
-    batch = {
-        "input_ids": np.full(shape, pad_id, dtype=np.int64),
-        "attention_mask": np.zeros(shape, dtype=np.int64),
-        "target_mask": np.zeros(shape, dtype=np.int64),
-    }
+    names = ["attention_mask", "target_mask"]
     if tokens[0].types is not None:
-        batch["token_type_ids"] = np.zeros(shape, dtype=np.int64)
+        names.append("token_type_ids")
+    batch = {name: np.zeros(shape, dtype=np.int64) for name in names}
+    batch["input_ids"] = np.full(shape, pad_id, dtype=np.int64)
     for row, one in enumerate(tokens):
         batch["input_ids"][row, : len(one.ids)] = one.ids
         batch["attention_mask"][row, : len(one.ids)] = 1
@@ -147,8 +138,7 @@ def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> dict[str, 
     return batch
 
 
-SPEAKERS = ("user", "agent")
-"""The speaker of the utterance, and the other one."""
+_SPEAKERS = ("user", "agent")  # the speaker of the utterance, and the other one
 
 
 def with_speaker_tags(text: Text) -> Text:
@@ -161,23 +151,8 @@ def with_speaker_tags(text: Text) -> Text:
         return text
     utterance, context = text
     turns = context.split("\n") if context else []
-    tagged = [
-        f"{SPEAKERS[(len(turns) - position) % 2]}: {turn}" for position, turn in enumerate(turns)
-    ]
-    return f"{SPEAKERS[0]}: {utterance}", "\n".join(tagged)
-
-
-Arrays = dict[str, npt.NDArray[Any]]
-
-
-class Targets(Protocol):
-    """Targets of the texts of a training, batch by batch and epoch by epoch."""
-
-    def begin(self, epoch: int) -> None:
-        """Get the targets of an epoch ready."""
-
-    def of(self, items: Ints) -> Arrays:
-        """Targets of these items, by name."""
+    tagged = [f"{_SPEAKERS[(len(turns) - k) % 2]}: {turn}" for k, turn in enumerate(turns)]
+    return f"{_SPEAKERS[0]}: {utterance}", "\n".join(tagged)
 
 
 class EpochTargets:
@@ -229,12 +204,10 @@ class AnnotatorTargets:
                 "pass annotations, or choose annotator_heads=False",
             )
         self.annotators = [str(name) for name in annotations.annotators]
-        item = np.asarray(annotations.item_codes)
-        annotator = np.asarray(annotations.annotator_codes)
+        item, annotator = map(np.asarray, (annotations.item_codes, annotations.annotator_codes))
+        labels = np.asarray(annotations.label_probabilities)
         if annotations.label_codes is not None:
             labels = np.eye(n_classes)[np.asarray(annotations.label_codes)]
-        else:
-            labels = np.asarray(annotations.label_probabilities)
         order = np.argsort(item, kind="stable")
         self._annotator = annotator[order]
         self._labels = labels[order].astype(np.float32)
@@ -242,12 +215,8 @@ class AnnotatorTargets:
         self._shape = (len(self.annotators), n_classes)
         self.activity = np.bincount(annotator, minlength=len(self.annotators)).astype(np.float64)
         """How many labels each annotator gave [A]."""
-
-    @property
-    def prior(self) -> Floats:
+        self.prior = self._labels.astype(np.float64)
         """All labels [M, C]."""
-        labels: Floats = self._labels.astype(np.float64)
-        return labels
 
     def begin(self, epoch: int) -> None:
         """Labels are the same in every epoch."""
@@ -267,17 +236,14 @@ class EpochBatches:
 
     def __init__(
         self,
+        reader: Reader,
         tokens: Sequence[Tokens],
-        targets: Targets,
-        *,
+        targets: EpochTargets | AnnotatorTargets,
         batch_size: int,
         seed: int,
-        pad_id: int,
-        max_length: int,
     ) -> None:
-        self._tokens, self._targets = tokens, targets
+        self._reader, self._tokens, self._targets = reader, tokens, targets
         self._batch_size, self._seed = batch_size, seed
-        self._pad_id, self._max_length = pad_id, max_length
         self._lengths = np.array([len(one.ids) for one in tokens])
         self._epoch = 0
 
@@ -296,5 +262,5 @@ class EpochBatches:
 
     def arrays(self, items: Sequence[int]) -> Arrays:
         """Tokens and targets of these items."""
-        batch = padded([self._tokens[i] for i in items], self._pad_id, self._max_length)
+        batch = self._reader.padded([self._tokens[i] for i in items])
         return {**batch, **self._targets.of(np.asarray(items))}

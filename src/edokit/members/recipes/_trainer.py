@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import random
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,44 +16,35 @@ import torch
 from safetensors.torch import load, save
 from torch import nn
 from torch.utils.data import DataLoader
-from transformers import (
-    EarlyStoppingCallback,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_utils import set_seed
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError, warn
 from edokit._types import Floats
 from edokit.members.pretrained import (
     choose_device,
     empty_backbone,
     free_memory,
     load_backbone,
-    load_tokenizer,
     out_of_memory,
 )
 from edokit.members.recipe import MemberData, Progress, Text
-from edokit.members.recipes._fine_tuning import F1_DELTA, Criterion, FineTuning
+from edokit.members.recipes._fine_tuning import F1_DELTA, FineTunedMember
 from edokit.members.recipes._network import (
     MemberNetwork,
     adversarial_step,
     class_prior,
     on_device,
     parameter_groups,
-    pooled_width,
     predict_probabilities,
     uses_bfloat16,
-    word_embeddings,
 )
-from edokit.members.recipes._tokens import EpochBatches, Reader, Targets, padded
+from edokit.members.recipes._tokens import AnnotatorTargets, EpochBatches, EpochTargets, Reader
 from edokit.metrics import compute_metrics
 
 Batch = dict[str, torch.Tensor]
-LABELS = ("targets", "soft_labels", "hard_labels")
-"""What a batch holds beside the network's inputs."""
+_LABELS = ("targets", "soft_labels", "hard_labels")  # in a batch beside the network's inputs
 _FIRST_BATCH = 8  # texts from which the scale of a model's features is estimated
 _WEIGHTS = "model.safetensors"
 
@@ -63,11 +53,9 @@ _WEIGHTS = "model.safetensors"
 class Task:
     """What differs between one head, a head per annotator and a head per member."""
 
-    targets: Targets
+    targets: EpochTargets | AnnotatorTargets
     prior: Floats
     """Labels [M, C] whose mean the heads predict at the start."""
-    head: Callable[[int], nn.Module]
-    """Heads for so many features."""
     loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
     """Loss of the network's logits on a batch."""
     pool: Callable[[MemberNetwork, Floats], Floats]
@@ -91,14 +79,8 @@ class FineTuned:
 
     def predict(self, texts: Sequence[Text], batch_size: int) -> Floats:
         """Probabilities of all heads [N, …, C]."""
-        return predict_probabilities(
-            self.network,
-            self.reader(texts),
-            pad_id=self.reader.tokenizer.pad_token_id,
-            max_length=self.reader.max_length,
-            batch_size=batch_size,
-            device=self.device,
-        )
+        tokens = self.reader(texts)
+        return predict_probabilities(self.network, tokens, self.reader, batch_size, self.device)
 
     def save(self, folder: Path) -> None:
         """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
@@ -112,13 +94,11 @@ class FineTuned:
         self.reader.tokenizer.save_pretrained(folder)
 
     @classmethod
-    def load(cls, folder: Path, options: FineTuning, head: Callable[[int], nn.Module]) -> FineTuned:
+    def load(cls, folder: Path, member: FineTunedMember) -> FineTuned:
         """The network that was saved in a folder, ready to predict."""
-        device = choose_device(options.device)
-        reader = _reader(str(folder), options)
-        backbone = empty_backbone(folder)
-        heads = head(pooled_width(backbone, options.pooling))
-        network = MemberNetwork(backbone, options.pooling, heads)
+        device = choose_device(member.device)
+        reader = member.reader(str(folder))
+        network = _new_network(empty_backbone(folder), member)
         weights = folder / _WEIGHTS
         try:
             network.load_state_dict(load(weights.read_bytes()))
@@ -132,13 +112,13 @@ class FineTuned:
 
 
 def fine_tune(
-    options: FineTuning, data: MemberData, task: Task, *, seed: int, progress: Progress | None
+    options: FineTunedMember, data: MemberData, task: Task, *, seed: int, progress: Progress | None
 ) -> FineTuned:
     """Train from the pretrained weights; out of memory once, batches are halved and accumulated."""
     if not len(data.texts):
         raise InputError("there are no texts to train on", "give some")
     device = choose_device(options.device)
-    reader = _reader(options.model, options, data.shared)
+    reader = options.reader(options.model, data.shared)
     batch_size, accumulation = options.batch_size, 1
     while True:
         try:
@@ -158,11 +138,9 @@ def fine_tune(
         attempt = None  # type: ignore[assignment]
         free_memory(device)
         batch_size, accumulation = -(-batch_size // 2), 2
-        warnings.warn(
+        warn(
             f"a batch of {options.batch_size} texts does not fit into the GPU's memory: batches of"
-            f" {batch_size} are accumulated in pairs instead",
-            EDOWarning,
-            stacklevel=2,
+            f" {batch_size} are accumulated in pairs instead"
         )
 
 
@@ -175,7 +153,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
 
     def __init__(
         self,
-        options: FineTuning,
+        options: FineTunedMember,
         data: MemberData,
         task: Task,
         reader: Reader,
@@ -195,22 +173,13 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
     def run(self, batch_size: int, accumulation: int) -> FineTuned:
         """Train a new network."""
         options, reader, device = self.options, self.reader, self.device
-        backbone = load_backbone(options.model)
-        head = self.task.head(pooled_width(backbone, options.pooling))
-        head.set_prior(class_prior(self.task.prior))
-        self.network = MemberNetwork(backbone, options.pooling, head).to(device)
-        pad_id = reader.tokenizer.pad_token_id
+        self.network = _new_network(load_backbone(options.model), options)
+        self.network.head.set_prior(class_prior(self.task.prior))
+        self.network.to(device)
         tokens = reader(self.texts)
-        first = padded(tokens[:_FIRST_BATCH], pad_id, reader.max_length)
+        first = reader.padded(tokens[:_FIRST_BATCH])
         self.network.rescale_heads(**on_device(first, device))
-        self.batches = EpochBatches(
-            tokens,
-            self.task.targets,
-            batch_size=batch_size,
-            seed=self.seed,
-            pad_id=pad_id,
-            max_length=reader.max_length,
-        )
+        self.batches = EpochBatches(reader, tokens, self.task.targets, batch_size, self.seed)
         self.tuned = FineTuned(self.network, reader, device, self.history, None)
         steps = -(-len(self.batches) // accumulation) * options.epochs
         self._train(accumulation, options.warmup_of(steps))
@@ -228,9 +197,8 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         pooled = self.task.pool(self.network, found)
         if not np.isfinite(pooled).all():
             return {"eval_ce": float("nan"), "eval_f1": 0.0}
-        scores: Any = compute_metrics(
-            pooled, self.soft_labels, self.hard_labels, metrics=("ce", "f1")
-        )
+        labels = (self.soft_labels, self.hard_labels)
+        scores: Any = compute_metrics(pooled, *labels, metrics=("ce", "f1"))
         return {f"eval_{name}": scores[name] for name in scores}
 
     def on_epoch_begin(self, *_: Any, **__: Any) -> None:
@@ -249,8 +217,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         """Report an epoch, and keep its weights if it is the best so far."""
         self._report({"dev_ce": metrics["eval_ce"], "dev_f1": metrics["eval_f1"]})
         value, best = metrics[f"eval_{self.options.criterion}"], state.best_metric
-        higher = Criterion(self.options.criterion) is Criterion.F1
-        if best is None or (value > best if higher else value < best):
+        if best is None or (value > best if self.options.criterion == "f1" else value < best):
             state.best_metric, self.best_epoch = value, self.epoch + 1
             self.best_weights = _copy_of_weights(self.network, self.device)
 
@@ -281,7 +248,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
     def _train(self, accumulation: int, warmup_steps: int) -> None:
         options, device = self.options, self.device
         evaluated = len(self.dev_texts) > 0
-        by_f1 = Criterion(options.criterion) is Criterion.F1
+        by_f1 = options.criterion == "f1"
         with tempfile.TemporaryDirectory(prefix="edo-") as folder:
             arguments = _arguments_on(
                 device,
@@ -332,7 +299,7 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         )
         self.remove_callback(PrinterCallback)
         self.attempt = attempt
-        self.embeddings = word_embeddings(attempt.network.backbone)
+        self.embeddings = attempt.network.backbone.get_input_embeddings().weight
         self.losses: list[torch.Tensor] = []
         """Loss of each batch since the last call of ``mean_loss``."""
 
@@ -349,7 +316,7 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         self, model: nn.Module, inputs: Batch, return_outputs: bool = False, **_: Any
     ) -> Any:
         """The loss of the task on the network's logits."""
-        logits = model(**{name: inputs[name] for name in inputs if name not in LABELS})
+        logits = model(**{name: inputs[name] for name in inputs if name not in _LABELS})
         loss = self.attempt.task.loss_of(self.attempt.network, logits, inputs)
         return (loss, logits) if return_outputs else loss
 
@@ -377,10 +344,9 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         return mean
 
 
-def _reader(model: str, options: FineTuning, known: Any = None) -> Reader:
-    return Reader(
-        load_tokenizer(model), options.max_length, speaker_tags=options.speaker_tags, known=known
-    )
+def _new_network(backbone: nn.Module, member: FineTunedMember) -> MemberNetwork:
+    width = int(backbone.config.hidden_size) * (2 if member.pooling == "mean+target" else 1)
+    return MemberNetwork(backbone, member.pooling, member.new_heads(width))
 
 
 def _copy_of_weights(network: nn.Module, device: torch.device) -> dict[str, torch.Tensor]:

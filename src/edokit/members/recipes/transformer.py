@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, examples
+from edokit._errors import InputError, warn
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text
-from edokit.members.recipes._fine_tuning import FineTunedMember, reading_state, write_state
-
-_STATE = "transformer.json"
+from edokit.members.recipes._fine_tuning import FineTunedMember
 
 
 @dataclass(eq=False)
@@ -27,12 +23,14 @@ class TransformerMember(FineTunedMember):
     of their own on the same encoder.
     """
 
+    _file = "transformer.json"
+    _kind = "a saved transformer member"
+    _kept = ("history", "best_epoch", "annotators", "activity", "constant")
+
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
     """The annotators that have a head."""
     activity_: list[float] = field(default_factory=list, init=False, repr=False)
     """How many labels of each of them there were to train on."""
-    constant_: list[float] | None = field(default=None, init=False, repr=False)
-    """The one prediction [C] of a member whose targets have a single class."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
@@ -44,36 +42,34 @@ class TransformerMember(FineTunedMember):
         require_packages("fine-tuning")
         from edokit.members.recipes._network import annotator_loss, target_loss
         from edokit.members.recipes._tokens import AnnotatorTargets, EpochTargets
-        from edokit.members.recipes._trainer import Task, fine_tune
+        from edokit.members.recipes._trainer import Task
 
         n_texts = len(data.texts)
         self.constant_ = None
         if self.annotator_heads:
             labels = AnnotatorTargets(data.annotations, n_texts, self.n_classes)
-            self.annotators_ = labels.annotators
-            self.activity_ = labels.activity.tolist()
+            self.annotators_, self.activity_ = labels.annotators, labels.activity.tolist()
             task = Task(
-                targets=labels,
-                prior=labels.prior,
-                head=self._head,
-                loss_of=lambda network, logits, batch: annotator_loss(logits, batch["targets"]),
-                pool=lambda network, probabilities: self._average(probabilities),
+                labels,
+                labels.prior,
+                lambda network, logits, batch: annotator_loss(logits, batch["targets"]),
+                lambda network, probabilities: self._average(probabilities),
             )
         else:
             targets = EpochTargets(data.targets, (n_texts, self.n_classes))
             if n_texts and (only := targets.only_class(self.epochs)) is not None:
-                self._be_constant(only, n_texts)
+                # As if one more item of each class had been seen, as heads start.
+                counts = n_texts * np.eye(self.n_classes)[only] + 1.0
+                self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
+                warn(f"all targets have one class, '{only}': this member always predicts it")
                 return self
             task = Task(
-                targets=targets,
-                prior=targets.now.astype(float),
-                head=self._head,
-                loss_of=lambda network, logits, batch: target_loss(
-                    self.loss, logits, batch["targets"]
-                ),
-                pool=lambda network, probabilities: probabilities,
+                targets,
+                targets.now.astype(float),
+                lambda network, logits, batch: target_loss(self.loss, logits, batch["targets"]),
+                lambda network, probabilities: probabilities,
             )
-        self._keep(fine_tune(self, data, task, seed=random_state, progress=progress))
+        self._tune(data, task, random_state, progress)
         return self
 
     def predict_proba(
@@ -100,54 +96,21 @@ class TransformerMember(FineTunedMember):
         """Probabilities of each annotator's label [N, A, C], in the order of ``annotators_``."""
         if not self.annotator_heads:
             raise InputError(
-                "this member has one head for all annotators",
-                "train with annotator_heads=True",
+                "this member has one head for all annotators", "train with annotator_heads=True"
             )
         return self._probabilities(texts, self._heads)
 
-    def save(self, folder: Path) -> None:
-        """Write weights (safetensors), configs (JSON) and tokenizer."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.constant_ is None:
-            self._fitted().save(folder)
-        state = {
-            "options": self.options(),
-            "history": self.history_,
-            "best_epoch": self.best_epoch_,
-            "annotators": self.annotators_,
-            "activity": self.activity_,
-            "constant": self.constant_,
-        }
-        write_state(folder / _STATE, state)
-
-    @classmethod
-    def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
-        """Read what ``save`` wrote, onto a device."""
-        folder = Path(folder)
-        with reading_state(folder / _STATE, "a saved transformer member") as state:
-            member = cls(**{**state["options"], "device": device})
-            member.history_, member.best_epoch_ = state["history"], state["best_epoch"]
-            member.annotators_, member.activity_ = state["annotators"], state["activity"]
-            member.constant_ = state["constant"]
-        if member.constant_ is None:
-            require_packages("fine-tuning")
-            from edokit.members.recipes._trainer import FineTuned
-
-            member._tuned = FineTuned.load(folder, member, member._head)
-        return member
-
-    @property
-    def _heads(self) -> tuple[int, ...]:
-        return (len(self.annotators_),) if self.annotator_heads else ()
-
-    def _head(self, width: int) -> Any:
-        """New heads on so many features."""
+    def new_heads(self, width: int) -> Any:
+        """Heads on so many features, not trained yet."""
         from edokit.members.recipes._network import AnnotatorHeads, OneHead
 
         if self.annotator_heads:
             return AnnotatorHeads(width, self.n_classes, len(self.annotators_))
         return OneHead(width, self.n_classes)
+
+    @property
+    def _heads(self) -> tuple[int, ...]:
+        return (len(self.annotators_),) if self.annotator_heads else ()
 
     def _average(self, probabilities: Floats) -> Floats:
         """Over annotators [N, A, C] -> [N, C], weighted by how many labels each gave."""
@@ -170,22 +133,9 @@ class TransformerMember(FineTunedMember):
         unknown = ~weights.any(axis=1)
         weights[unknown] = self.activity_
         if unknown.any():
-            warnings.warn(
+            warn(
                 f"{int(unknown.sum())} of {n_texts} texts have no annotator with a head; they get"
-                " the average over all annotators",
-                EDOWarning,
-                stacklevel=3,
+                " the average over all annotators"
             )
         normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
         return normalised
-
-    def _be_constant(self, only: int, n_texts: int) -> None:
-        # As if one more item of each class had been seen, as the heads of other members start.
-        counts = n_texts * np.eye(self.n_classes)[only] + 1.0
-        self.constant_ = (counts / counts.sum()).tolist()
-        self._tuned = None
-        warnings.warn(
-            f"all targets have one class, {examples([only])}: this member always predicts it",
-            EDOWarning,
-            stacklevel=3,
-        )
