@@ -48,12 +48,12 @@ def test_a_context_weight_of_zero_makes_context_silent() -> None:
 
 @pytest.mark.parametrize("option", ["strength", "words", "context", "fewest"])
 def test_options_below_their_bound_are_refused(option: str) -> None:
-    with pytest.raises(InputError, match=f"{option} must be at least"):
+    with pytest.raises(InputError, match=rf"{option} is -1, .* number (above|of at least) [01]"):
         LinearMember(2, **{option: -1})
 
 
 def test_a_strength_of_zero_is_refused() -> None:
-    with pytest.raises(InputError, match="strength must be above 0"):
+    with pytest.raises(InputError, match="strength is 0, but must be a number above 0"):
         LinearMember(2, strength=0)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, examples
+from edokit._errors import InputError, examples, warn
 from edokit._io.atomic import discard
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
@@ -26,6 +27,7 @@ from edokit.members.jobs import (
     Outcome,
     Plan,
     TrainingJob,
+    finished_card,
     read_card,
     sizes_of,
     versions,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
 METRICS = ("f1", "ce", "md", "bs")
-Scores = dict[str, float | None]
 
 
 def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
@@ -49,9 +50,11 @@ def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[T
         card = read_card(folder)
         if card is None:
             missing.append(job)
-            blocking = _trained_in_other_folds(folder, job)
-            if blocking is not None:
-                other[job.path] = blocking
+            # Trained in folds and now without, or the reverse.
+            if job.fold is None and any(map(read_card, folder.glob("fold-*"))):
+                other[job.path] = folder
+            elif job.fold is not None and read_card(folder.parent) is not None:
+                other[job.path] = folder.parent
             else:
                 # A folder without a card is what is left of one that was being removed.
                 discard(folder)
@@ -59,11 +62,7 @@ def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[T
             other[job.path] = folder
         elif not _is_complete(folder, card):
             # Such as a copy from another machine that broke off.
-            warnings.warn(
-                f"{folder} has lost a file or a part of one and is trained again",
-                EDOWarning,
-                stacklevel=3,
-            )
+            warn(f"{folder} has lost a file or a part of one and is trained again")
             discard(folder)
             missing.append(job)
     if other and not overwrite:
@@ -93,8 +92,10 @@ def check_kind(plan: Plan, out: Path, *, overwrite: bool) -> None:
 
 def other_members(plan: Plan, out: Path) -> list[str]:
     """Members that are finished here, but are not part of the plan."""
+    root = out / MEMBERS
+    cards = chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))
+    found = {card.relative_to(root).parts[0] for card in cards}
     planned = {job.member for job in plan.jobs}
-    found = {card.relative_to(out / MEMBERS).parts[0] for card in _cards(out)}
     return sorted(name for name in found - planned if not name.startswith("."))
 
 
@@ -148,6 +149,10 @@ def make_manifest(
     ``ensemble`` is the one that was trained end to end with its members.
     """
     data = plan.data
+    listed_groups = []
+    for group in groups:
+        default = {} if plan.end_to_end else known_options(find_recipe(group.recipe))
+        listed_groups.append({**asdict(group), "options": {**default, **group.options}})
     scores = {
         name: [_scores(data, table, table.probabilities[:, k]) for k in range(len(table.members))]
         for name, table in predictions.items()
@@ -168,7 +173,7 @@ def make_manifest(
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
-        "groups": [_group(group, defaults=not plan.end_to_end) for group in groups],
+        "groups": listed_groups,
         "members": members,
         "mean": {split: _scores(data, t, t.uniform) for split, t in predictions.items()},
         "failed": [{"name": one.job.path, "reason": one.reason} for one in failed],
@@ -202,8 +207,10 @@ def write_training(
     from edokit._io import write_json
     from edokit.predictions import write_predictions
 
-    path = out / MANIFEST
-    if path.is_file() and _as_text(path) != json.dumps(manifest):
+    path, same = out / MANIFEST, False
+    with suppress(OSError, ValueError):
+        same = json.dumps(json.loads(path.read_text(encoding="utf-8"))) == json.dumps(manifest)
+    if path.is_file() and not same:
         path.unlink()  # it does not describe what is written now
     for name, table in predictions.items():
         write_predictions(table, out / PREDICTIONS / f"{name}.npz")
@@ -234,14 +241,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def finished_card(folder: Path) -> dict[str, Any]:
-    """The card of a job that was finished a moment ago."""
-    card = read_card(folder)
-    if card is None:
-        raise InputError(f"{folder} was removed while it was in use", "run it again")
-    return card
-
-
 def _is_whole(manifest: Mapping[str, Any]) -> bool:
     """Whether a manifest says what is needed to use its members."""
     members, data = manifest.get("members"), manifest.get("data")
@@ -263,18 +262,6 @@ def _is_complete(folder: Path, card: Mapping[str, Any]) -> bool:
     return isinstance(listed, dict) and all(found.get(name) == listed[name] for name in listed)
 
 
-def _trained_in_other_folds(folder: Path, job: TrainingJob) -> Path | None:
-    """Where a member was trained in folds that is now to be trained without, or the reverse."""
-    if job.fold is None:
-        return folder if any(map(read_card, folder.glob("fold-*"))) else None
-    return folder.parent if read_card(folder.parent) is not None else None
-
-
-def _cards(out: Path) -> Iterator[Path]:
-    for pattern in (f"*/{CARD}", f"*/fold-*/{CARD}"):
-        yield from (out / MEMBERS).glob(pattern)
-
-
 def _of_member(jobs: Sequence[TrainingJob], out: Path, plan: Plan) -> dict[str, tuple[Any, Any]]:
     """Items and predictions of one member, by name of the predictions."""
     stored = [read_arrays(out / job.folder / JOB_PREDICTIONS) for job in jobs]
@@ -291,25 +278,13 @@ def _of_member(jobs: Sequence[TrainingJob], out: Path, plan: Plan) -> dict[str, 
     return result
 
 
-def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> Scores:
+def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:
     """Metrics of probabilities [N, C] of the table's items."""
     from edokit.metrics import compute_metrics
 
     row_of = {item: row for row, item in enumerate(data.items)}
     rows = [row_of[str(item)] for item in table.items]
     return compute_metrics(probabilities, data.soft_labels[rows], data.hard[rows], metrics=METRICS)
-
-
-def _group(group: Group, *, defaults: bool) -> dict[str, Any]:
-    default = known_options(find_recipe(group.recipe)) if defaults else {}
-    return {
-        "name": group.name,
-        "recipe": group.recipe,
-        "members": group.members,
-        "supervision": group.supervision,
-        "draw": group.draw,
-        "options": {**default, **group.options},
-    }
 
 
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
@@ -346,11 +321,3 @@ def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[st
         if any(listed):
             member[key] = listed[0] if first.fold is None else listed
     return member
-
-
-def _as_text(path: Path) -> str:
-    """A manifest as one text, to be compared."""
-    try:
-        return json.dumps(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return ""

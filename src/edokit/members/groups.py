@@ -70,9 +70,8 @@ class Group:
                 "leave draw out",
                 parameters=("draw",),
             )
-        return replace(
-            self, name=name, draw=draw, options=recipe_options(self.recipe, self.options)
-        )
+        options = recipe_options(self.recipe, self.options)
+        return replace(self, name=name, draw=draw, options=options)
 
 
 def is_folder_name(name: object) -> bool:
@@ -113,19 +112,20 @@ def parse_groups(
     [('linear', 5), ('encoder', 3)]
     """
     common: dict[str, Any] = {"supervision": supervision, "draw": draw}
-    if text.endswith(".toml"):
-        _no_count(members, text)
-        groups = read_groups(text, **common)
-    else:
-        parts = [_part(part) for part in text.split(",")]
-        if any(count is not None for _, count in parts) or len(parts) > 1:
-            _no_count(members, text)
-        groups = [
-            Group(recipe, count if count is not None else members or MEMBERS, **common)
-            for recipe, count in parts
-        ]
-        if members is not None and len(groups) == 1:
-            groups = [replace(groups[0], members=members)]
+    toml = text.endswith(".toml")
+    parts = [_split_count(part.strip()) for part in text.split(",")]
+    if members is not None and (toml or len(parts) > 1 or parts[0][1] is not None):
+        raise InputError(
+            f"the number of members is given twice: by {text!r} and by members={members}",
+            "leave members out",
+            parameters=("members",),
+        )
+    usual = MEMBERS if members is None else members
+    groups = (
+        read_groups(text, **common)
+        if toml
+        else [Group(recipe, usual if count is None else count, **common) for recipe, count in parts]
+    )
     return check_groups(_with_options(groups, options or {}))
 
 
@@ -135,10 +135,7 @@ def check_groups(groups: Iterable[Group]) -> list[Group]:
     names = [group.name for group in checked]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(
-            f"several groups are called {examples(twice)}",
-            "name them in a TOML file",
-        )
+        raise InputError(f"several groups are called {examples(twice)}", "name them in a TOML file")
     if not checked:
         raise InputError("there is no group of members to train", "name a recipe")
     return checked
@@ -162,7 +159,11 @@ def read_groups(path: str | Path, **common: Any) -> list[Group]:
                 f" and may have {', '.join(_KEYS)}",
                 "check the spelling",
             )
-        odd = [key for key in ("recipe", "name", "supervision", "draw") if not _is_text(table, key)]
+        odd = [
+            key
+            for key in ("recipe", "name", "supervision", "draw")
+            if not isinstance(table.get(key, ""), str)
+        ]
         if odd or not isinstance(table.get("options", {}), dict):
             raise InputError(
                 f"{(odd or ['options'])[0]} of group {position + 1} of {path} is not"
@@ -173,52 +174,29 @@ def read_groups(path: str | Path, **common: Any) -> list[Group]:
     return groups
 
 
-def _is_text(table: Mapping[str, Any], key: str) -> bool:
-    return isinstance(table.get(key, ""), str)
-
-
-def _part(text: str) -> tuple[str, int | None]:
-    name, colon, count = text.strip().rpartition(":")
-    if colon and re.fullmatch(r"-?\d+", count):
-        return name, int(count)
-    return text.strip(), None
-
-
-def _no_count(members: int | None, text: str) -> None:
-    if members is not None:
-        raise InputError(
-            f"the number of members is given twice: by {text!r} and by members={members}",
-            "leave members out",
-            parameters=("members",),
-        )
+def _split_count(text: str) -> tuple[str, int | None]:
+    name, colon, count = text.rpartition(":")
+    return (name, int(count)) if colon and re.fullmatch(r"-?\d+", count) else (text, None)
 
 
 def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group]:
     known = [known_options(find_recipe(group.recipe)) for group in groups]
     names = [group.name or group.recipe.rpartition(":")[2] for group in groups]
-    given: list[dict[str, Any]] = [{} for _ in groups]
+    changed = [dict(group.options) for group in groups]
     for key, value in options.items():
-        prefix, dot, option = key.partition(".")
-        if dot:
-            fitting = [k for k, name in enumerate(names) if name == prefix]
-        else:
-            option = key
-            fitting = [k for k in range(len(groups)) if option in known[k]]
+        prefix, dot, option = key.partition(".") if "." in key else ("", "", key)
+        fitting = [
+            k for k, name in enumerate(names) if (name == prefix if dot else option in known[k])
+        ]
         if not fitting:
-            listed = "; ".join(
-                f"{name}: {', '.join(have) or 'none'}"
-                for name, have in zip(names, known, strict=True)
-            )
+            lists = [f"{n}: {', '.join(k) or 'none'}" for n, k in zip(names, known, strict=True)]
             raise InputError(
-                f"no group has the option {key!r}; the options are: {listed}",
+                f"no group has the option {key!r}; the options are: {'; '.join(lists)}",
                 "check the spelling",
             )
         for k in fitting:
-            given[k][option] = value
-    return [
-        replace(group, options={**group.options, **more})
-        for group, more in zip(groups, given, strict=True)
-    ]
+            changed[k][option] = value
+    return [replace(group, options=own) for group, own in zip(groups, changed, strict=True)]
 
 
 def _toml(path: Path) -> dict[str, Any]:

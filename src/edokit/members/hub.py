@@ -11,7 +11,14 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.members.pretrained import TO_PREDICT, folder_or_id, loading, require_packages
+from edokit.members.pretrained import (
+    TO_PREDICT,
+    choose_device,
+    folder_or_id,
+    load_tokenizer,
+    loading,
+    require_packages,
+)
 from edokit.members.recipe import Text
 from edokit.members.texts import Texts
 
@@ -127,24 +134,20 @@ def _load(model: str) -> tuple[Any, list[str]]:
     """The model and its labels, in the order of its outputs."""
     from transformers import AutoModelForSequenceClassification
 
-    where = folder_or_id(model)
     with loading(model):
         network, report = AutoModelForSequenceClassification.from_pretrained(
-            where, output_loading_info=True
+            folder_or_id(model), output_loading_info=True
         )
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
             f"the model must come with a trained classifier, but {model} has no weights for"
             f" {missing[0]}",
-            "name a fine-tuned text-classification model, or fine-tune it with `edo train --recipe"
-            " transformer`",
+            "name a fine-tuned model, or fine-tune it with `edo train --recipe transformer`",
         )
     config = network.config
-    if config.num_labels < 2 or config.problem_type in (
-        "regression",
-        "multi_label_classification",
-    ):
+    others = ("regression", "multi_label_classification")
+    if config.num_labels < 2 or config.problem_type in others:
         raise InputError(
             f"the model must choose one of several labels, but {model} is for"
             f" {config.problem_type or 'regression'}",
@@ -156,25 +159,17 @@ def _load(model: str) -> tuple[Any, list[str]]:
 def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str | None) -> Floats:
     import torch
 
-    from edokit.members.pretrained import choose_device, load_tokenizer
-    from edokit.members.recipes._network import on_device
-    from edokit.members.recipes._tokens import Reader, padded
+    from edokit.members.recipes._network import in_batches
+    from edokit.members.recipes._tokens import Reader
 
     chosen = choose_device(device)
-    tokenizer = load_tokenizer(model)
-    reader = Reader(tokenizer, 512)
-    tokens = reader(list(texts))
+    reader = Reader(load_tokenizer(model), 512)
     network = network.to(chosen).eval()
-    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
-    shares = np.empty((len(tokens), network.config.num_labels))
-    for start in range(0, len(order), BATCH):
-        which = order[start : start + BATCH]
-        batch = padded([tokens[i] for i in which], tokenizer.pad_token_id, reader.max_length)
-        batch.pop("target_mask")
-        with torch.no_grad():
-            logits = network(**on_device(batch, chosen)).logits
-        shares[which] = torch.softmax(logits.float().cpu().double(), dim=-1).numpy()
-    return shares
+
+    def forward(target_mask: Any, **inputs: Any) -> Any:
+        return torch.softmax(network(**inputs).logits.float().cpu().double(), dim=-1)
+
+    return in_batches(forward, reader(list(texts)), reader, BATCH, chosen)
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,9 +28,9 @@ from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
-    Member,
     MemberData,
     Progress,
+    check_number,
     find_recipe,
     make_member,
     write_arrays,
@@ -43,7 +44,7 @@ from edokit.members.supervision import (
     random_select,
     soft,
 )
-from edokit.members.training_data import JobRows, TrainingData, rows_for_job
+from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
 
 FORMAT = 1
 # The folder of a training: members trained one by one or end to end, predictions by split, the
@@ -56,14 +57,7 @@ HEADS = "head"
 """The group of members that are trained end to end; they are named after it."""
 HEAD_OPTIONS = ("n_members", "preset")
 """Options of an end-to-end job that have parameters of their own."""
-_PACKAGES = {
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "scikit-learn": "sklearn",
-    "torch": "torch",
-    "transformers": "transformers",
-    "sentence-transformers": "sentence_transformers",
-}
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
 
 
 @dataclass(frozen=True)
@@ -71,17 +65,11 @@ class TrainingJob:
     """One fit."""
 
     member: str
-    """The member's name."""
     group: str
-    """The group that it belongs to."""
     recipe: str
-    """The recipe's name."""
     options: Mapping[str, Any]
-    """The recipe's options."""
     supervision: str
-    """Which labels are its targets."""
     draw: str
-    """When random-select draws."""
     seed: int
     """Its own seed; end to end, the seed that those of the heads are derived from."""
     annotator: str | None = None
@@ -129,6 +117,10 @@ class Plan:
     """The fold of each item [N], -1 for items outside of all folds."""
 
     @property
+    def _fold_list(self) -> list[int] | None:
+        return None if self.folds is None else self.folds.tolist()
+
+    @property
     def end_to_end(self) -> bool:
         """Whether one job trains all members together."""
         return any(job.heads for job in self.jobs)
@@ -143,19 +135,15 @@ class Plan:
             options = {key: job.options[key] for key in job.options if key not in HEAD_OPTIONS}
             preset = job.options["preset"]
             how = [job.heads, options, preset, job.supervision, job.draw, job.seed]
-            text = json.dumps([how, self.data.digest], sort_keys=True)
+            parts: list[Any] = [how, self.data.digest]
         else:
-            folds = None if self.folds is None else self.folds.tolist()
-            text = json.dumps([job.to_dict(), self.data.digest, folds], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+            parts = [job.to_dict(), self.data.digest, self._fold_list]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def save(self, folder: Path) -> None:
         """Write ``course.json`` and ``plan.json``, for a machine with little installed."""
         self.data.save(folder / "course.json")
-        stored = {
-            "units": [job.to_dict() for job in self.jobs],
-            "folds": None if self.folds is None else self.folds.tolist(),
-        }
+        stored = {"units": [job.to_dict() for job in self.jobs], "folds": self._fold_list}
         # The plan comes last: where there is one, there is all.
         with whole_file(folder / "plan.json") as temporary:
             temporary.write_text(json.dumps(stored, indent=1), encoding="utf-8")
@@ -171,11 +159,8 @@ class Plan:
                 raise ValueError("folders can't be named like its members")
             if not all(job.fold is None or isinstance(job.fold, int) for job in jobs):
                 raise ValueError("its folds are not numbered")
-            return cls(
-                TrainingData.load(folder / "course.json"),
-                jobs,
-                None if folds is None else np.asarray(folds, dtype=np.int32),
-            )
+            folds = None if folds is None else np.asarray(folds, dtype=np.int32)
+            return cls(TrainingData.load(folder / "course.json"), jobs, folds)
         except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
             raise InputError(
                 f"{folder} does not hold a whole plan.json and course.json: {error}",
@@ -195,46 +180,23 @@ def plan_jobs(
     A member's seed depends on ``random_state``, its group's name and its number alone, so that
     groups can grow without changing the members they have.
     """
-    check_seed(random_state)
+    check_number("random_state", random_state, 0, whole=True)
     numbers: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
     jobs = []
     for group in groups:
         annotators: list[str] | list[None] = [None] * group.members
         if group.supervision == Supervision.PER_ANNOTATOR.value:
-            train = (
-                rows_for_job(data, None, None).train
-                if folds is None
-                else np.flatnonzero(folds >= 0)
-            )
+            train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
             annotators = most_active(data.take(train), group.members)
         for k, name in enumerate(member_names(group.name, group.members)):
+            how = (group.recipe, dict(group.options), group.supervision, str(group.draw))
             for fold in numbers:
-                job = TrainingJob(
-                    member=name,
-                    group=group.name,
-                    recipe=group.recipe,
-                    options=dict(group.options),
-                    supervision=group.supervision,
-                    draw=str(group.draw),
-                    seed=member_seed(random_state, group.name, k, fold),
-                    annotator=annotators[k],
-                    fold=fold,
-                )
-                jobs.append(job)
+                seed = member_seed(random_state, group.name, k, fold)
+                jobs.append(TrainingJob(name, group.name, *how, seed, annotators[k], fold))
     names = [job.path for job in jobs]
     if len(set(names)) < len(names):
         raise InputError("groups of the same name give members of the same name", "rename a group")
     return Plan(data, tuple(jobs), folds)
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a negative seed."""
-    if seed < 0:
-        raise InputError(
-            f"random_state is {seed}, but must not be negative",
-            "choose 0 or more",
-            parameters=("random_state",),
-        )
 
 
 def member_names(group: str, members: int) -> list[str]:
@@ -257,7 +219,6 @@ class JobContext:
     shared: dict[str, Any]
     """What each group prepared, by its name."""
     keep_models: bool = True
-    """Whether fitted models are kept beside the predictions."""
 
 
 @dataclass(frozen=True)
@@ -325,10 +286,15 @@ def fit_job(
         seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
         member.fit(own, random_state=seed, progress=note)
         for name, positions in rows.predict.items():
-            arrays[name] = _checked_predictions(member, job, data, positions).astype(np.float32)
+            predicted = member.predict_proba([data.texts[i] for i in positions])
+            arrays[name] = _checked(predicted, job, len(positions), len(data.classes))
             arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
     seconds = time.perf_counter() - started
-    ours, others = _messages(caught)
+    # Each warning once, those of EDO first.
+    notes = dict.fromkeys(
+        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
+    )
+    ours = tuple(text for text, own in notes if own)
     if context.keep_models:
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
@@ -343,7 +309,7 @@ def fit_job(
         "files": sizes_of(folder),
         "seconds": round(seconds, 3),
         "history": history,
-        "notes": [*ours, *others],
+        "notes": [*ours, *(text for text, own in notes if not own)],
         "versions": versions(),
         "hardware": _hardware(),
     }
@@ -357,27 +323,31 @@ def member_data(
 ) -> MemberData:
     """What a job trains on, given the items that it may use."""
     targets: Callable[[int], Floats]
-    once = job.draw == Draw.ONCE.value
-    if job.supervision == Supervision.PER_ANNOTATOR.value:
-        if job.annotator not in part.annotators:
-            raise InputError(
-                f"annotator {job.annotator!r} has labelled no item of those to train on in this"
-                " fold",
-                "ask for fewer members or folds",
-            )
-        positions, own = per_annotator(part, job.annotator)
-        part = part.take(positions)
-        targets = _constant(own)
-    elif job.supervision == Supervision.RANDOM_SELECT.value:
-        seeds = job.head_seeds or [job.seed]
+    if job.supervision == Supervision.RANDOM_SELECT.value:
 
         def targets(epoch: int) -> Floats:
-            drawn = [random_select(part, seed, 0 if once else epoch) for seed in seeds]
+            number = 0 if job.draw == Draw.ONCE.value else epoch
+            drawn = [random_select(part, seed, number) for seed in job.head_seeds or [job.seed]]
             return np.stack(drawn, axis=1) if job.heads else drawn[0]
 
     else:
-        same = soft(part) if job.supervision == Supervision.SOFT.value else majority(part)
-        targets = _constant(np.stack([same] * job.heads, axis=1) if job.heads else same)
+        if job.annotator is not None:
+            if job.annotator not in part.annotators:
+                raise InputError(
+                    f"annotator {job.annotator!r} labelled no item of those to train on in this"
+                    " fold",
+                    "ask for fewer members or folds",
+                )
+            positions, same = per_annotator(part, job.annotator)
+            part = part.take(positions)
+        else:
+            same = soft(part) if job.supervision == Supervision.SOFT.value else majority(part)
+        if job.heads:
+            same = np.stack([same] * job.heads, axis=1)
+
+        def targets(epoch: int) -> Floats:
+            return same
+
     return MemberData(
         texts=part.texts,
         targets=targets,
@@ -404,6 +374,14 @@ def read_card(folder: Path) -> dict[str, Any] | None:
     return card
 
 
+def finished_card(folder: Path) -> dict[str, Any]:
+    """The same of a job that must be finished."""
+    card = read_card(folder)
+    if card is None:
+        raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
+    return card
+
+
 def clear(out: Path, *kinds: str) -> None:
     """Remove members of these kinds, and what was written about them."""
     (out / MANIFEST).unlink(missing_ok=True)
@@ -423,12 +401,11 @@ def sizes_of(folder: Path) -> dict[str, int]:
 def versions() -> dict[str, str]:
     """The versions of Python, EDO and the packages in use."""
     found = {"python": platform.python_version(), "edokit": __version__}
-    for package, module in _PACKAGES.items():
-        if module in sys.modules:
-            try:
+    for package in _PACKAGES:
+        module = "sklearn" if package == "scikit-learn" else package.replace("-", "_")
+        with suppress(PackageNotFoundError):
+            if module in sys.modules:
                 found[package] = version(package)
-            except PackageNotFoundError:
-                continue
     return found
 
 
@@ -436,36 +413,14 @@ def _hardware() -> dict[str, Any]:
     from joblib import cpu_count
 
     torch = sys.modules.get("torch")
-    gpu = torch is not None and torch.cuda.is_available()
-    return {
-        "machine": platform.machine(),
-        "cpus": cpu_count(),
-        "gpu": torch.cuda.get_device_name() if torch is not None and gpu else None,
-    }
+    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
+    return {"machine": platform.machine(), "cpus": cpu_count(), "gpu": gpu}
 
 
-def _messages(
-    caught: Sequence[warnings.WarningMessage],
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The warnings of EDO, and those of others; each once."""
-    found = dict.fromkeys(
-        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
-    )
-    return tuple(m for m, own in found if own), tuple(m for m, own in found if not own)
-
-
-def _constant(targets: Floats) -> Callable[[int], Floats]:
-    return lambda epoch: targets
-
-
-def _checked_predictions(
-    member: Member, job: TrainingJob, data: TrainingData, positions: Any
-) -> Floats:
-    """Probabilities [n, C] (end to end [n, K, C]); a model that diverged is no member."""
-    texts = [data.texts[i] for i in positions]
-    predicted = np.asarray(member.predict_proba(texts), dtype=float)
-    heads = (job.heads,) if job.heads else ()
-    expected = (len(positions), *heads, len(data.classes))
+def _checked(values: Any, job: TrainingJob, n_texts: int, n_classes: int) -> npt.NDArray[Any]:
+    """Probabilities [N, C] (end to end [N, K, C]); a model that diverged is no member."""
+    predicted = np.asarray(values, dtype=float)
+    expected = (n_texts, job.heads, n_classes) if job.heads else (n_texts, n_classes)
     if predicted.shape != expected:
         raise InputError(
             f"the recipe {job.recipe!r} predicts probabilities of shape {predicted.shape} where"
@@ -480,4 +435,4 @@ def _checked_predictions(
             " sum to 1",
             "train with other options",
         )
-    return predicted
+    return predicted.astype(np.float32)

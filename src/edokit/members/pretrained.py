@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError, examples
+from edokit._errors import EDOError, InputError, MissingExtraError, examples, warn
 
 if TYPE_CHECKING:
     import torch
@@ -53,20 +52,7 @@ def folder_or_id(model: str) -> str:
 
 @contextmanager
 def loading(model: str) -> Iterator[None]:
-    """Silence the libraries; whatever keeps the model from loading is one error."""
-    try:
-        with quiet():
-            yield
-    except EDOError:
-        raise
-    except Exception as error:  # each architecture fails in its own way
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise InputError(f"the model {model!r} can't be loaded: {reason}", _HINT) from error
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence the libraries' own progress bars and reports."""
+    """Silence the libraries' reports; whatever keeps the model from loading is one error."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -74,6 +60,11 @@ def quiet() -> Iterator[None]:
     logging.disable_progress_bar()
     try:
         yield
+    except EDOError:
+        raise
+    except Exception as error:  # each architecture fails in its own way
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise InputError(f"the model {model!r} can't be loaded: {reason}", _HINT) from error
     finally:
         logging.set_verbosity(level)
         if bars:
@@ -89,11 +80,9 @@ def load_backbone(model: str) -> nn.Module:
     # The pooler on top of the first token is not ours to train: heads pool for themselves.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
     if missing:
-        warnings.warn(
+        warn(
             f"the weights of {model} lack {len(missing)} of the model's parameters, which start at"
-            f" random: {examples(missing)}; check that the weights belong to the config",
-            EDOWarning,
-            stacklevel=2,
+            f" random: {examples(missing)}; check that the weights belong to the config"
         )
     return _encoder(backbone, model)
 
@@ -154,10 +143,9 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that a device's memory ran out."""
     import torch
 
-    if isinstance(error, torch.cuda.OutOfMemoryError):
-        return True
     # Metal and some CUDA libraries say it in words alone.
-    return isinstance(error, RuntimeError) and "out of memory" in str(error).lower()
+    in_words = isinstance(error, RuntimeError) and "out of memory" in str(error).lower()
+    return in_words or isinstance(error, torch.cuda.OutOfMemoryError)
 
 
 def free_memory(device: torch.device) -> None:

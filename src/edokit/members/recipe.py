@@ -11,10 +11,11 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +143,13 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
     if name in recipe_names():
-        return _only_recipe(f"{recipes.__name__}.{name}")
+        held = import_module(f"{recipes.__name__}.{name}")
+        (recipe,) = (
+            value
+            for value in vars(held).values()
+            if isinstance(value, type) and value.__module__ == held.__name__ and _is_member(value)
+        )
+        return recipe
     module, colon, attribute = name.partition(":")
     if not colon:
         raise InputError(
@@ -157,28 +164,16 @@ def find_recipe(name: str) -> type[Member]:
         raise InputError(
             f"the recipe {name!r} can't be imported: {error}", "check the spelling"
         ) from error
-    if not (isinstance(found, type) and Member in found.__mro__):
+    if not _is_member(found):
         raise InputError(
             f"the recipe {name!r} is not a class with edokit.members.recipe.Member as its base",
             "see edokit/members/recipes/linear.py for an example",
         )
-    return found
+    return cast(type[Member], found)
 
 
-def _only_recipe(module: str) -> type[Member]:
-    """The class with `Member` as its base that a file of ``recipes`` holds."""
-    found = [
-        value
-        for value in vars(import_module(module)).values()
-        if isinstance(value, type) and value.__module__ == module and Member in value.__mro__
-    ]
-    if len(found) != 1:
-        raise InputError(
-            f"{module} holds {len(found)} classes with edokit.members.recipe.Member as their base;"
-            " a file of recipes holds one class",
-            "see edokit/members/recipes/linear.py for an example",
-        )
-    return found[0]
+def _is_member(value: object) -> bool:
+    return isinstance(value, type) and Member in value.__mro__
 
 
 def known_options(recipe: type) -> dict[str, Any]:
@@ -218,8 +213,7 @@ def make_member(
     """A member that is not fitted yet."""
     recipe: Any = find_recipe(name)
     more = {"device": device} if takes_device(recipe) else {}
-    member: Member = recipe(n_classes, **options, **more)
-    return member
+    return cast(Member, recipe(n_classes, **options, **more))
 
 
 def _typed(option: str, value: Any, default: Any) -> Any:
@@ -257,6 +251,7 @@ def check_number(
         raise InputError(
             f"{name} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
             f"choose another {name}",
+            parameters=(name,),
         )
 
 
@@ -266,10 +261,8 @@ def plain_value(text: str) -> Any:
     if text.lower() in words:
         return words[text.lower()]
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 
@@ -286,14 +279,12 @@ def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(
-            f"{path} is damaged or no file of plain arrays: {error}",
-            "train the member again",
+            f"{path} is damaged or no file of plain arrays: {error}", "train the member again"
         ) from error
     missing = [name for name in needed if name not in arrays]
     if missing:
         raise InputError(
-            f"{path} lacks arrays of a member: {examples(missing)}",
-            "train the member again",
+            f"{path} lacks arrays of a member: {examples(missing)}", "train the member again"
         )
     return arrays
 
@@ -303,14 +294,10 @@ def check_texts(texts: Sequence[Text]) -> None:
     for position, text in enumerate(texts):
         pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text)
         if not (isinstance(text, str) or pair):
+            missing = text is None or (isinstance(text, float) and text != text)
             raise InputError(
-                f"text {position + 1} of {len(texts)} is {_kind(text)}, neither a string nor a pair"
+                f"text {position + 1} of {len(texts)} is"
+                f" {'missing' if missing else type(text).__name__}, neither a string nor a pair"
                 " (utterance, context) of strings",
                 "fill the gap or drop the item",
             )
-
-
-def _kind(text: Any) -> str:
-    if text is None or (isinstance(text, float) and text != text):
-        return "missing"
-    return f"{type(text).__name__}"

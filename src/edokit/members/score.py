@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, counted, examples
+from edokit._errors import EDOWarning, InputError, counted, examples, warn
 from edokit._types import Floats
 from edokit.members.folder import read_manifest
-from edokit.members.jobs import CARD, END_TO_END, MEMBERS, read_card
+from edokit.members.jobs import CARD, END_TO_END, MEMBERS, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, recipe_names
 from edokit.members.texts import Texts
 
@@ -81,9 +81,18 @@ def score_members(
     checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
     known = None if annotators is None else _ItemAnnotators(annotators, checked.items)
     if "end_to_end" in manifest:
+        from edokit.members.recipes._end_to_end import EndToEndMembers
+
         step(0, len(names), f"{len(listed)} heads")
+        heads: EndToEndMembers = EndToEndMembers.load(folder / END_TO_END, device=device)
+        if heads.n_members != len(listed):
+            raise InputError(
+                f"{folder / END_TO_END} holds {heads.n_members} members, but the manifest lists"
+                f" {len(listed)}",
+                "train again",
+            )
         columns = [list(listed).index(name) for name in names]
-        predicted = _heads(folder / END_TO_END, checked.texts, len(listed), device)[:, columns]
+        predicted = heads.predict_proba(checked.texts)[:, columns]
         if known is not None:
             known.unused.update(dict.fromkeys(names, True))
     else:
@@ -93,8 +102,8 @@ def score_members(
             each.append(_member(folder / MEMBERS / name, checked.texts, device, trust, known))
         predicted = np.stack(each, axis=1)
     step(len(names), len(names), "")
-    for note in known.notes() if known is not None else ():
-        warnings.warn(note, EDOWarning, stacklevel=2)
+    if known is not None:
+        known.warn()
     return Predictions.from_arrays(
         predicted,
         items=checked.items,
@@ -107,9 +116,7 @@ def score_members(
 
 def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = ()) -> Member:
     """One fitted member (or one fold of it) from its folder."""
-    card = read_card(folder)
-    if card is None:
-        raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
+    card = finished_card(folder)
     if not card.get("kept", True):
         raise InputError(
             f"the model of {folder} was not kept: it was trained with --forget-models",
@@ -152,19 +159,6 @@ def _member(
     return mean
 
 
-def _heads(folder: Path, texts: Sequence[Text], members: int, device: str | None) -> Floats:
-    """Probabilities [N, K, C] of members that were trained end to end."""
-    from edokit.members.recipes._end_to_end import EndToEndMembers
-
-    trained = EndToEndMembers.load(folder, device=device)
-    if trained.n_members != members:
-        raise InputError(
-            f"{folder} holds {trained.n_members} members, but the manifest lists {members}",
-            "train again",
-        )
-    return trained.predict_proba(texts)
-
-
 class _ItemAnnotators:
     """Annotators known to label each of N texts, and where they could not be used."""
 
@@ -193,19 +187,17 @@ class _ItemAnnotators:
             found: Floats = by_annotator.predict_proba(texts, annotators=self._annotators)
         return found
 
-    def notes(self) -> list[str]:
-        """What could not be used, in words."""
+    def warn(self) -> None:
+        """Say what could not be used."""
         without = [name for name, unused in self.unused.items() if unused]
-        lines = []
         if without:
-            lines.append(
+            warn(
                 f"{len(without)} of {counted(len(self.unused), 'member')} have no head per"
                 f" annotator and predict as always: {examples(without)} (train with"
                 " annotator_heads=true)"
             )
         if self._unknown.any() and len(without) < len(self.unused):
-            lines.append(
+            warn(
                 f"for {int(self._unknown.sum())} of {counted(len(self._unknown), 'text')} some"
                 " members know none of the annotators; there they average over all annotators"
             )
-        return lines

@@ -6,15 +6,20 @@ import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, MissingExtraError, one_of
-from edokit._types import Codes, Floats, Ints
+from edokit._errors import InputError, MissingExtraError, one_of, warn
+from edokit._types import Floats, Ints
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
+    from edokit.members.training_data import TrainingData
+
+    Labels: TypeAlias = Annotations | TrainingData
+
+MODELS = ("dawid-skene", "mace")
 
 
 class Supervision(str, Enum):
@@ -37,28 +42,6 @@ class Draw(str, Enum):
     """Anew at every epoch: over epochs the targets are distributed like the soft labels."""
     ONCE = "once"
     """Once per member."""
-
-
-class Labels(Protocol):
-    """What is needed of annotations (`edokit.Annotations`, or a `TrainingData`)."""
-
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def annotators(self) -> Any: ...
-    @property
-    def item_codes(self) -> Any: ...
-    @property
-    def annotator_codes(self) -> Any: ...
-    @property
-    def label_codes(self) -> Any: ...
-    @property
-    def label_probabilities(self) -> Any: ...
-    @property
-    def soft_labels(self) -> Floats: ...
-    @property
-    def annotations_per_item(self) -> Ints: ...
-    def hard_labels(self) -> Codes: ...
 
 
 def random_select(annotations: Labels, random_state: int, epoch: int = 0) -> Floats:
@@ -121,12 +104,10 @@ def most_active(annotations: Labels, members: int) -> list[str]:
         )
     fewest = int(annotations.annotations_per_item.min())
     if members > fewest:
-        warnings.warn(
+        warn(
             f"{members} per-annotator members are more than the {fewest} annotator(s) of the least"
             " annotated item (the paper's K ≤ min A_i): not every item was labelled by all of them;"
-            f" {fewest} member(s) or random-select keep the rule",
-            EDOWarning,
-            stacklevel=2,
+            f" {fewest} member(s) or random-select keep the rule"
         )
     activity = np.bincount(annotations.annotator_codes, minlength=available)
     return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]
@@ -134,15 +115,10 @@ def most_active(annotations: Labels, members: int) -> list[str]:
 
 def _rows(annotations: Labels, which: Ints) -> Floats:
     """These annotations as probabilities [n, C]."""
-    rows: Floats
+    labels: Any = annotations.label_probabilities
     if annotations.label_codes is None:
-        rows = annotations.label_probabilities[which]
-    else:
-        rows = np.eye(len(annotations.classes))[annotations.label_codes[which]]
-    return rows
-
-
-MODELS = ("dawid-skene", "mace")
+        return np.asarray(labels[which])
+    return np.eye(len(annotations.classes))[annotations.label_codes[which]]
 
 
 def crowd_targets(
@@ -192,7 +168,13 @@ def _posterior(annotations: Annotations, model: str, restarts: int, seed: int) -
     """[N, C] what the model believes of each item."""
     import pandas as pd
 
-    crowds = _crowdkit()
+    try:
+        from crowdkit import aggregation
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Dawid–Skene and MACE need the package crowd-kit, but it can't be imported: {error}",
+            'install it with: pip install "edokit[crowds]"',
+        ) from error
     table = pd.DataFrame(
         {
             "task": annotations.item_codes,
@@ -203,25 +185,13 @@ def _posterior(annotations: Annotations, model: str, restarts: int, seed: int) -
     with warnings.catch_warnings():
         # What a library's own dependencies say to programmers is nothing that a user can mend.
         warnings.simplefilter("ignore")
-        if model == "dawid-skene":
-            fitted: Any = crowds.DawidSkene()
-        else:
-            fitted = crowds.MACE(n_restarts=restarts, random_state=seed)
+        mace: dict[str, Any] = {"n_restarts": restarts, "random_state": seed}
+        fitted: Any = (
+            aggregation.DawidSkene() if model == "dawid-skene" else aggregation.MACE(**mace)
+        )
         found = fitted.fit_predict_proba(table)
-    wanted = found.reindex(
-        index=range(len(annotations.items)), columns=range(len(annotations.classes)), fill_value=0.0
-    )
+    n_items, n_classes = len(annotations.items), len(annotations.classes)
+    wanted = found.reindex(index=range(n_items), columns=range(n_classes), fill_value=0.0)
     posterior: Floats = wanted.to_numpy(dtype=np.float64, copy=True)
     posterior /= posterior.sum(axis=1, keepdims=True)
     return posterior
-
-
-def _crowdkit() -> Any:
-    try:
-        from crowdkit import aggregation
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Dawid–Skene and MACE need the package crowd-kit, but it can't be imported: {error}",
-            'install it with: pip install "edokit[crowds]"',
-        ) from error
-    return aggregation

@@ -24,7 +24,7 @@ class Texts:
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
         """Texts without ids, named 0, 1, 2, …."""
-        return cls(tuple(map(str, range(len(texts)))), tuple(texts)).checked()
+        return _numbered(texts).checked()
 
     def checked(self) -> Texts:
         """Itself, if there are texts and none is missing."""
@@ -75,15 +75,29 @@ def read_texts(
     InputError
         If the file can't be read, or a text is missing.
     """
+    from edokit._io import check_file, not_utf8
     from edokit._io.tables import TABLE_SUFFIXES
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        found = _lines(path)
+        try:
+            lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise not_utf8(path, error) from error
+        found = _numbered(lines)
     elif path.suffix.lower() in TABLE_SUFFIXES and not any(reading.values()):
         found = _from_table(path, columns or {})
     else:
-        found = _from_annotations(path, columns, reading)
+        from edokit.datasets import read_annotations
+
+        source = read_annotations(path, columns=columns or None, **reading)
+        if source.texts is None:
+            raise InputError(
+                f"{path} holds no texts",
+                "name their column: columns={'text': 'NAME'}",
+                parameters=("columns",),
+            )
+        found = Texts(tuple(map(str, source.items)), tuple(map(str, source.texts)))
     if pairs:
         found = Texts(found.items, tuple(utterance_and_context(str(text)) for text in found.texts))
     return found.checked()
@@ -105,7 +119,6 @@ def read_annotators(
             name = given.get(role, role)
             name = role if name not in table.column_names and role in table.column_names else name
             encoded = _encoded(table, name, role, path)
-            _refuse_gaps(encoded, role, path)
             pairs.append(encoded.names[encoded.codes])
         items, annotators = pairs
     else:
@@ -120,14 +133,8 @@ def read_annotators(
     return {item: tuple(names) for item, names in found.items()}
 
 
-def _lines(path: Path) -> Texts:
-    from edokit._io import check_file, not_utf8
-
-    try:
-        lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
-    return Texts(tuple(map(str, range(len(lines)))), tuple(lines))
+def _numbered(texts: Sequence[Text]) -> Texts:
+    return Texts(tuple(map(str, range(len(texts)))), tuple(texts))
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
@@ -142,9 +149,8 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     text = _encoded(table, columns.get("text", "text"), "text", path)
     texts = ["" if code < 0 else str(text.names[code]) for code in text.codes]
     if "item" not in columns and "item" not in table.column_names:
-        return Texts(tuple(map(str, range(len(texts)))), tuple(texts))
+        return _numbered(texts)
     item = _encoded(table, columns.get("item", "item"), "item", path)
-    _refuse_gaps(item, "item", path)
     first: dict[str, str] = {}
     for code, one in zip(item.codes, texts, strict=True):
         name = str(item.names[code])
@@ -153,23 +159,8 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     return Texts(tuple(first), tuple(first.values()))
 
 
-def _from_annotations(
-    path: Path, columns: Mapping[str, str] | None, reading: Mapping[str, Any]
-) -> Texts:
-    from edokit.datasets import read_annotations
-
-    source = read_annotations(path, columns=columns or None, **reading)
-    if source.texts is None:
-        raise InputError(
-            f"{path} holds no texts",
-            "name their column: columns={'text': 'NAME'}",
-            parameters=("columns",),
-        )
-    return Texts(tuple(map(str, source.items)), tuple(map(str, source.texts)))
-
-
 def _encoded(table: Any, name: str, role: str, path: Path) -> Any:
-    """A column of a table as names and codes."""
+    """A column of a table as names and codes; only texts may have gaps."""
     from edokit._names import encode
 
     if name not in table.column_names:
@@ -179,10 +170,8 @@ def _encoded(table: Any, name: str, role: str, path: Path) -> Any:
             f"map it with columns={{{role!r}: 'NAME'}}",
             parameters=("columns",),
         )
-    return encode(table[name], name)
-
-
-def _refuse_gaps(encoded: Any, role: str, path: Path) -> None:
-    if (encoded.codes < 0).any():
+    encoded = encode(table[name], name)
+    if role != "text" and (encoded.codes < 0).any():
         row = int((encoded.codes < 0).argmax()) + 1
         raise InputError(f"{path}: row {row} has no {role}", "fill the gap or drop the row")
+    return encoded

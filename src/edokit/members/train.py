@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOError, EDOWarning, InputError, counted, examples, one_of
+from edokit._errors import EDOError, EDOWarning, InputError, counted, examples, one_of, warn
 from edokit._io.atomic import remove_leftovers
 from edokit.members import engine as engines
 from edokit.members.folder import (
     check_kind,
     collect_predictions,
-    finished_card,
     make_manifest,
     other_members,
     unfinished_jobs,
@@ -36,8 +35,8 @@ from edokit.members.jobs import (
     Outcome,
     Plan,
     TrainingJob,
-    check_seed,
     clear,
+    finished_card,
     plan_jobs,
 )
 from edokit.members.pretrained import choose_device, require_packages
@@ -55,7 +54,6 @@ from edokit.members.training_data import (
     TrainingData,
     check_splits,
     fold_numbers,
-    rows_for_job,
 )
 from edokit.members.tuning import tune_groups
 
@@ -179,8 +177,7 @@ def train_members(
     data = TrainingData.from_annotations(annotations, pairs=pairs)
     if tune is not None:
         kept = None if out is None else Path(out)
-        how: dict[str, Any] = {"random_state": random_state, "out": kept, "device": device}
-        checked = tune_groups(checked, data, tune, **how, step=step)
+        checked = tune_groups(checked, data, tune, random_state, kept, device, step)
     plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
     with ExitStack() as stack:
         if out is None:
@@ -204,9 +201,8 @@ def train_members(
         predictions = collect_predictions(plan, folder, names)
         _warn_of_other_members(plan, folder)
         _warn_of_identical_members(checked, predictions)
-        manifest = make_manifest(
-            plan, checked, predictions, failed, folder, random_state=random_state, source=source
-        )
+        how: dict[str, Any] = {"random_state": random_state, "source": source}
+        manifest = make_manifest(plan, checked, predictions, failed, folder, **how)
         if out is not None:
             write_training(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
@@ -265,6 +261,8 @@ def train_end_to_end(
         If the data or an option does not fit, or ``out`` holds other members.
     """
     require_packages("training end to end")
+    from edokit.ensemble import EDOEnsemble
+
     data = TrainingData.from_annotations(annotations, pairs=pairs)
     plan, group = plan_end_to_end(
         data,
@@ -286,17 +284,18 @@ def train_end_to_end(
     if failed:
         raise _all_failed(failed)
     predictions = collect_predictions(plan, out)
-    ensemble = _ensemble(plan, predictions, annotations, out, random_state)
-    manifest = make_manifest(
-        plan,
-        [group],
-        predictions,
-        (),
-        out,
-        random_state=random_state,
-        source=source,
-        ensemble=ensemble,
-    )
+    job = plan.jobs[0]
+    card = finished_card(out / job.folder)
+    dev = data.splits[plan.rows(job).stop[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
+        labels = (predictions[dev], annotations.split(dev))
+        given: dict[str, Any] = {"size": card["size"], "preset": preset}
+        ensemble = EDOEnsemble.from_weights(
+            card["weights"], *labels, **given, random_state=random_state
+        )
+    how: dict[str, Any] = {"random_state": random_state, "source": source, "ensemble": ensemble}
+    manifest = make_manifest(plan, [group], predictions, (), out, **how)
     ensemble.save(out / ENSEMBLE)
     write_training(out, predictions, manifest)
     return Trained(predictions, manifest, (), ensemble)
@@ -392,7 +391,7 @@ def train_plan(
                 step({"done": done, "total": total, "member": outcome.job.path})
             for note in outcome.notes:
                 if note not in noted:
-                    warnings.warn(f"{outcome.job.path}: {note}", EDOWarning, stacklevel=3)
+                    warn(f"{outcome.job.path}: {note}")
                 noted.add(note)
     return failed
 
@@ -411,7 +410,7 @@ def plan_end_to_end(
     one_of("preset", preset, _HEADS_PRESETS)
     one_of("supervision", supervision, [mode.value for mode in _HEADS_SUPERVISION])
     one_of("draw", draw, [mode.value for mode in Draw])
-    check_seed(random_state)
+    check_number("random_state", random_state, 0, whole=True)
     check_number("members", members, 1, whole=True)
     recipe: Any = find_recipe(_HEADS_RECIPE)
     # There is a head per member already.
@@ -422,54 +421,15 @@ def plan_end_to_end(
     network = recipe(len(data.classes), **given, **heads)
     chosen = {key: getattr(network, key) for key in known}
     network.check_data(data)
-    job = TrainingJob(
-        member=END_TO_END,
-        group=HEADS,
-        recipe=_HEADS_RECIPE,
-        options={**chosen, **heads},
-        supervision=supervision,
-        draw=draw,
-        seed=random_state,
-        heads=members,
-    )
-    group = Group("transformer", members, HEADS, supervision, draw, chosen)
-    return Plan(data, (job,)), group
-
-
-def _ensemble(
-    plan: Plan,
-    predictions: Mapping[str, Predictions],
-    annotations: Annotations,
-    out: Path,
-    random_state: int,
-) -> EDOEnsemble:
-    """The ensemble of the weights that were trained with the heads, evaluated on dev."""
-    from edokit.ensemble import EDOEnsemble
-
-    job = plan.jobs[0]
-    card = finished_card(out / job.folder)
-    dev = plan.data.splits[plan.rows(job).stop[0]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
-        return EDOEnsemble.from_weights(
-            card["weights"],
-            predictions[dev],
-            annotations.split(dev),
-            size=card["size"],
-            preset=job.options["preset"],
-            random_state=random_state,
-        )
+    how = ({**chosen, **heads}, supervision, draw, random_state)
+    job = TrainingJob(END_TO_END, HEADS, _HEADS_RECIPE, *how, heads=members)
+    return Plan(data, (job,)), Group("transformer", members, HEADS, supervision, draw, chosen)
 
 
 def _prepare(
     plan: Plan, jobs: Sequence[TrainingJob], device: str | None
 ) -> tuple[dict[str, Any], list[Outcome]]:
     """What the members of each group share; a group that can't prepare fails as a whole."""
-    data, texts = plan.data, plan.data.texts
-    if plan.folds is None:
-        rows = rows_for_job(data, None, None)
-        needed = {*rows.train, *rows.stop, *(i for some in rows.predict.values() for i in some)}
-        texts = tuple(data.texts[i] for i in sorted(needed))
     shared: dict[str, Any] = {}
     failed: list[Outcome] = []
     for name in dict.fromkeys(job.group for job in jobs):
@@ -477,7 +437,7 @@ def _prepare(
         recipe = find_recipe(own[0].recipe)
         options = dict(own[0].options) | ({"device": device} if takes_device(recipe) else {})
         try:
-            shared[name] = recipe.prepare(texts, options)
+            shared[name] = recipe.prepare(plan.data.texts, options)
         except EDOError as error:
             failed += [Outcome(job, str(error)) for job in own]
     return shared, failed
@@ -503,12 +463,10 @@ def _warn_of_other_members(plan: Plan, out: Path) -> None:
     others = other_members(plan, out)
     if others:
         it, are = ("it", "is") if len(others) == 1 else ("them", "are")
-        warnings.warn(
+        warn(
             f"{out / MEMBERS} also holds {counted(len(others), 'member')} that {are} not asked for"
             f" now ({examples(others)}): predictions and manifest leave {it} out; ask for {it}, too"
-            " (--members, --recipe, --supervision as before), and nothing is trained anew",
-            EDOWarning,
-            stacklevel=3,
+            " (--members, --recipe, --supervision as before), and nothing is trained anew"
         )
 
 
@@ -516,24 +474,21 @@ def _warn_of_identical_members(
     groups: Sequence[Group], predictions: Mapping[str, Predictions]
 ) -> None:
     """Warn of groups whose members all predict the same, and say what to do about it."""
-    same = [group for group in groups if all(_identical(group, p) for p in predictions.values())]
+    same = []
+    for group in groups:
+        own = [
+            np.asarray(table.probabilities)[:, [name == group.name for name in table.groups or ()]]
+            for table in predictions.values()
+        ]
+        if all(p.shape[1] > 1 and (np.abs(p - p[:, :1]) <= _IDENTICAL).all() for p in own):
+            same.append(group)
     if not same:
         return
     named = "; ".join(f"{group.name}, {group.members} members" for group in same)
     targets = any(group.supervision in _SAME_TARGETS for group in same)
     why = " (they have the same targets and no other source of randomness)" if targets else ""
     hint = "train them with --supervision random-select, or " if targets else ""
-    warnings.warn(
+    warn(
         f"all members of a group predict the same{why}: {named}; {hint}ask for one, and add"
-        " groups that differ in recipe or options",
-        EDOWarning,
-        stacklevel=3,
+        " groups that differ in recipe or options"
     )
-
-
-def _identical(group: Group, predictions: Predictions) -> bool:
-    own = [k for k, name in enumerate(predictions.groups or ()) if name == group.name]
-    if len(own) < 2:
-        return False
-    values = np.asarray(predictions.probabilities)[:, own]
-    return bool((np.abs(values - values[:, :1]) <= _IDENTICAL).all())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,15 @@ from edokit.members.recipe import Text
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
 
+TRAIN = "train"
+DEV = ("dev", "validation", "valid", "val")
+"""What the split to choose by may be called."""
+FIT = "fit"
+"""The name of the out-of-fold predictions, from which weights are fitted."""
+_STOP_SHARE = 0.1
+_NAMES = ("items", "texts", "splits", "classes", "annotators")
+_CODES = ("item_codes", "annotator_codes", "label_codes", "hard")
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -30,19 +38,15 @@ class TrainingData:
     """
 
     items: tuple[str, ...]
-    """Item ids [N]."""
     texts: tuple[Text, ...]
     """Texts [N], or pairs (utterance, context)."""
     splits: tuple[str, ...]
     """The split of each item [N]."""
     classes: tuple[str, ...]
-    """Class names [C]."""
     annotators: tuple[str, ...]
-    """Annotator ids [A]."""
     item_codes: Codes
     """The item of each annotation [M]."""
     annotator_codes: Codes
-    """The annotator of each annotation [M]."""
     label_codes: Codes | None
     """The class of each annotation [M]; none when annotators gave probabilities."""
     label_probabilities: Floats | None
@@ -59,12 +63,23 @@ class TrainingData:
         With ``pairs`` the first line of a text is the utterance and the others are its context.
         Items without splits are all "train".
         """
-        texts = _texts(annotations)
-        n = len(annotations.items)
+        if annotations.texts is None:
+            raise InputError(
+                "members train on texts, but the data has none",
+                "add a text column, or name the one that it has: columns={'text': 'NAME'}",
+                parameters=("columns",),
+            )
+        n, texts = len(annotations.items), list(annotations.texts)
+        absent = [i for i, text in enumerate(texts) if not (isinstance(text, str) and text.strip())]
+        if absent:
+            raise InputError(
+                f"{are(len(absent), n, HAVE)} no text: {examples(annotations.items[absent])}",
+                "fill the gap or drop these items",
+            )
         splits = ("train",) * n if annotations.splits is None else annotations.splits
         return cls(
             items=tuple(map(str, annotations.items)),
-            texts=tuple(map(utterance_and_context, texts)) if pairs else tuple(texts),
+            texts=tuple(map(utterance_and_context if pairs else str, texts)),
             splits=tuple(map(str, splits)),
             classes=annotations.classes,
             annotators=tuple(map(str, annotations.annotators)),
@@ -89,10 +104,8 @@ class TrainingData:
         labels: Any = self.label_probabilities
         if self.label_codes is not None:
             labels = np.eye(len(self.classes))[self.label_codes]
-        shares = np.column_stack(
-            [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
-        )
-        soft: Floats = shares / self.annotations_per_item[:, None]
+        totals = [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
+        soft: Floats = np.column_stack(totals) / self.annotations_per_item[:, None]
         return soft
 
     def hard_labels(self) -> Codes:
@@ -100,7 +113,7 @@ class TrainingData:
         return self.hard
 
     def where(self, *splits: str) -> Ints:
-        """Ints of the items of these splits."""
+        """Positions of the items of these splits."""
         return np.flatnonzero(np.isin(np.array(self.splits, dtype=object), splits))
 
     def take(self, positions: npt.ArrayLike) -> TrainingData:
@@ -140,9 +153,10 @@ class TrainingData:
         stored = json.loads(path.read_text(encoding="utf-8"))
         texts = (text if isinstance(text, str) else tuple(text) for text in stored["texts"])
         fields: dict[str, Any] = {name: tuple(stored[name]) for name in _NAMES}
-        fields |= {name: _array(stored[name], np.int32) for name in _CODES}
-        probabilities = _array(stored["label_probabilities"], np.float64)
-        return cls(**{**fields, "texts": tuple(texts)}, label_probabilities=probabilities)
+        for name in (*_CODES, "label_probabilities"):
+            dtype = np.int32 if name in _CODES else np.float64
+            fields[name] = None if stored[name] is None else np.asarray(stored[name], dtype=dtype)
+        return cls(**{**fields, "texts": tuple(texts)})
 
     def _json(self) -> str:
         stored = {name: getattr(self, name) for name in _NAMES}
@@ -152,73 +166,33 @@ class TrainingData:
         return json.dumps(stored)
 
 
-_NAMES = ("items", "texts", "splits", "classes", "annotators")
-_CODES = ("item_codes", "annotator_codes", "label_codes", "hard")
-
-
 def utterance_and_context(text: str) -> tuple[str, str]:
     """The first line of a text, and the others."""
     utterance, _, context = text.partition("\n")
     return utterance, context
 
 
-def _texts(annotations: Annotations) -> Sequence[str]:
-    if annotations.texts is None:
-        raise InputError(
-            "members train on texts, but the data has none",
-            "add a text column, or name the one that it has: columns={'text': 'NAME'}",
-            parameters=("columns",),
-        )
-    odd = [
-        str(item)
-        for item, text in zip(annotations.items, annotations.texts, strict=True)
-        if not (isinstance(text, str) and text.strip())
-    ]
-    if odd:
-        raise InputError(
-            f"{are(len(odd), len(annotations.items), HAVE)} no text: {examples(odd)}",
-            "fill the gap or drop these items",
-        )
-    return [str(text) for text in annotations.texts]
-
-
-def _array(values: Any, kind: type) -> Any:
-    return None if values is None else np.asarray(values, dtype=kind)
-
-
-TRAIN = "train"
-DEV = ("dev", "validation", "valid", "val")
-"""What the split to choose by may be called."""
-FIT = "fit"
-"""The name of the out-of-fold predictions, from which weights are fitted."""
-_STOP_SHARE = 0.1
-
-
 class JobRows(NamedTuple):
-    """Ints of items for one fit."""
+    """Positions of items for one fit: to train on, to stop early on, and to predict, by name."""
 
     train: Ints
-    """To train on."""
     stop: Ints
-    """To stop early on."""
     predict: dict[str, Ints]
-    """To predict, by the name of the predictions."""
 
 
 def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
     """The rows of a fit without folds, or of one fold's fit."""
+    splits = dict.fromkeys(data.splits)
     if folds is None or fold is None:
-        others = [name for name in dict.fromkeys(data.splits) if name != TRAIN]
-        dev = next((name for name in DEV if name in others), "")
-        predict = {name: data.where(name) for name in others}
+        dev = next((name for name in DEV if name in splits), "")
+        predict = {name: data.where(name) for name in splits if name != TRAIN}
         return JobRows(data.where(TRAIN), data.where(dev), predict)
-    inside = [name for name in dict.fromkeys(data.splits) if name in (TRAIN, *DEV)]
     train = np.flatnonzero((folds >= 0) & (folds != fold))
     # The labels of the held-out fold stay unknown, so a part of the rest tells when to stop.
     chosen = np.random.default_rng([fold, 0xED0]).permutation(len(train))
     stop = np.sort(chosen[: int(_STOP_SHARE * len(train))])
     predict = {FIT: np.flatnonzero(folds == fold)}
-    predict |= {name: data.where(name) for name in dict.fromkeys(data.splits) if name not in inside}
+    predict |= {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
     return JobRows(train, train[stop], predict)
 
 
@@ -263,16 +237,15 @@ def check_splits(data: TrainingData, n_folds: int | None) -> None:
     """Refuse data with a single class, with nothing to train on or nothing to predict."""
     if len(data.classes) < 2:
         raise InputError(
-            f"all annotations have the class {examples(data.classes)}, so there is nothing to"
-            " classify",
+            f"all annotations have one class, {examples(data.classes)}: nothing is to classify",
             "name the classes that nobody chose, too: classes=['no', 'yes']",
             parameters=("classes",),
         )
     names = list(dict.fromkeys(data.splits))
-    shown = ", ".join(map(repr, names))
     if not len(data.where(TRAIN)):
         raise InputError(
-            f"members train on the split 'train', which has no items; the splits are {shown}",
+            f"members train on the split 'train', which has no items; the splits are"
+            f" {', '.join(map(repr, names))}",
             "name the splits train, dev and test, or make them with `edo data split`",
         )
     if n_folds is None and names == [TRAIN]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +22,14 @@ BATCH_SIZES = (4, 8, 16, 32, 64)
 WARMUP_STEPS = (1, 500)
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What a search found."""
-
-    best: dict[str, Any]
-    """learning_rate, batch_size and warmup_steps of the lowest dev CE."""
-    trials: list[dict[str, Any]]
-    """Every trial: its options, and its dev_ce (None where training failed)."""
-
-
 def tune_groups(
     groups: Sequence[Group],
     data: TrainingData,
     trials: int,
-    *,
     random_state: int = 0,
     out: Path | None = None,
     device: str | None = None,
-    step: Callable[[dict[str, Any]], None] = lambda event: None,
+    step: Progress = lambda event: None,
 ) -> list[Group]:
     """The groups with the learning rate, batch size and warm-up that do best on dev.
 
@@ -63,8 +52,8 @@ def tune_groups(
             text = json.dumps([asdict(group), data.digest, trials, random_state], sort_keys=True)
             key = hashlib.sha256(text.encode()).hexdigest()[:32]
             if key not in kept:
-                found = _search(group, data, trials, random_state, device, step)
-                kept[key] = {"group": group.name, "best": found.best, "trials": found.trials}
+                best, tried = _search(group, data, trials, random_state, device, step)
+                kept[key] = {"group": group.name, "best": best, "trials": tried}
                 if path is not None:
                     write_json(kept, path)
             group = replace(group, options={**group.options, **kept[key]["best"]})
@@ -80,10 +69,11 @@ def tune_options(
     *,
     random_state: int,
     progress: Progress | None = None,
-) -> Tuned:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train one transformer member per trial and keep the options of the lowest dev CE.
 
-    ``options`` are those that stay as they are.
+    ``options`` are those that stay as they are. Returns the best learning rate, batch size and
+    warm-up, and every trial: its options, and its dev CE (None where training failed).
     """
     import optuna
 
@@ -132,32 +122,24 @@ def tune_options(
         optuna.logging.set_verbosity(before)
     done = [trial for trial in trials if trial["dev_ce"] is not None]
     if not done:
-        raise InputError(
-            f"all {n_trials} trials failed: {trials[0]['reason']}", "correct the options"
-        )
+        reason = trials[0]["reason"]
+        raise InputError(f"all {n_trials} trials failed: {reason}", "correct the options")
     best = min(done, key=lambda trial: trial["dev_ce"])
-    return Tuned({name: best[name] for name in best if name != "dev_ce"}, trials)
+    return {name: best[name] for name in best if name != "dev_ce"}, trials
 
 
 def _search(
-    group: Group,
-    data: TrainingData,
-    trials: int,
-    seed: int,
-    device: str | None,
-    step: Callable[[dict[str, Any]], None],
-) -> Tuned:
+    group: Group, data: TrainingData, trials: int, seed: int, device: str | None, step: Progress
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     rows = rows_for_job(data, None, None)
     train, stop = data.take(rows.train), data.take(rows.stop)
     options = {**group.options, "device": device}
     shared = find_recipe(group.recipe).prepare((*train.texts, *stop.texts), options)
     labels = Supervision.RANDOM_SELECT.value
     job = TrainingJob("", group.name, group.recipe, options, labels, str(group.draw), seed)
-    return tune_options(
-        trials,
-        member_data(train, job, stop, shared),
-        len(data.classes),
-        options,
-        random_state=seed,
-        progress=lambda event: step({"member": f"{group.name}: tuning", **event}),
-    )
+    own = member_data(train, job, stop, shared)
+
+    def report(event: dict[str, Any]) -> None:
+        step({"member": f"{group.name}: tuning", **event})
+
+    return tune_options(trials, own, len(data.classes), options, random_state=seed, progress=report)

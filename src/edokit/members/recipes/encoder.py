@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -17,8 +17,24 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
-from edokit.members.pretrained import TO_PREDICT, folder_or_id, loading, require_packages
-from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.pretrained import (
+    TO_PREDICT,
+    choose_device,
+    folder_or_id,
+    load_backbone,
+    load_tokenizer,
+    loading,
+    require_packages,
+)
+from edokit.members.recipe import (
+    Member,
+    MemberData,
+    Progress,
+    Text,
+    check_number,
+    read_arrays,
+    write_arrays,
+)
 from edokit.members.recipes.linear import Logistic
 
 _FILE = "encoder.npz"
@@ -55,17 +71,16 @@ class TextVectors:
 
     def knows(self, texts: Sequence[Text]) -> bool:
         """Whether all of the texts were embedded."""
-        return all(
-            part in self.rows
-            for text in texts
-            for part in ((text,) if isinstance(text, str) else text)
-        )
+        return all(part in self.rows for part in _parts(texts))
+
+
+def _parts(texts: Iterable[Text]) -> Iterator[str]:
+    return (part for text in texts for part in ((text,) if isinstance(text, str) else text))
 
 
 @lru_cache(maxsize=1)
 def _last_vectors(texts: tuple[Text, ...], model: str, device: str | None) -> TextVectors:
-    parts = (part for text in texts for part in ((text,) if isinstance(text, str) else text))
-    distinct = list(dict.fromkeys(parts))
+    distinct = list(dict.fromkeys(_parts(texts)))
     rows = {text: row for row, text in enumerate(distinct)}
     return TextVectors(rows, embed(distinct, model, device))
 
@@ -84,14 +99,10 @@ class EncoderMember(Member):
     ) -> None:
         """``model`` is a hub id or folder, ``strength`` how freely weights may grow, ``context``
         what a context counts against the text itself."""
-        for name, value in (("strength", strength), ("context", context)):
-            if value < 0 or (name == "strength" and value == 0):
-                raise InputError(f"{name} must be above 0, but got {value}", f"raise {name}")
-        self.n_classes = n_classes
-        self.model = model
-        self.strength = strength
-        self.context = context
-        self.device = device
+        check_number("strength", strength, 0.0, above=True)
+        check_number("context", context, 0.0)
+        self.n_classes, self.model, self.device = n_classes, model, device
+        self.strength, self.context = strength, context
         self._vectors: TextVectors | None = None
         self._classifier: Logistic | None = None
 
@@ -117,23 +128,15 @@ class EncoderMember(Member):
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""
         assert self._classifier is not None
-        write_arrays(
-            folder / _FILE,
-            model=np.array(self.model),
-            context=np.array(self.context),
-            **self._classifier.arrays(),
-        )
+        how = {"model": np.array(self.model), "context": np.array(self.context)}
+        write_arrays(folder / _FILE, **how, **self._classifier.arrays())
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> EncoderMember:
         """Read what ``save`` wrote."""
         arrays = read_arrays(folder / _FILE, ("model", "context", *Logistic.__annotations__))
-        member = cls(
-            int(arrays["n_classes"]),
-            model=str(arrays["model"]),
-            context=float(arrays["context"]),
-            device=device,
-        )
+        model, context = str(arrays["model"]), float(arrays["context"])
+        member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
         member._classifier = Logistic.of(arrays)
         return member
 
@@ -181,10 +184,8 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
 
 def cache_folder() -> Path:
     """Where things that can be computed again are kept."""
-    given = os.environ.get("EDO_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edokit"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("EDO_CACHE") or user / "edokit")
 
 
 class Encoder:
@@ -204,8 +205,6 @@ class Encoder:
 
     def __call__(self, texts: Sequence[str], device: str | None = None) -> Vectors:
         """Vectors [N, D]."""
-        from edokit.members.pretrained import choose_device
-
         chosen = choose_device(device)
         if not self._sentence:
             return self._mean_of_tokens(texts, chosen)
@@ -219,29 +218,18 @@ class Encoder:
         return np.asarray(vectors, dtype=np.float32)
 
     def _mean_of_tokens(self, texts: Sequence[str], device: Any) -> Vectors:
-        import torch
+        from edokit.members.recipes._network import in_batches
+        from edokit.members.recipes._tokens import Reader
 
-        from edokit.members.pretrained import load_backbone, load_tokenizer
-        from edokit.members.recipes._network import on_device
-        from edokit.members.recipes._tokens import Reader, padded
-
-        tokenizer = load_tokenizer(self.model)
+        reader = Reader(load_tokenizer(self.model), 512)
         backbone = load_backbone(self.model).to(device).eval()
-        reader = Reader(tokenizer, 512)
-        tokens = reader(list(texts))
-        order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
-        parts = []
-        for start in range(0, len(order), BATCH):
-            batch = [tokens[i] for i in order[start : start + BATCH]]
-            inputs = on_device(padded(batch, tokenizer.pad_token_id, reader.max_length), device)
-            inputs.pop("target_mask")
+
+        def mean(target_mask: Any, **inputs: Any) -> Any:
             mask = inputs["attention_mask"].unsqueeze(-1).float()
-            with torch.no_grad():
-                states = backbone(**inputs).last_hidden_state
-            parts.append(((states * mask).sum(1) / mask.sum(1)).float().cpu().numpy())
-        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
-        vectors[order] = np.concatenate(parts)
-        return vectors
+            states = backbone(**inputs).last_hidden_state
+            return ((states * mask).sum(1) / mask.sum(1)).float()
+
+        return in_batches(mean, reader(list(texts)), reader, BATCH, device)
 
 
 def _identity(where: str) -> str:
@@ -262,8 +250,6 @@ def _identity(where: str) -> str:
         if file.is_file() and file.suffix in _FILES:
             known = file.stat()
             content.update(f"{file.relative_to(folder).as_posix()} {known.st_size} ".encode())
-            if known.st_size > _LARGE:
-                content.update(f"{known.st_mtime_ns} ".encode())
-            else:
-                content.update(file.read_bytes())
+            large = known.st_size > _LARGE
+            content.update(f"{known.st_mtime_ns} ".encode() if large else file.read_bytes())
     return content.hexdigest()

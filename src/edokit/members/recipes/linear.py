@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -16,11 +15,20 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError, warn
 from edokit._types import Floats
-from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipe import (
+    Member,
+    MemberData,
+    Progress,
+    Text,
+    check_number,
+    read_arrays,
+    write_arrays,
+)
 
 _FILE = "linear.npz"
+_STEPS = 2000
 
 
 class LinearMember(Member):
@@ -41,20 +49,12 @@ class LinearMember(Member):
         """``strength`` is how freely weights may grow, ``words`` and ``context`` what words and a
         context count against the characters of the text, ``fewest`` in how many texts a piece of
         text must occur."""
-        for name, value, least in (
-            ("strength", strength, 0.0),
-            ("words", words, 0.0),
-            ("context", context, 0.0),
-            ("fewest", fewest, 1),
-        ):
-            if value < least or (name == "strength" and value == 0):
-                bound = f"at least {least:g}" if value != 0 else "above 0"
-                raise InputError(f"{name} must be {bound}, but got {value}", f"raise {name}")
-        self.n_classes = n_classes
-        self.strength = strength
-        self.words = words
-        self.context = context
-        self.fewest = fewest
+        check_number("strength", strength, 0.0, above=True)
+        check_number("words", words, 0.0)
+        check_number("context", context, 0.0)
+        check_number("fewest", fewest, 1)
+        self.n_classes, self.strength = n_classes, strength
+        self.words, self.context, self.fewest = words, context, fewest
         self._features: TfIdf | None = None
         self._model: Logistic | None = None
         self._count: Any = recall
@@ -85,23 +85,14 @@ class LinearMember(Member):
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
         assert self._model is not None
-        assert self._features is not None
-        write_arrays(
-            folder / _FILE,
-            columns=self._features.columns,
-            idf=self._features.idf,
-            block_weights=self._features.block_weights,
-            **self._model.arrays(),
-        )
+        write_arrays(folder / _FILE, **vars(self._features), **self._model.arrays())
 
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
-        arrays = read_arrays(
-            folder / _FILE, ("columns", "idf", "block_weights", *Logistic.__annotations__)
-        )
+        arrays = read_arrays(folder / _FILE, (*TfIdf.__annotations__, *Logistic.__annotations__))
         member = cls(int(arrays["n_classes"]))
-        member._features = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
+        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.__annotations__})
         member._model = Logistic.of(arrays)
         return member
 
@@ -110,7 +101,6 @@ WIDTH = 1 << 22
 """Columns of a block: pieces of text are hashed to a column, so that nothing must be learned."""
 BLOCKS = ("words", "characters", "context words", "context characters")
 """Blocks of columns; the last two are empty unless texts are pairs."""
-
 # Arabic vowel marks and the stroke that stretches a word are a matter of style.
 _MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
 
@@ -191,11 +181,8 @@ class TfIdf:
         kept = frequency >= fewest
         kept |= not kept.any()
         idf = np.log((1 + counts.shape[0]) / (1 + frequency[kept])) + 1
-        return cls(
-            columns[kept].astype(np.int32),
-            idf.astype(np.float32),
-            np.asarray(block_weights, dtype=np.float32),
-        )
+        weights = np.asarray(block_weights, dtype=np.float32)
+        return cls(columns[kept].astype(np.int32), idf.astype(np.float32), weights)
 
     def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
         """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
@@ -210,9 +197,6 @@ class TfIdf:
         length = np.sqrt(np.bincount(part, values**2, minlength=counts.shape[0] * len(BLOCKS)))
         values *= self.block_weights[block] / length[part]
         return sparse.csr_matrix((values, (row, place)), shape=(counts.shape[0], len(self.columns)))
-
-
-_STEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -242,11 +226,7 @@ class Logistic:
         rows, classes = np.nonzero(targets)
         seen = np.unique(classes)
         if len(seen) == 1:
-            warnings.warn(
-                f"all {n} targets name one class: this member gives every text the same answer",
-                EDOWarning,
-                stacklevel=2,
-            )
+            warn(f"all {n} targets name one class: this member predicts the same for every text")
             nothing = np.zeros((0, features.shape[1]), dtype=np.float32)
             return cls(nothing, nothing[:, 0], seen, c, n)
         model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS)
@@ -272,24 +252,13 @@ class Logistic:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it by name."""
-        return {
-            "weights": self.weights,
-            "intercepts": self.intercepts,
-            "seen": self.seen,
-            "n_classes": np.array(self.n_classes),
-            "n_targets": np.array(self.n_targets),
-        }
+        return {name: np.asarray(value) for name, value in vars(self).items()}
 
     @classmethod
     def of(cls, arrays: Any) -> Logistic:
         """From what ``arrays`` gave."""
-        return cls(
-            arrays["weights"],
-            arrays["intercepts"],
-            arrays["seen"],
-            int(arrays["n_classes"]),
-            int(arrays["n_targets"]),
-        )
+        sizes = {name: int(arrays[name]) for name in ("n_classes", "n_targets")}
+        return cls(arrays["weights"], arrays["intercepts"], arrays["seen"], **sizes)
 
 
 def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import EDOWarning, InputError, one_of
+from edokit._errors import InputError, one_of, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
@@ -33,9 +32,7 @@ class SklearnMember(Member):
         ``tfidf`` features or, where it reads texts by itself, ``texts``. Names are taken from
         scikit-learn; ``allow`` names further packages that you trust, separated by commas."""
         one_of("features", features, FEATURES)
-        self.n_classes = n_classes
-        self.estimator = estimator
-        self.features = features
+        self.n_classes, self.estimator, self.features = n_classes, estimator, features
         self.allow = tuple(name.strip() for name in allow.split(",") if name.strip())
         if not estimator:
             raise InputError(
@@ -67,12 +64,7 @@ class SklearnMember(Member):
         if self.features == "tfidf":
             self._tfidf = TfIdf.fit(self._count(data.texts), _BLOCK_WEIGHTS)
         if len(self._seen) == 1:
-            warnings.warn(
-                f"all {self._n} targets name one class: this member gives every text the same"
-                " answer",
-                EDOWarning,
-                stacklevel=2,
-            )
+            warn(f"all {self._n} targets name one class: this member predicts it for every text")
             return self
         features = self._transform(data.texts)
         more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
@@ -141,14 +133,10 @@ class SklearnMember(Member):
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
         arrays = read_arrays(folder / _ARRAYS, ("n_classes", "seen", "n", "features", "estimator"))
         member = cls.__new__(cls)
-        member.n_classes = int(arrays["n_classes"])
-        member.estimator = str(arrays["estimator"])
-        member.features = str(arrays["features"])
-        member.allow = ()
+        member.n_classes, member.allow = int(arrays["n_classes"]), ()
+        member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
         member._seen, member._n = arrays["seen"], int(arrays["n"])
-        member._count = recall
-        member._tfidf = None
-        member._fitted = None
+        member._count, member._tfidf, member._fitted = recall, None, None
         if "columns" in arrays:
             weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
@@ -184,69 +172,74 @@ _EXAMPLE = "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3)"
 
 def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
     """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
-    packages = {"sklearn", *allowed}
     try:
         tree = ast.parse(text.strip(), mode="eval").body
+        packages = {"sklearn", *allowed}
+        estimator = _value(tree, packages)
+        if isinstance(tree, ast.Name | ast.Attribute):
+            estimator = _make(tree, packages, [], {})
+        if not hasattr(estimator, "fit"):
+            raise _WrongError("it has no fit")
+        if not hasattr(type(estimator), "predict_proba"):
+            raise _WrongError(
+                f"{type(estimator).__name__} gives no probabilities",
+                "put it into sklearn.calibration.CalibratedClassifierCV(…)",
+            )
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise _wrong(text, f"it can't be read: {error}") from error
-    estimator = _value(tree, text, packages)
-    if isinstance(tree, ast.Name | ast.Attribute):
-        estimator = _made(tree, text, packages, [], {})
-    if not hasattr(estimator, "fit"):
-        raise _wrong(text, "it has no fit")
-    if not hasattr(type(estimator), "predict_proba"):
-        raise _wrong(
-            text,
-            f"{type(estimator).__name__} gives no probabilities",
-            "put it into sklearn.calibration.CalibratedClassifierCV(…)",
-        )
+        known = isinstance(error, _WrongError)
+        reason, hint = error.args if known else (f"it can't be read: {error}", _EXAMPLE)
+        raise InputError(
+            f"estimator must be an import path with parameters, but in {text!r} {reason}", hint
+        ) from error
     return estimator
 
 
-def _value(node: ast.AST, text: str, packages: Collection[str]) -> Any:
+class _WrongError(ValueError):
+    """What is wrong with the text of an estimator, and what to do about it."""
+
+    def __init__(self, reason: object, hint: str = _EXAMPLE) -> None:
+        super().__init__(reason, hint)
+
+
+def _value(node: ast.AST, packages: Collection[str]) -> Any:
     if isinstance(node, ast.Call):
         if any(keyword.arg is None for keyword in node.keywords):
-            raise _wrong(text, "** is not understood")
-        arguments = [_value(argument, text, packages) for argument in node.args]
-        named = {str(word.arg): _value(word.value, text, packages) for word in node.keywords}
-        return _made(node.func, text, packages, arguments, named)
+            raise _WrongError("** is not understood")
+        arguments = [_value(argument, packages) for argument in node.args]
+        named = {str(keyword.arg): _value(keyword.value, packages) for keyword in node.keywords}
+        return _make(node.func, packages, arguments, named)
     if isinstance(node, ast.List | ast.Tuple):
-        values = [_value(element, text, packages) for element in node.elts]
+        values = [_value(element, packages) for element in node.elts]
         return values if isinstance(node, ast.List) else tuple(values)
     if isinstance(node, ast.Name | ast.Attribute):
-        return _named(node, text, packages)
+        return _find(node, packages)
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError) as error:
-        raise _wrong(text, f"{ast.unparse(node)!r} is no plain value") from error
+        raise _WrongError(f"{ast.unparse(node)!r} is no plain value") from error
 
 
-def _made(
-    function: ast.AST,
-    text: str,
-    packages: Collection[str],
-    arguments: list[Any],
-    named: dict[str, Any],
+def _make(
+    function: ast.AST, packages: Collection[str], arguments: list[Any], named: dict[str, Any]
 ) -> Any:
-    found = _named(function, text, packages)
+    found = _find(function, packages)
     estimator = isinstance(found, type) and hasattr(found, "get_params")
     factory = getattr(found, "__module__", "") in _FACTORIES and callable(found)
     if not (estimator or factory):
-        raise _wrong(text, f"{ast.unparse(function)} is no estimator")
+        raise _WrongError(f"{ast.unparse(function)} is no estimator")
     try:
         return found(*arguments, **named)
     except TypeError as error:
-        raise _wrong(text, str(error)) from error
+        raise _WrongError(error) from error
 
 
-def _named(node: ast.AST, text: str, packages: Collection[str]) -> Any:
+def _find(node: ast.AST, packages: Collection[str]) -> Any:
     path = ast.unparse(node)
     parts = path.split(".")
     if not all(part.isidentifier() and not part.startswith("_") for part in parts):
-        raise _wrong(text, f"{path} is no public name")
+        raise _WrongError(f"{path} is no public name")
     if parts[0] not in packages:
-        raise _wrong(
-            text,
+        raise _WrongError(
             f"{parts[0]} is not among the allowed packages {', '.join(sorted(packages))}",
             f"if you trust it, allow it with the option allow={parts[0]}",
         )
@@ -254,10 +247,4 @@ def _named(node: ast.AST, text: str, packages: Collection[str]) -> Any:
         found = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
         return getattr(found, parts[-1])
     except (ImportError, AttributeError) as error:
-        raise _wrong(text, str(error)) from error
-
-
-def _wrong(text: str, reason: str, hint: str = _EXAMPLE) -> InputError:
-    return InputError(
-        f"estimator must be an import path with parameters, but in {text!r} {reason}", hint
-    )
+        raise _WrongError(error) from error
