@@ -122,7 +122,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tables = on_people(args.simulated) if args.simulated else on_lewidi(args.data, args.cuts)
-    print("Cross-entropy less that of the plain mean, in thousandths, ± one standard error.\n")
+    print("Cross-entropy less that of the uniform mean, in thousandths, ± one standard error.\n")
     print("| pool | " + " | ".join((*METHODS[1:], *PRESETS)) + " |")
     print("|---" * (len(METHODS) + len(PRESETS)) + "|")
     means: dict[str, list[float]] = {}

@@ -4,7 +4,7 @@
     python benchmarks/selection.py --quick    # one seed
 
 A search judges its trials on the data they were fitted on (optimistic) or on held-out folds of
-them (cross-fitted). Every CE is taken less that of the plain mean of the members on the same
+them (cross-fitted). Every CE is taken less that of the uniform mean of the members on the same
 items, since one split may be harder than the other. Prints Markdown tables; ``docs/search.md``
 says what follows from them. LeWiDi's files are looked for at EDO_LEWIDI2023, else beside the
 repository; its members are those of ``benchmarks/lewidi2023``.
@@ -135,7 +135,7 @@ def judged(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
 
 
 def on_the_test(pool: Pool, weights: tuple[float, ...]) -> float:
-    """Test CE less that of the plain mean."""
+    """Test CE less that of the uniform mean."""
     pooled = np.einsum("k,nkc->nc", np.array(weights), pool.test)
     return ce(pooled, pool.test_labels) - ce(pool.test.mean(axis=1), pool.test_labels)
 

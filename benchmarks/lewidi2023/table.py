@@ -1,4 +1,4 @@
-"""The plain mean of every committed pool against people's answers, as a table.
+"""The uniform mean of every committed pool against people's answers, as a table.
 
 python benchmarks/lewidi2023/table.py LEWIDI_FOLDER
 """

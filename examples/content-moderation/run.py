@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
         print("-", reason)
 
     pooled = ensemble.describe(predictions["test"])
-    answers = {"plain mean": predictions["test"].uniform, "EDO": pooled.probabilities}
+    answers = {"uniform mean": predictions["test"].uniform, "EDO": pooled.probabilities}
     for name, p in answers.items():
         found = compute_metrics(
             p, test.soft_labels, test.hard_labels(ties="random"), metrics=("f1", "ce", "md")

@@ -342,13 +342,13 @@ def weighting(study: Study) -> Section:
     effects = weighting_effects(study)
     tables = {
         "weighting": Table(
-            "Learned weights (lowest dev CE of the searches) less the plain mean",
+            "Learned weights (lowest dev CE of the searches) less the uniform mean",
             ["dataset", "pool", "metric", *EFFECT_HEADER, "effect paper", "difference", "note"],
             rows,
             notes=[EFFECT_NOTE, "A negative effect on CE or MD is a gain of learned weights."],
         ),
         "weighting-effects": Table(
-            "Test CE of learned weights less that of the plain mean of the same members",
+            "Test CE of learned weights less that of the uniform mean of the same members",
             ["dataset", "pool", "weights", *EFFECT_HEADER],
             [[*key, *effect_cells(one)] for key, one in effects.items()],
             notes=[EFFECT_NOTE],

@@ -132,7 +132,7 @@ def majority_class(study: Study) -> Check:
 
 def implied_uniform(study: Study) -> Check:
     """The weighting table implies a CE for the uniform mean of ten fine-tuned models."""
-    question = "Is the plain mean that learned weights are compared with plausible?"
+    question = "Is the uniform mean that learned weights are compared with plausible?"
     rows: list[list[Cell]] = []
     for delta in paper.rows("weighting"):
         method = {"random-select": "EDO-Random", "per-annotator": "EDO-PerAnn"}[delta["pool"]]
@@ -156,7 +156,7 @@ def implied_uniform(study: Study) -> Check:
         f" mean's. In {len(bad)} of {len(rows)} cases that is worse than the same answer for"
         f" every item ({listed}): gains over such a mean say little about weighting.",
         Table(
-            "the CE of the plain mean that the weighting table implies",
+            "the CE of the uniform mean that the weighting table implies",
             ["dataset", "method", "ΔCE printed", "implied CE", "constant answer", "worse"],
             rows,
         ),

@@ -174,7 +174,7 @@ def size(study: Study) -> Measured:
     return (
         f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
         f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
-        f" {size['agree']} of {size['of']} cases ({size['shown']}). Test CE of the plain mean of"
+        f" {size['agree']} of {size['of']} cases ({size['shown']}). Test CE of the uniform mean of"
         f" the K best: {'; '.join(curve)}.",
         verdict,
     )

@@ -61,7 +61,7 @@ def sizes(study: Study) -> Section:
                 digits=1,
             ),
             "size-curve": Table(
-                "Plain mean of the K members with the lowest dev CE (test)",
+                "Uniform mean of the K members with the lowest dev CE (test)",
                 ["dataset", "K", "F1", "CE", "CE spread"],
                 curve,
             ),
@@ -331,7 +331,7 @@ def _lines(study: Study, dataset: str) -> list[_Line]:
     ]
     lines.append(_Line("fixed settings, the solver's seed alone", solver_alone(study, dataset)))
     lines.append(
-        _Line("plain mean, members", method_outcome(study, dataset, PAPERS_POOL, "uniform"))
+        _Line("uniform mean, members", method_outcome(study, dataset, PAPERS_POOL, "uniform"))
     )
     lines.append(_Line("EDO, settled on dev", method_outcome(study, dataset, PAPERS_POOL, "edo")))
     return lines
