@@ -15,12 +15,12 @@ from edokit.objective import (
     average_groups,
     curvature_sums,
     effective_weights,
-    effective_weights_vjp,
     joint_loss,
     pool,
     rank_members,
     spread_weights,
 )
+from tests.objective.gradients import effective_weights_vjp
 
 EPS = 1e-12
 each_variant = pytest.mark.parametrize("ce", ["mean", "all", "random"])

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.objective import effective_weights, effective_weights_vjp, softmax, softmax_vjp
+from edokit.objective import effective_weights, softmax
+from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
 
 @st.composite

@@ -16,13 +16,12 @@ from edokit.objective import (
     Settings,
     Summaries,
     effective_weights,
-    effective_weights_vjp,
     joint_loss,
     softmax,
-    softmax_vjp,
 )
 from edokit.solvers import GumbelSettings
 from edokit.solvers.batches import Draws
+from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
 
 class Data(NamedTuple):

@@ -15,7 +15,6 @@ from edokit.fitdata import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective import Problem, Settings, joint_loss
 from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
-from edokit.solvers.exact import without_items
 from edokit.solvers.objective import DataCE, JointObjective
 from shard_cases import Cut, cut
 
@@ -60,7 +59,7 @@ def streamed(made: Cut, shards: ShardedData) -> Any:
 
 
 def joint(data: ShardedData, settings: Settings, members: Any) -> JointObjective:
-    problem = without_items(data, settings).select(members)
+    problem = data.problem(settings, with_items=False).select(members)
     return JointObjective(problem, settings, DataCE(data, settings, np.asarray(members)))
 
 

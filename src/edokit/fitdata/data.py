@@ -1,9 +1,8 @@
-"""One protocol for what a fit needs of predictions and labels, in memory or in shards."""
+"""What a fit needs of predictions and labels: here in memory; `sharded` overrides it for shards."""
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import InputError
-from edokit._types import Floats, Ints, Strings
+from edokit._types import Bools, Floats, Ints, Strings
 from edokit.metrics import compute_metrics
 from edokit.objective import (
     CE,
@@ -60,7 +59,7 @@ class AnnotationCounts(NamedTuple):
     annotators: int
 
 
-class FitData(ABC):
+class FitData:
     """Predictions of K members about N items of C classes, with their soft and hard labels.
 
     Solvers, presets, search and report read data through this class alone, so that arrays in
@@ -93,17 +92,23 @@ class FitData(ABC):
 
     def __init__(
         self,
-        members: Sequence[str],
-        classes: Sequence[str],
+        arrays: Arrays | None,
+        members: Sequence[str] = (),
+        classes: Sequence[str] = (),
         groups: Sequence[str] | None = None,
         counts: AnnotationCounts | None = None,
+        item_ids: Strings | None = None,
     ) -> None:
+        self._arrays = arrays
         self.members, self.classes = tuple(members), tuple(classes)
         self.groups = None if groups is None else tuple(groups)
-        self.counts = counts
-        self.item_ids: Strings | None = None
+        self.counts, self.item_ids = counts, item_ids
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
+        self._sums_known: dict[tuple[bool, bool], Summaries] = {}
+
+    def __repr__(self) -> str:
+        return f"FitData({self.items} items, {len(self.members)} members)"
 
     @staticmethod
     def from_arrays(
@@ -114,7 +119,7 @@ class FitData(ABC):
         members: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
-    ) -> ArrayData:
+    ) -> FitData:
         """Data in memory.
 
         Parameters
@@ -134,7 +139,7 @@ class FitData(ABC):
         -------
         FitData
         """
-        return ArrayData(
+        return FitData(
             Arrays(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), np.asarray(y)),
             [str(k) for k in range(np.shape(P)[1])] if members is None else members,
             [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes,
@@ -148,7 +153,7 @@ class FitData(ABC):
         *,
         ties: Ties = "first",
         random_state: int = 0,
-    ) -> ArrayData:
+    ) -> FitData:
         """Data in memory, of predictions and annotations of the same items.
 
         Parameters
@@ -167,7 +172,7 @@ class FitData(ABC):
         FitData
         """
         y = annotations.hard_labels(ties=ties, random_state=random_state)
-        return ArrayData(
+        return FitData(
             Arrays(
                 np.asarray(predictions.probabilities, dtype=np.float64), annotations.soft_labels, y
             ),
@@ -222,28 +227,68 @@ class FitData(ABC):
         return ShardedData.open(predictions, annotations, **options)
 
     @property
-    @abstractmethod
-    def items(self) -> int:
-        """N, the number of items."""
-
-    @property
-    @abstractmethod
     def sample(self) -> Arrays:
         """Items in memory: all of them, or those of a random sample if they do not fit."""
+        assert self._arrays is not None
+        return self._arrays
+
+    @property
+    def items(self) -> int:
+        """N, the number of items."""
+        return len(self.sample.y)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the sample is smaller than the data."""
         return len(self.sample.y) < self.items
 
-    @abstractmethod
     def summaries(self, settings: Settings | None = None) -> Summaries:
         """Sums over all items, computed once.
 
         With ``settings``, those that these do not weigh may be left out.
         """
+        if settings is None or settings.lambda_div:
+            return self._sums(True, True)
+        return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
 
-    @abstractmethod
+    def member_ce(self) -> Floats:
+        """[K] cross-entropy of each member alone."""
+        return np.asarray(self._sums(False, True).member_ce())
+
+    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
+        for known, sums in self._sums_known.items():
+            if known >= (distances, log_losses):
+                return sums
+        sums = Summaries.from_arrays(*self.sample, distances=distances, log_losses=log_losses)
+        self._sums_known[distances, log_losses] = sums
+        return sums
+
+    def problem(
+        self, settings: Settings, *, all_terms: bool = True, with_items: bool = True
+    ) -> Problem:
+        """The joint loss of these settings: terms of all items, a pool of those of the sample.
+
+        Without ``all_terms``, terms that the settings do not weigh may be left out; without items,
+        it has every term but the pool's cross-entropy.
+        """
+        return Problem.from_summaries(
+            self.summaries(None if all_terms else settings),
+            class_weights=settings.class_weights,
+            pool=settings.pool,
+            rows=self._rows(settings.pool) if with_items else None,
+            soft_labels=self.sample.q if with_items else None,
+            classes=self.classes,
+        )
+
+    def _rows(self, kind: Pool) -> Floats:
+        """[K, n·C] what a pool adds up, of the sample."""
+        key = ("rows", kind)
+        if key not in self.prepared:
+            rows = member_rows(self.sample.P) if kind is Pool.LINEAR else self._rows(Pool.LINEAR)
+            self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
+        found: Floats = self.prepared[key]
+        return found
+
     def curvatures(
         self,
         weights: Floats,
@@ -256,8 +301,10 @@ class FitData(ABC):
         ``members`` [k] are those that the weights are of (all, if None), ``alpha`` [C] the class
         weights.
         """
+        P, q, _ = self.sample
+        P = P if members is None else P[:, members]
+        return [curvature_sums(P, q, v, alpha, pool) for v in weights]
 
-    @abstractmethod
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
     ) -> list[dict[str, float | None]]:
@@ -265,154 +312,13 @@ class FitData(ABC):
 
         ``entropy_correlation``, which is no sum over shards, is None where data are in shards.
         """
+        P, q, y = self.sample
+        several = np.atleast_2d(weights)
+        return [compute_metrics(pooled(P, v, str(pool), temperature), q, y) for v in several]
 
-    @abstractmethod
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
         """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
-
-    @abstractmethod
-    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        """[3] cross-entropy of the pool sharpened to a power, its slope and its bend, summed up."""
-
-    @abstractmethod
-    def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
-        """For each of ``count`` folds the data without it and the fold alone.
-
-        Every item is held out once; each hard label is spread evenly over the folds.
-        """
-
-    @abstractmethod
-    def grouped(self) -> FitData:
-        """The same data with the mean of each group in place of its members."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Items, members, classes and a digest: what tells these data from others."""
-
-    def problem(self, settings: Settings, *, all_terms: bool = True) -> Problem:
-        """The joint loss of these settings: terms of all items, a pool of those of the sample.
-
-        Without ``all_terms``, terms that the settings do not weigh may be left out.
-        """
-        return Problem.from_summaries(
-            self.summaries(None if all_terms else settings),
-            class_weights=settings.class_weights,
-            pool=settings.pool,
-            rows=self._rows(settings.pool),
-            soft_labels=self.sample.q,
-            classes=self.classes,
-        )
-
-    def member_ce(self) -> Floats:
-        """[K] cross-entropy of each member alone."""
-        return np.asarray(self.summaries().member_ce())
-
-    def member_groups(self) -> tuple[str, ...]:
-        """The group of each member; one without a group is a group of its own."""
-        if self.groups is None:
-            raise InputError(
-                "groups=True needs the group of each member, but these predictions have none",
-                "name them (Predictions.grouped, `edo predictions join --group`), or leave groups"
-                " out",
-                parameters=("groups",),
-            )
-        pairs = zip(self.members, self.groups, strict=True)
-        return tuple(group or f"member {name}" for name, group in pairs)
-
-    def _rows(self, kind: Pool) -> Floats:
-        """[K, n·C] what a pool adds up, of the sample."""
-        key = ("rows", kind)
-        if key not in self.prepared:
-            rows = member_rows(self.sample.P) if kind is Pool.LINEAR else self._rows(Pool.LINEAR)
-            self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
-        found: Floats = self.prepared[key]
-        return found
-
-    def _described(self, digest: str) -> dict[str, Any]:
-        return {
-            "items": self.items,
-            "members": list(self.members),
-            "classes": list(self.classes),
-            "digest": digest,
-        }
-
-    def _check_folds(self, count: int) -> None:
-        if count > self.items:
-            raise InputError(
-                f"{count} folds are more than the {self.items} items",
-                "choose fewer folds",
-                parameters=("folds",),
-            )
-
-
-class ArrayData(FitData):
-    """Data in memory: one shard, always at hand."""
-
-    def __init__(
-        self,
-        arrays: Arrays,
-        members: Sequence[str] = (),
-        classes: Sequence[str] = (),
-        groups: Sequence[str] | None = None,
-        counts: AnnotationCounts | None = None,
-        item_ids: Strings | None = None,
-    ) -> None:
-        super().__init__(members, classes, groups, counts)
-        self._arrays = arrays
-        self.item_ids = item_ids
-        self._summaries: dict[tuple[bool, bool], Summaries] = {}
-
-    def __repr__(self) -> str:
-        return f"FitData({self.items} items, {len(self.members)} members)"
-
-    @property
-    def items(self) -> int:
-        return len(self._arrays.y)
-
-    @property
-    def sample(self) -> Arrays:
-        return self._arrays
-
-    def summaries(self, settings: Settings | None = None) -> Summaries:
-        if settings is None or settings.lambda_div:
-            return self._sums(True, True)
-        return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
-
-    def member_ce(self) -> Floats:
-        return np.asarray(self._sums(False, True).member_ce())
-
-    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
-        for known, sums in self._summaries.items():
-            if known >= (distances, log_losses):
-                return sums
-        sums = Summaries.from_arrays(*self._arrays, distances=distances, log_losses=log_losses)
-        self._summaries[distances, log_losses] = sums
-        return sums
-
-    def curvatures(
-        self,
-        weights: Floats,
-        members: NDArray[Any] | None = None,
-        alpha: Floats | None = None,
-        pool: Pool = Pool.LINEAR,
-    ) -> list[Curvature]:
-        P, q, _ = self._arrays
-        P = P if members is None else P[:, members]
-        return [curvature_sums(P, q, v, alpha, pool) for v in weights]
-
-    def pooled(self, v: Floats, kind: str, temperature: float = 1.0) -> Floats:
-        """[N, C] probabilities of the pool with weights v [K]."""
-        return sharpen(np.asarray(pool(self._arrays.P, v, kind)), temperature)
-
-    def evaluate(
-        self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
-    ) -> list[dict[str, float | None]]:
-        _, q, y = self._arrays
-        several = np.atleast_2d(weights)
-        return [compute_metrics(self.pooled(v, str(pool), temperature), q, y) for v in several]
-
-    def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        _, q, y = self._arrays
+        _, q, y = self.sample
         total = np.zeros((4, len(weights)))
         classes = q.shape[1]
         for kind in dict.fromkeys(pools):
@@ -434,34 +340,73 @@ class ArrayData(FitData):
         return Scores(len(y), *total)
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        return power_sums(self.pooled(weights, pool), self._arrays.q, power)
+        """[3] cross-entropy of the pool sharpened to a power, its slope and its bend, summed up."""
+        P, q, _ = self.sample
+        return power_sums(pooled(P, weights, pool), q, power)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
+        """For each of ``count`` folds the data without it and the fold alone.
+
+        Every item is held out once; each hard label is spread evenly over the folds.
+        """
         self._check_folds(count)
-        fold = deal(self._arrays.y, count, random_state)
-        return [
-            (self.take(np.flatnonzero(fold != k)), self.take(np.flatnonzero(fold == k)))
-            for k in range(count)
-        ]
+        fold = deal(self.sample.y, count, random_state)
+        return [(self._where(fold != k), self._where(fold == k)) for k in range(count)]
 
-    def take(self, items: NDArray[Any]) -> ArrayData:
-        """The same data with these items alone (positions), in this order."""
+    def _where(self, mask: Bools) -> FitData:
+        """These items alone."""
+        items = np.flatnonzero(mask)
         ids = None if self.item_ids is None else self.item_ids[items]
-        return ArrayData(
-            self._arrays.take(items), self.members, self.classes, self.groups, self.counts, ids
-        )
+        arrays = self.sample.take(items)
+        return FitData(arrays, self.members, self.classes, self.groups, self.counts, ids)
 
-    def grouped(self) -> ArrayData:
+    def _check_folds(self, count: int) -> None:
+        if count > self.items:
+            raise InputError(
+                f"{count} folds are more than the {self.items} items",
+                "choose fewer folds",
+                parameters=("folds",),
+            )
+
+    def grouped(self) -> FitData:
+        """The same data with the mean of each group in place of its members."""
         names = self.member_groups()
-        P, q, y = self._arrays
+        P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        return ArrayData(means, group_names(names), self.classes, None, self.counts, self.item_ids)
+        return FitData(means, group_names(names), self.classes, None, self.counts, self.item_ids)
+
+    def member_groups(self) -> tuple[str, ...]:
+        """The group of each member; one without a group is a group of its own."""
+        if self.groups is None:
+            raise InputError(
+                "groups=True needs the group of each member, but these predictions have none",
+                "name them (Predictions.grouped, `edo predictions join --group`), or leave groups"
+                " out",
+                parameters=("groups",),
+            )
+        pairs = zip(self.members, self.groups, strict=True)
+        return tuple(group or f"member {name}" for name, group in pairs)
 
     def describe(self) -> dict[str, Any]:
+        """Items, members, classes and a digest: what tells these data from others."""
+        return {
+            "items": self.items,
+            "members": list(self.members),
+            "classes": list(self.classes),
+            "digest": self._digest(),
+        }
+
+    def _digest(self) -> str:
+        P, q, y = self.sample
         digest = hashlib.sha256()
-        for array in (self._arrays.P, self._arrays.q, self._arrays.y.astype(np.int64)):
+        for array in (P, q, y.astype(np.int64)):
             digest.update(np.ascontiguousarray(array).tobytes())
-        return self._described(digest.hexdigest())
+        return digest.hexdigest()
+
+
+def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> Floats:
+    """[N, C] probabilities of the pool of P [N, K, C] with weights v [K], after sharpening."""
+    return sharpen(np.asarray(pool(P, v, kind)), temperature)
 
 
 def deal(y: NDArray[Any], count: int, random_state: int, shard: int = 0) -> Ints:

@@ -25,7 +25,7 @@ from edokit.fitdata.annotations import (
     find_annotations,
 )
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
-from edokit.fitdata.data import AnnotationCounts, ArrayData, Arrays, FitData, Scores, deal
+from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
 from edokit.objective.arrays import slices
@@ -95,7 +95,7 @@ class ShardedData(FitData):
         workers: Workers,
         progress: Progress | None = None,
     ) -> None:
-        super().__init__(shards.members, cached[0].classes, shards.groups)
+        super().__init__(None, shards.members, cached[0].classes, shards.groups)
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
         self._fold: Fold | None = None
@@ -185,7 +185,7 @@ class ShardedData(FitData):
         return self._passes[0]
 
     def total(self, work: Callable[..., Any], *given: Any, what: str) -> list[Any]:
-        """``work(block, *given)`` of all items, block by block as `ArrayData`: what adds up.
+        """``work(block, *given)`` of all items, block by block as `FitData`: what adds up.
 
         ``work`` must be a function of a module or class, for it travels to other processes;
         ``what`` is shown as progress.
@@ -214,7 +214,7 @@ class ShardedData(FitData):
         alpha: Floats | None = None,
         pool: Pool = Pool.LINEAR,
     ) -> list[Curvature]:
-        return self.total(ArrayData.curvatures, weights, members, alpha, pool, what="fitting")
+        return self.total(FitData.curvatures, weights, members, alpha, pool, what="fitting")
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
@@ -223,11 +223,11 @@ class ShardedData(FitData):
         return [each.values() for each in self.total(_metric_sums, *given, what="evaluating")]
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        (found,) = self.total(ArrayData.scores, weights, tuple(pools), what="evaluating")
+        (found,) = self.total(FitData.scores, weights, tuple(pools), what="evaluating")
         return found  # type: ignore[no-any-return]
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        (found,) = self.total(ArrayData.power_sums, weights, pool, power, what="recalibrating")
+        (found,) = self.total(FitData.power_sums, weights, pool, power, what="recalibrating")
         return found  # type: ignore[no-any-return]
 
     @cached_property
@@ -262,13 +262,16 @@ class ShardedData(FitData):
     def grouped(self) -> ShardedData:
         return self._view(self._fold, self.member_groups())
 
-    def describe(self) -> dict[str, Any]:
+    def member_ce(self) -> Floats:
+        return np.asarray(self.summaries().member_ce())
+
+    def _digest(self) -> str:
         sums = self.summaries()
         digest = hashlib.sha256()
         for part in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
             # The last digits of a sum depend on the machine.
             digest.update(" ".join(f"{value:.9e}" for value in np.ravel(part)).encode())
-        return self._described(digest.hexdigest())
+        return digest.hexdigest()
 
     @property
     def _threads(self) -> int | None:
@@ -329,20 +332,20 @@ def shard_total(
     with threadpool_limits(1, user_api="blas"):
         for s in slices(len(arrays.y), max(1, _BLOCK // max(1, arrays.P[0].size))):
             P = _averaged(np.asarray(arrays.P[s], dtype=np.float64), averaged)
-            found = work(ArrayData(Arrays(P, arrays.q[s], arrays.y[s])), *given)
+            found = work(FitData(Arrays(P, arrays.q[s], arrays.y[s])), *given)
             done.add(found if isinstance(found, list) else [found])
     return done.total()
 
 
-def _summaries(block: ArrayData, threads: int | None) -> Summaries:
+def _summaries(block: FitData, threads: int | None) -> Summaries:
     return Summaries.from_arrays(*block.sample, threads=threads)
 
 
 def _metric_sums(
-    block: ArrayData, weights: Floats, pool: str, temperature: float
+    block: FitData, weights: Floats, pool: str, temperature: float
 ) -> list[MetricSums]:
-    _, q, y = block.sample
-    return [MetricSums.of(block.pooled(v, pool, temperature), q, y) for v in weights]
+    P, q, y = block.sample
+    return [MetricSums.of(pooled(P, v, pool, temperature), q, y) for v in weights]
 
 
 def _draw(task: tuple[CachedShard, NDArray[Any], Fold | None]) -> Arrays:

@@ -5,14 +5,12 @@ from edokit.objective.loss import Curvature, Loss, curvature_sums, joint_loss
 from edokit.objective.pools import (
     average_groups,
     effective_weights,
-    effective_weights_vjp,
     fit_temperature,
     group_names,
     log_probabilities,
     pool,
     sharpen,
     softmax,
-    softmax_vjp,
     spread_weights,
 )
 from edokit.objective.settings import (
@@ -41,7 +39,6 @@ __all__ = [
     "average_groups",
     "curvature_sums",
     "effective_weights",
-    "effective_weights_vjp",
     "fit_temperature",
     "group_names",
     "joint_loss",
@@ -51,6 +48,5 @@ __all__ = [
     "rank_members",
     "sharpen",
     "softmax",
-    "softmax_vjp",
     "spread_weights",
 ]

@@ -25,12 +25,6 @@ def softmax(logits: Array) -> Array:
     return powers / xp.sum(powers, axis=-1, keepdims=True)
 
 
-def softmax_vjp(weights: Array, gradient: Array) -> Array:
-    """Gradient in the logits, given ``weights = softmax(logits)`` and the gradient in them."""
-    xp = namespace(weights)
-    return weights * (gradient - xp.sum(weights * gradient, axis=-1, keepdims=True))
-
-
 def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array:
     """[..., K] effective weights v, on the simplex.
 
@@ -38,25 +32,6 @@ def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array
     [..., M] is a distribution over the sizes min_members, min_members + 1, …: size j keeps the
     first j members, renormalised, and v averages over the sizes.
     """
-    w, shares, _ = _shares(theta, sizes, min_members)
-    return w * _sums_from_the_end(shares)  # v_k = w_k Σ_{j ≥ k} k̃_j / S_j
-
-
-def effective_weights_vjp(
-    theta: Array, sizes: Array, gradient: Array, min_members: int = 1
-) -> tuple[Array, Array]:
-    """Gradients in ``theta`` [..., K] and ``sizes`` [..., M], given the one in v [..., K]."""
-    xp = namespace(theta)
-    w, shares, sums = _shares(theta, sizes, min_members)
-    # Mean of the gradient over the members that each size keeps.
-    means = xp.cumulative_sum(gradient * w, axis=-1) / sums
-    in_theta = w * (gradient * _sums_from_the_end(shares) - _sums_from_the_end(shares * means))
-    last = min_members - 1 + sizes.shape[-1]
-    return in_theta, means[..., min_members - 1 : last]
-
-
-def _shares(theta: Array, sizes: Array, min_members: int) -> tuple[Array, Array, Array]:
-    """w = softmax(theta), k̃_j / S_j and S_j = Σ_{l ≤ j} w_l, all [..., K] (k̃ is 0 elsewhere)."""
     xp = namespace(theta, sizes)
     members, count = theta.shape[-1], sizes.shape[-1]
     after = members - (min_members - 1 + count)
@@ -71,13 +46,8 @@ def _shares(theta: Array, sizes: Array, min_members: int) -> tuple[Array, Array,
     w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
     zeros = xp.zeros_like(theta)
     padded = xp.concat([zeros[..., : min_members - 1], sizes, zeros[..., :after]], axis=-1)
-    sums = xp.cumulative_sum(w, axis=-1)
-    return w, padded / sums, sums
-
-
-def _sums_from_the_end(values: Array) -> Array:
-    xp = namespace(values)
-    return xp.flip(xp.cumulative_sum(xp.flip(values, axis=-1), axis=-1), axis=-1)
+    shares = xp.flip(padded / xp.cumulative_sum(w, axis=-1), axis=-1)  # k̃_j / S_j
+    return w * xp.flip(xp.cumulative_sum(shares, axis=-1), axis=-1)  # v_k = w_k Σ_{j ≥ k} k̃_j / S_j
 
 
 def log_probabilities(P: Array) -> Array:

@@ -307,14 +307,11 @@ class Problem:
         """
         xp = namespace(self.rows)
         rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
-        part = replace(
+        return replace(
             self,
             rows=xp.reshape(take(rows, items, 1), (self.members, -1)),
             targets=take(self.targets, items, 0),
         )
-        if "item_losses" in self.__dict__:
-            part.__dict__["item_losses"] = take(self.item_losses, items, 0)
-        return part
 
     def select(self, members: Array) -> Problem:
         """The problem of these members (positions), in this order."""

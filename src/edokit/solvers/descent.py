@@ -19,6 +19,11 @@ _LOWEST_LOGIT = -600.0
 _TAME = 250.0
 # Numbers that are laid out for some steps at a time.
 _STEPS_BLOCK = 2**18
+# Adam's decay rates and its smallest denominator, and how many learning rates a step is at most.
+_MEAN_DECAY = 0.9  # β₁
+_SQUARE_DECAY = 0.999  # β₂
+_TINY = 1e-8
+_FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 
 
 class Columns(NamedTuple):
@@ -69,9 +74,9 @@ def descend(
 class _Steps:
     """Adam on θ [S·R, K] and π [S·R, M], which lie one after the other in one array.
 
-    The formulas are those of ``joint_loss``, ``effective_weights_vjp`` and ``softmax_vjp``, put
-    together so that a step takes few array operations: at this size their number is the time, and
-    operations on whole arrays of one shape take a third of the time of those that broadcast.
+    The formulas are those of ``joint_loss`` and of the gradients of its weights, put together so
+    that a step takes few array operations: at this size their number is the time, and operations on
+    whole arrays of one shape take a third of the time of those that broadcast.
     """
 
     def __init__(self, columns: Columns, members: int, min_members: int, pool: Pool) -> None:
@@ -81,7 +86,8 @@ class _Steps:
         self._parameters, self.theta, self.pi = self._array()
         rates, rates_of_theta, rates_of_pi = self._array()
         rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate.reshape(rows, 1)
-        self._adam = Adam(self._parameters, rates)
+        self._rates, self._taken = rates, 0
+        self._mean, self._square = np.zeros_like(rates), np.zeros_like(rates)
         self._largest_rate = float(rates.max())
         self._twice_div = self._full(2.0 * columns.lambda_div)
         self._twice_reg = self._full(2.0 * columns.lambda_reg * (1.0 - columns.on_raw))
@@ -143,7 +149,7 @@ class _Steps:
         wild = not furthest < _TAME
         for b in range(len(noise)):
             v = self._weigh(noise[b], wild)
-            self._adam.step(self._gradient(self._in_v(v, distances[b], linear[b], b)))
+            self._move(self._gradient(self._in_v(v, distances[b], linear[b], b)))
 
     def _weigh(self, noise: Floats, wild: bool) -> Floats:
         """[S·R, K] effective weights v; their parts are left in place."""
@@ -199,30 +205,12 @@ class _Steps:
             in_theta += self._twice_raw * (square - raw * square.sum(axis=-1, keepdims=True))
         return self._slopes
 
+    def _move(self, gradient: Floats) -> None:
+        """One step of Adam, which uses the gradient as scratch memory.
 
-_MEAN_DECAY = 0.9  # β₁
-_SQUARE_DECAY = 0.999  # β₂
-_TINY = 1e-8
-# No step is longer than so many learning rates.
-_FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
-
-
-class Adam:
-    """Moves parameters in place, with learning rates of the same shape.
-
-    The running means are kept without their factors 1 − β, which are applied at the end.
-    """
-
-    def __init__(self, parameters: Floats, learning_rate: Floats) -> None:
-        self._parameters = parameters
-        self._learning_rate = learning_rate
-        self._mean = np.zeros_like(parameters)
-        self._square = np.zeros_like(parameters)
-        self._steps = 0
-
-    def step(self, gradient: Floats) -> None:
-        """One step downhill; every number of the gradient is used up (it serves as scratch)."""
-        self._steps += 1
+        The running means are kept without their factors 1 − β, which are applied at the end.
+        """
+        self._taken += 1
         mean, square = self._mean, self._square
         mean *= _MEAN_DECAY
         mean += gradient
@@ -230,12 +218,12 @@ class Adam:
         square *= _SQUARE_DECAY
         square += gradient
         # Both averages start at zero; dividing by these takes that bias out again.
-        mean_share = 1.0 - _MEAN_DECAY**self._steps
-        square_share = math.sqrt(1.0 - _SQUARE_DECAY**self._steps)
+        mean_share = 1.0 - _MEAN_DECAY**self._taken
+        square_share = math.sqrt(1.0 - _SQUARE_DECAY**self._taken)
         scale = np.sqrt(square, out=gradient)
         scale += _TINY * square_share / math.sqrt(1.0 - _SQUARE_DECAY)
         np.divide(mean, scale, out=scale)
-        scale *= self._learning_rate
+        scale *= self._rates
         scale *= _FURTHEST * square_share / mean_share
         self._parameters -= scale
 

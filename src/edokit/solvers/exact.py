@@ -13,7 +13,7 @@ from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.arrays import one_thread
 from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
-from edokit.solvers.simplex_qp import minimize_on_simplex
+from edokit.solvers.simplex_qp import minimize_on_simplex, to_the_edge
 from edokit.solvers.solution import Certificate, Solution
 
 TOLERANCE = 1e-9
@@ -86,10 +86,8 @@ def solve_exact(
             parameters=("regularize", "solver"),
         )
     settings = expected(settings)
-    if settings.ce is CE.MEAN:
-        problem = data.problem(settings, all_terms=all_terms)
-    else:
-        problem = without_items(data, settings, all_terms=all_terms)
+    pooled = settings.ce is CE.MEAN
+    problem = data.problem(settings, all_terms=all_terms, with_items=pooled)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
     kept = ranked[:max_members]
@@ -97,7 +95,7 @@ def solve_exact(
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
-        if settings.ce is CE.MEAN and data.is_sampled:
+        if pooled and data.is_sampled:
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
             ce = DataCE(data, settings, kept)
@@ -134,22 +132,12 @@ def solution_at(
         ce = DataCE(data, settings[0], np.arange(len(data.members)))
         ce.look_at(several)
     pooled = settings[0].ce is CE.MEAN and ce is None
-    problem = data.problem(settings[0]) if pooled else without_items(data, settings[0])
+    problem = data.problem(settings[0], with_items=pooled)
     objectives = [JointObjective(problem, each, ce) for each in settings]
     return [
         (objective.terms(v), objective.ce.gradient(v))
         for objective, v in zip(objectives, several, strict=True)
     ]
-
-
-def without_items(data: FitData, settings: Settings, *, all_terms: bool = True) -> Problem:
-    """What the summaries know of the joint loss: every term but the pool's cross-entropy."""
-    return Problem.from_summaries(
-        data.summaries(None if all_terms else settings),
-        class_weights=settings.class_weights,
-        pool=settings.pool,
-        classes=data.classes,
-    )
 
 
 def expected(settings: Settings) -> Settings:
@@ -287,7 +275,7 @@ def _line_search(
 
     Doubling (where ``double``) is for concave terms: a convex model is too cautious for them.
     """
-    length, edge = 1.0, _to_the_edge(v, step)
+    length, edge = 1.0, to_the_edge(v, step)
     while length > 1e-12:
         moved, lower = _moved(objective, v, length, step)
         if lower <= value + 1e-4 * length * decrease:
@@ -310,12 +298,6 @@ def _moved(
     moved = np.maximum(v + length * step, 0.0)
     moved /= moved.sum()
     return moved, objective.value(moved)
-
-
-def _to_the_edge(v: Floats, step: Floats) -> float:
-    """How many steps lie between v and the edge of the simplex."""
-    shrinking = step < 0
-    return float((v[shrinking] / -step[shrinking]).min()) if shrinking.any() else 1.0
 
 
 def _gap(objective: JointObjective, v: Floats) -> float:

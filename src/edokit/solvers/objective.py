@@ -117,15 +117,12 @@ class MemberCE:
         self._member_ce = member_ce
 
     def value(self, v: Floats) -> float:
-        """At v."""
         return float(v @ self._member_ce)
 
     def gradient(self, v: Floats) -> Floats:
-        """[K]"""
         return self._member_ce
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
-        """[k, k] zeros."""
         return np.zeros((len(inside), len(inside)))
 
 
@@ -153,15 +150,12 @@ class PoolCE:
         self._known: dict[bytes, tuple[float, Floats]] = {}
 
     def value(self, v: Floats) -> float:
-        """At v."""
         return self._at(v)[0]
 
     def gradient(self, v: Floats) -> Floats:
-        """[K] at v."""
         return self._at(v)[1]
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
-        """[k, k] among the members ``inside``; ``rough``: of some of the items."""
         whole = not rough or self._stride == 1
         rows, targets = self._all if whole else self._part
         # The few stand for all, by the weight of their labels.
@@ -229,7 +223,6 @@ class DataCE:
         self._known: dict[bytes, Curvature] = {}
 
     def value(self, v: Floats) -> float:
-        """At v."""
         corner = np.flatnonzero(v == 1.0)
         if len(corner) and self._pool is Pool.LINEAR:
             # A single member's pool is the member itself.
@@ -238,16 +231,13 @@ class DataCE:
         return float(at.value) / at.items
 
     def gradient(self, v: Floats) -> Floats:
-        """[K] at v."""
         at = self._at(v)
-        gradient: Floats = at.gradient / at.items
-        return gradient
+        return np.asarray(at.gradient / at.items)
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
-        """[k, k] among the members ``inside``; never rough, as the pass gave all of it."""
+        # Never rough: the pass gave all of it.
         at = self._at(v)
-        among: Floats = at.hessian[np.ix_(inside, inside)] / at.items
-        return among
+        return np.asarray(at.hessian[np.ix_(inside, inside)] / at.items)
 
     def look_at(self, several: Sequence[Floats]) -> None:
         """Know these weights [T, K] after one pass."""

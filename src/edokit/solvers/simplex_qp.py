@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from edokit._types import Floats
+from edokit._types import Bools, Floats
 
 _EXCHANGES = 30
 _PATIENCE = 3  # exchanges in a row that may leave as many members on the wrong side
@@ -18,7 +19,7 @@ def minimize_on_simplex(
     hessian: Floats,
     linear: Floats,
     tolerance: float = 1e-13,
-    support: npt.NDArray[np.bool_] | None = None,
+    support: Bools | None = None,
 ) -> Floats:
     """The x [K] that minimises ½·xᵀHx + c·x with x ≥ 0 and Σx = 1; H [K, K] positive semidefinite
     along the simplex.
@@ -38,9 +39,7 @@ def minimize_on_simplex(
     return minimum
 
 
-def _exchange(
-    h: Floats, c: Floats, tolerance: float, inside: npt.NDArray[np.bool_]
-) -> Floats | None:
+def _exchange(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats | None:
     """Solve among the members inside; those that come out negative leave, those outside whose
     slope promises a gain enter, all at once, until nobody moves. None if that does not end well.
     """
@@ -98,36 +97,24 @@ def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
             break
         ones = dpotrs(factor, np.ones(k), lower=1)[0]
 
-        def step(
-            target: Floats,
-            off_dual: Floats = off_dual,
-            off_sum: float = off_sum,
-            factor: Floats = factor,
-            ones: Floats = ones,
-            x: Floats = x,
-            z: Floats = z,
-        ) -> tuple[Floats, Floats, float]:
-            """Newton's step towards x·z = target."""
-            right = -off_dual + target / x - z
-            free = dpotrs(factor, right, lower=1)[0]
-            level_step = (off_sum - free.sum()) / ones.sum()
+        target = np.zeros(k)
+        for corrected in (False, True):
+            # Newton's step towards x·z = target.
+            free = dpotrs(factor, -off_dual + target / x - z, lower=1)[0]
+            level_step = float((off_sum - free.sum()) / ones.sum())
             x_step = free + level_step * ones
-            return x_step, target / x - z - z / x * x_step, float(level_step)
-
-        x_step, z_step, _ = step(np.zeros(k))
-        ahead = (x + _longest(x, x_step) * x_step) @ (z + _longest(z, z_step) * z_step) / k
-        centre = gap * (ahead / gap) ** 3
-        x_step, z_step, level_step = step(centre - x_step * z_step)
-        along_x, along_z = _longest(x, x_step), _longest(z, z_step)
+            z_step = target / x - z - z / x * x_step
+            along_x, along_z = (min(1.0, to_the_edge(*way)) for way in ((x, x_step), (z, z_step)))
+            if not corrected:
+                ahead = (x + along_x * x_step) @ (z + along_z * z_step) / k
+                target = gap * (ahead / gap) ** 3 - x_step * z_step
         along = _TO_THE_EDGE * min(along_x, along_z)
         x, z, level = x + along * x_step, z + along * z_step, level + along * level_step
     inside: Floats = np.maximum(x, 0.0)
     return inside
 
 
-def _longest(values: Floats, step: Floats) -> float:
-    """How far along the step all values stay at least zero, at most 1."""
+def to_the_edge(values: Floats, step: Floats) -> float:
+    """How many such steps all values stay at least zero."""
     shrinking = step < 0
-    if not shrinking.any():
-        return 1.0
-    return min(1.0, float((values[shrinking] / -step[shrinking]).min()))
+    return float((values[shrinking] / -step[shrinking]).min()) if shrinking.any() else math.inf

@@ -1,0 +1,35 @@
+"""Gradients of the weights as one would write them: what the Gumbel solver's steps are made of."""
+
+from __future__ import annotations
+
+from edokit.objective import softmax
+from edokit.objective.arrays import Array, namespace
+
+
+def softmax_vjp(weights: Array, gradient: Array) -> Array:
+    """Gradient in the logits, given ``weights = softmax(logits)`` and the gradient in them."""
+    xp = namespace(weights)
+    return weights * (gradient - xp.sum(weights * gradient, axis=-1, keepdims=True))
+
+
+def effective_weights_vjp(
+    theta: Array, sizes: Array, gradient: Array, min_members: int = 1
+) -> tuple[Array, Array]:
+    """Gradients in ``theta`` [..., K] and ``sizes`` [..., M], given the one in v [..., K]."""
+    xp = namespace(theta)
+    lowest = -80.0 if theta.dtype == xp.float32 else -600.0
+    theta = theta - xp.max(theta, axis=-1, keepdims=True)
+    w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
+    zeros, last = xp.zeros_like(theta), min_members - 1 + sizes.shape[-1]
+    padded = [zeros[..., : min_members - 1], sizes, zeros[..., last:]]
+    sums = xp.cumulative_sum(w, axis=-1)
+    shares = xp.concat(padded, axis=-1) / sums
+    # Mean of the gradient over the members that each size keeps.
+    means = xp.cumulative_sum(gradient * w, axis=-1) / sums
+    in_theta = w * (gradient * _sums_from_the_end(shares) - _sums_from_the_end(shares * means))
+    return in_theta, means[..., min_members - 1 : last]
+
+
+def _sums_from_the_end(values: Array) -> Array:
+    xp = namespace(values)
+    return xp.flip(xp.cumulative_sum(xp.flip(values, axis=-1), axis=-1), axis=-1)
