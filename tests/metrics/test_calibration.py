@@ -11,7 +11,7 @@ from sklearn.calibration import calibration_curve
 
 from edokit import metrics
 from edokit._errors import InputError
-from edokit.metrics.calibration import gap_parts
+from edokit.metrics.compute import gap_parts
 
 binnings = pytest.mark.parametrize(
     ("binning", "theirs"), [("width", "uniform"), ("mass", "quantile")]

@@ -11,7 +11,7 @@ from metric_cases import Problem, simulated
 from edokit import metrics
 from edokit._errors import InputError
 from edokit.metrics import resampling as intervals
-from edokit.metrics.calibration import gap_parts
+from edokit.metrics.compute import gap_parts
 
 POPULATION = simulated(200_000, 3, seed=99)
 TRUTH = metrics.compute_metrics(*POPULATION)

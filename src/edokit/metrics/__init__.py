@@ -4,13 +4,15 @@ They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard
 raise `InputError` where these are no such thing or do not fit together.
 """
 
-from edokit.metrics.calibration import Reliability, ece, reliability_curve
 from edokit.metrics.compute import (
     MAIN_METRICS,
     METRICS,
     SEARCH_METRICS,
     MetricSums,
+    Reliability,
     compute_metrics,
+    ece,
+    reliability_curve,
 )
 from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 from edokit.metrics.scores import (

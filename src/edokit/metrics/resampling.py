@@ -10,9 +10,16 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.metrics import _arrays, calibration
-from edokit.metrics.calibration import Binning
-from edokit.metrics.compute import ITEM_VALUES, METRICS, checked_names, values
+from edokit.metrics import _arrays
+from edokit.metrics.compute import (
+    ITEM_VALUES,
+    METRICS,
+    Binning,
+    checked_bins,
+    checked_names,
+    gap_parts,
+    values,
+)
 
 BLOCK = 1 << 20
 """Item counts in memory at a time, whatever N and the number of samples."""
@@ -78,7 +85,7 @@ def bootstrap(
     names = checked_names(metrics)
     predicted, soft = _arrays.pair(p, q)
     hard = _arrays.hard_labels(y, predicted)
-    bins, binning = calibration.checked_bins(bins, binning)
+    bins, binning = checked_bins(bins, binning)
     samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
     measures = {name: _measure(name, predicted, soft, hard, bins, binning) for name in names}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
@@ -145,7 +152,7 @@ def _measure(
         hits, members = _arrays.macro_parts(p, y)
         return lambda counts: _arrays.macro_from_parts(counts @ hits, counts @ members)
     if name == "ece":
-        parts = calibration.gap_parts(p, q, bins, binning)
+        parts = gap_parts(p, q, bins, binning)
         return lambda counts: counts @ parts / items
     each = ITEM_VALUES[name](p, q, y)
     return lambda counts: counts @ each / items
