@@ -13,7 +13,6 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.predictions import shards as seen
 from edokit.predictions.shards import check_once, hashes
-from edokit.predictions.shards import write_hashes as write
 
 NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
 
@@ -51,7 +50,7 @@ def test_hashes_may_lie_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     parts = [as_names(list("abcde")), as_names(list("fgh")), as_names(list("xyzd"))]
     files = [tmp_path / f"{number}.ids" for number in range(3)]
     for part, file in zip(parts, files, strict=True):
-        write(hashes(part), file)
+        hashes(part).tofile(file)
     check_once(files[:2], ["one", "two"], parts.__getitem__)
     with pytest.raises(InputError, match=r"three repeats 1 items of one: 'd'"):
         check_once(files, ["one", "two", "three"], parts.__getitem__)

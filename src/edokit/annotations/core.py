@@ -225,13 +225,8 @@ class Annotations:
         if self.label_codes is not None:
             flat = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
             return flat.reshape(n, c).astype(np.float64)
-        assert self.label_probabilities is not None
-        return np.column_stack(
-            [
-                np.bincount(self.item_codes, weights=self.label_probabilities[:, k], minlength=n)
-                for k in range(c)
-            ]
-        )
+        columns = self.labels.T
+        return np.column_stack([np.bincount(self.item_codes, each, n) for each in columns])
 
     @cached_property
     def soft_labels(self) -> Floats:
@@ -323,19 +318,14 @@ class Annotations:
             return labels
         found = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
         if ties == "error":
-            raise InputError(
-                found,
-                "choose ties='first' or ties='random', or give a hard_label column",
-                parameters=("ties",),
-            )
+            hint = "choose ties='first' or ties='random', or give a hard_label column"
+            raise InputError(found, hint, parameters=("ties",))
         if ties == "random":
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(
-                f"{found}; each takes the first of its tied classes (ties='first')",
-                parameters=("ties",),
-            )
+            note = f"{found}; each takes the first of its tied classes (ties='first')"
+            warn(note, parameters=("ties",))
         return labels
 
     def take(self, positions: npt.ArrayLike) -> Annotations:

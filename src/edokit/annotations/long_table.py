@@ -408,9 +408,8 @@ def to_long_table(annotations: Annotations) -> pa.Table:
     if annotations.label_codes is not None:
         data["label"] = _column(annotations.label_codes, annotations.classes)
     else:
-        assert annotations.label_probabilities is not None
-        for k, name in enumerate(annotations.classes):
-            data[f"p_{name}"] = annotations.label_probabilities[:, k]
+        for name, values in zip(annotations.classes, annotations.labels.T, strict=True):
+            data[PROBABILITY + name] = values
     if annotations.published is not None:
         data["hard_label"] = _column(annotations.published[items], annotations.classes)
     for name, values in (("split", annotations.splits), ("text", annotations.texts)):

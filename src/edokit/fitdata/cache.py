@@ -22,7 +22,7 @@ from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import AnnotationSource, ReadOptions
 from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
-from edokit.predictions.shards import hashes, write_hashes
+from edokit.predictions.shards import hashes
 
 _GIB = 2**30
 
@@ -88,7 +88,7 @@ class CachedShard:
         if self.with_predictions:
             self._save("P", read.order_classes(self.classes).probabilities)
         try:
-            write_hashes(hashes(read.items), self.ids)
+            hashes(read.items).tofile(self.ids)
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         return counts

@@ -192,8 +192,8 @@ def check_once(
 ) -> None:
     """Refuse an item that is in two shards, at eight bytes per item.
 
-    ``shards`` are the hashes of each shard (arrays, or files that `write_hashes` wrote), ``names``
-    what the shards are called; ``items_of`` reads the ids of one again, if hashes are equal.
+    ``shards`` are the hashes of each shard (arrays, or files of them), ``names`` what the shards
+    are called; ``items_of`` reads the ids of one again, if hashes are equal.
     """
     if len(shards) < 2:
         return
@@ -214,11 +214,6 @@ def check_once(
         twice = merged[1:][merged[1:] == merged[:-1]]
         if len(twice):
             _refuse_repeated(twice, pieces, names, items_of)
-
-
-def write_hashes(numbers: Hashes, path: Path) -> None:
-    """Write hashes to a file."""
-    numbers.tofile(path)
 
 
 def _count_hashes(shard: Hashes | Path) -> int:
