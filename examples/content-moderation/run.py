@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
 
     people = split_items(people, {"train": 0.6, "dev": 0.2, "test": 0.2})
     dev, test = people.split("dev"), people.split("test")
-    predictions = train_members(people, members=10, seed=0)
+    predictions = train_members(people, members=10, random_state=0)
 
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], dev)
     ensemble.save(folder / "ensemble")

@@ -44,7 +44,7 @@ def demo(
         result = run_demo(
             regime,
             members=members,
-            seed=seed,
+            random_state=seed,
             out=out,
             step=lambda done, total, what: update(done, total, description=what),
             command=command_text(["edo", *sys.argv[1:]]),

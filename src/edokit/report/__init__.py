@@ -119,11 +119,12 @@ def correlation_figure(found: Sequence[Correlation]) -> Any:
     """
     from edokit._errors import InputError
     from edokit.report.charts import correlations
-    from edokit.report.figures import draw_styled
+    from edokit.report.figures import draw, styled
 
     if not found:
         raise InputError(
             "there are no correlations to draw",
             "search over numeric parameters, with three trials or more of one sign",
         )
-    return draw_styled([list(correlations(found).values())])
+    with styled():
+        return draw([list(correlations(found).values())])

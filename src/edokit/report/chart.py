@@ -61,7 +61,6 @@ class Points:
     interval: tuple[Values, Values] | None = None
     """Low and high ends along x."""
     name: str = ""
-    """In the legend."""
     hover: Literal["values", "notes", "none"] = "values"
     """What the page shows under the pointer: the values and the notes, or these alone."""
     notes: Sequence[str] | None = None
@@ -81,9 +80,9 @@ class Bars:
     horizontal: bool = False
     width: float = 0.65
     text: Sequence[str] | None = None
-    """At the end of each bar."""
+    """At the end of each horizontal bar."""
     interval: tuple[Values, Values] | None = None
-    """Low and high ends."""
+    """Low and high ends of horizontal bars."""
     name: str = ""
     notes: Sequence[str] | None = None
 
@@ -107,13 +106,11 @@ class Heatmap:
     low: float
     high: float
     title: str = ""
-    """Of the colour bar."""
     scale: Sequence[tuple[float, str]] = SEQUENTIAL
     percent: bool = False
     origin: tuple[int, int] = (0, 0)
     """Position of the first column and row."""
     text: Sequence[Sequence[str]] | None = None
-    """In each cell."""
     notes: Sequence[Sequence[str]] | None = None
     tree: Sequence[tuple[Sequence[float], Sequence[float]]] = ()
     """Brackets of a dendrogram above the columns: positions and heights."""

@@ -29,7 +29,7 @@ from edokit.report.chart import (
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
-from edokit.report.results import Row, Search, Trial, method_rows
+from edokit.report.results import Search, Trial, method_rows
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
 
@@ -39,7 +39,6 @@ TERMS = {
     "div": "Diversity",
     "reg": "Squared norm of the weights",
 }
-"""Terms of the objective, with their titles."""
 PARAMETERS = {
     "lambda_f1": "λ F1",
     "lambda_ce": "λ CE",
@@ -51,14 +50,12 @@ PARAMETERS = {
     "size": "size K*",
 }
 VIEWS = {"f1-ce": ("f1", "ce"), "f1-md": ("f1", "md"), "ce-md": ("ce", "md")}
-"""The linked views of the Pareto front."""
 PARTS = {
     "item": "items",
     "annotator": "annotators",
     "group_item": "groups × items",
     "rest": "residual",
 }
-"""Components of the label variance."""
 BINS = 20
 POINTS = 1500
 """Points of a scatter plot; of more items, evenly spaced ones are drawn."""
@@ -78,23 +75,28 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
         charts["weights"] = weights(data.ensemble)
         trajectory = data.ensemble.trajectory_
         if trajectory is not None and len(trajectory):
-            charts["sizes"] = sizes(
-                trajectory, int(data.ensemble.settings_.get("min_members") or 1)
-            )
-            charts |= {f"term-{name}": term(trajectory, name) for name in TERMS}
+            smallest = int(data.ensemble.settings_.get("min_members") or 1)
+            charts |= epochs(trajectory, smallest)
     if data.evaluation is not None:
-        charts |= calibration(data.evaluation)
-        if len(data.evaluation.predictions.members) > 1:
-            charts["members"] = members(
-                data.evaluation.distances, data.evaluation.predictions.members
-            )
+        charts |= _evaluated(data.evaluation)
     rows = method_rows(data.comparison, data.evaluation)
     if rows:
         charts["methods"] = methods(rows)
     return charts | diagnosis(data.diagnosis or {})
 
 
-# The fitted ensemble and the methods it is compared with.
+def _evaluated(evaluation: Evaluation) -> dict[str, Chart]:
+    """Reliability and entropies where there are annotations, distances of several members."""
+    charts = {}
+    if evaluation.reliability is not None and evaluation.annotations is not None:
+        annotated, most = evaluation.annotations.entropy, evaluation.max_entropy
+        predicted, rho = evaluation.pooled.entropy, evaluation.rho.estimate
+        charts["reliability"] = reliability(evaluation.reliability, evaluation.ece)
+        charts["entropies"] = entropies(predicted, annotated, most)
+        charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, most, rho)
+    if len(evaluation.predictions.members) > 1:
+        charts["members"] = members(evaluation.distances, evaluation.predictions.members)
+    return charts
 
 
 def weights(ensemble: EDOEnsemble) -> Chart:
@@ -117,49 +119,37 @@ def weights(ensemble: EDOEnsemble) -> Chart:
     )
 
 
-def sizes(trajectory: Trajectory, smallest: int) -> Chart:
-    """The distribution over ensemble sizes at each epoch."""
+def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Chart]:
+    """The distribution over ensemble sizes and the terms of the objective at each epoch."""
     shares = trajectory.sizes.T
     # A uniform distribution is shown half-way up the colour scale.
     high = min(max(float(shares.max()), 2 / len(shares)), 1.0)
-    return Chart(
-        "Probability of each ensemble size",
-        [Heatmap(shares.tolist(), 0, high, "probability", origin=(1, smallest))],
-        x=_epochs(trajectory),
-        y=Axis("ensemble size", step=max(1, len(shares) // 10)),
-        height=300,
-    )
+    heatmap = Heatmap(shares.tolist(), 0, high, "probability", origin=(1, smallest))
+    x = Axis("epoch", step=max(1, len(trajectory) // 5))
+    y = Axis("ensemble size", step=max(1, len(shares) // 10))
+    charts = {"sizes": Chart("Probability of each ensemble size", [heatmap], x, y, height=300)}
+    for name, title in TERMS.items():
+        line = Points(range(1, len(trajectory) + 1), getattr(trajectory, name), size=5, line=True)
+        charts[f"term-{name}"] = Chart(title, [line], x, height=190)
+    return charts
 
 
-def term(trajectory: Trajectory, name: str) -> Chart:
-    """One term of the objective over the epochs."""
-    line = Points(range(1, len(trajectory) + 1), getattr(trajectory, name), size=5, line=True)
-    return Chart(TERMS[name], [line], x=_epochs(trajectory), height=190)
-
-
-def _epochs(trajectory: Trajectory) -> Axis:
-    return Axis("epoch", step=max(1, len(trajectory) // 5))
-
-
-def methods(rows: Sequence[Row]) -> Chart:
+def methods(rows: Sequence[dict[str, Any]]) -> Chart:
     """The cross-entropy of each method with its interval, EDO's in colour."""
     marks = []
     for ours, colour in ((False, MUTED), (True, BLUE)):
-        at = [k for k, row in enumerate(rows) if row.ours is ours]
-        ce = [rows[k].ce for k in at]
-        ends = [rows[k].ends or (rows[k].ce, rows[k].ce) for k in at]
+        at = [k for k, row in enumerate(rows) if row["ours"] is ours]
+        ce = [rows[k]["ce"] for k in at]
+        ends = [rows[k]["ends"] or (rows[k]["ce"], rows[k]["ce"]) for k in at]
         interval = [low for low, _ in ends], [high for _, high in ends]
         marks.append(Points(ce, at, colour, size=9, interval=interval))
     return Chart(
         "Cross-entropy of each method",
         marks,
         x=Axis("CE (lower is better)"),
-        y=Axis(labels=[row.name for row in rows]),
+        y=Axis(labels=[row["name"] for row in rows]),
         height=80 + 26 * len(rows),
     )
-
-
-# The search.
 
 
 def pareto(search: Search, view: str) -> Chart:
@@ -169,27 +159,26 @@ def pareto(search: Search, view: str) -> Chart:
     for sign, on_front in product(SIGNS, (False, True)):
         trials = [t for t in search.trials if t.sign == sign and t.on_front == on_front]
         if trials:
-            marks.append(
-                Points(
-                    [getattr(trial, x) for trial in trials],
-                    [getattr(trial, y) for trial in trials],
-                    colour=SIGNS[sign],
-                    size=10 if on_front else 7,
-                    opacity=0.95 if on_front else 0.28,
-                    symbol="diamond" if sign == "suppress" else "circle",
-                    name=sign,
-                    hover="notes",
-                    notes=[_trial(trial) for trial in trials],
-                    ids=[trial.number for trial in trials],
-                )
+            points = Points(
+                [getattr(trial, x) for trial in trials],
+                [getattr(trial, y) for trial in trials],
+                colour=SIGNS[sign],
+                size=10 if on_front else 7,
+                opacity=0.95 if on_front else 0.28,
+                symbol="diamond" if sign == "suppress" else "circle",
+                name=sign,
+                hover="notes",
+                notes=[_trial(trial) for trial in trials],
+                ids=[trial.number for trial in trials],
             )
+            marks.append(points)
     if search.chosen is not None:
         at = [getattr(search.chosen, x)], [getattr(search.chosen, y)]
         marks.append(Points(*at, INK, 20, symbol="ring", name="chosen", hover="none"))
     titles = {goal: f"{goal.upper()} (lower is better)" for goal in SEARCH_METRICS}
     titles["f1"] = "F1 (higher is better)"
     title = f"{x.upper()} and {y.upper()} of the trials"
-    return Chart(title, marks, x=Axis(titles[x]), y=Axis(titles[y]))
+    return Chart(title, marks, Axis(titles[x]), Axis(titles[y]))
 
 
 def _trial(trial: Trial) -> str:
@@ -210,7 +199,7 @@ def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
         heatmap = Heatmap(
             [[one.rho if one else None for one in row] for row in cells],
             *(-1, 1, "ρ", DIVERGING),
-            text=[[_with_stars(one) for one in row] for row in cells],
+            text=[[_with_stars(one) if one else "–" for one in row] for row in cells],
             notes=[[f"p = {one.p_value:.3g}" if one else "" for one in row] for row in cells],
         )
         charts[f"correlations-{sign}"] = Chart(
@@ -223,26 +212,9 @@ def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
     return charts
 
 
-def _with_stars(one: Correlation | None) -> str:
+def _with_stars(one: Correlation) -> str:
     """``0.42**``: one star for p below 0.05, two below 0.01, three below 0.001."""
-    if one is None:
-        return "–"
     return number(one.rho, 2) + "*" * sum(one.p_value < bound for bound in (0.05, 0.01, 0.001))
-
-
-# The evaluated items.
-
-
-def calibration(evaluation: Evaluation) -> dict[str, Chart]:
-    """Reliability and entropies, where the items have annotations."""
-    if evaluation.reliability is None or evaluation.annotations is None:
-        return {}
-    pair = (evaluation.pooled.entropy, evaluation.annotations.entropy, evaluation.max_entropy)
-    return {
-        "reliability": reliability(evaluation.reliability, evaluation.ece),
-        "entropies": entropies(*pair),
-        "entropy-entropy": entropy_against_entropy(*pair, evaluation.rho.estimate),
-    }
 
 
 def reliability(curve: Reliability, ece: float | None = None) -> Chart:
@@ -263,35 +235,34 @@ def reliability(curve: Reliability, ece: float | None = None) -> Chart:
 def entropies(predicted: Floats, annotated: Floats, max_entropy: float) -> Chart:
     """Histograms of the entropy of the annotations and of the ensemble's probabilities."""
     edges = np.linspace(0, max_entropy, BINS + 1)
-    both = (("annotations", annotated, ORANGE), ("ensemble", predicted, BLUE))
+    middle, width = (edges[:-1] + edges[1:]) / 2, float(edges[1]) * 0.94
     bars = []
+    both = (("annotations", annotated, ORANGE), ("ensemble", predicted, BLUE))
     for name, values, colour in both:
         # Rounding may leave a value above the last edge.
         items = np.histogram(np.clip(values, 0, max_entropy), edges)[0]
-        middle = (edges[:-1] + edges[1:]) / 2
-        bars.append(Bars(middle, items, colour, 0.6, width=float(edges[1]) * 0.94, name=name))
-    title = "Entropy of annotations and ensemble"
-    axes = {"x": Axis("entropy (nats)"), "y": Axis("items")}
-    return Chart(title, bars, **axes, height=340, legend=True)
+        bars.append(Bars(middle, items, colour, 0.6, width=width, name=name))
+    axes = Axis("entropy (nats)"), Axis("items")
+    return Chart("Entropy of annotations and ensemble", bars, *axes, height=340, legend=True)
 
 
 def entropy_against_entropy(
     predicted: Floats, annotated: Floats, max_entropy: float, rho: float | None = None
 ) -> Chart:
     """A point per item, and the ensemble's mean entropy per tenth of the annotations'."""
-    shown = evenly_spaced(len(annotated), POINTS)
+    n = len(annotated)
+    shown = np.linspace(0, max(n - 1, 0), min(n, POINTS)).astype(np.int64)
     # Shares of a few annotators take few values, so points are moved apart a little.
-    jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
-    at, mean, n = binned_means(annotated, predicted, max_entropy)
-    notes = [f"mean of {count(int(k), 'item')}" for k in n]
+    jitter = (np.arange(n) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
+    cloud = (annotated + jitter)[shown], predicted[shown]
+    at, mean, items = binned_means(annotated, predicted, max_entropy)
+    notes = [f"mean of {count(int(k), 'item')}" for k in items]
     ends = (-0.04 * max_entropy, 1.04 * max_entropy)
     return Chart(
         f"Entropy correlation (ρ = {number(rho, 2)})",
         [
-            Points(
-                (annotated + jitter)[shown], predicted[shown], BLUE, 5, "circle", 0.28, hover="none"
-            ),
-            Points(at, mean, INK, _dots(n, 8), line=True, notes=notes),
+            Points(*cloud, size=5, opacity=0.28, hover="none"),
+            Points(at, mean, INK, _dots(items, 8), line=True, notes=notes),
         ],
         x=Axis("entropy of annotations (nats)", range=ends),
         y=Axis("entropy of ensemble (nats)", range=ends),
@@ -308,11 +279,6 @@ def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, 
     return means[0], means[1], n[enough].astype(np.int64)
 
 
-def evenly_spaced(n: int, most: int) -> Ints:
-    """At most so many positions out of ``n``."""
-    return np.linspace(0, max(n - 1, 0), min(n, most)).astype(np.int64)
-
-
 def members(distances: Floats, names: Sequence[str]) -> Chart:
     """The mean distances [K, K], similar members side by side below their dendrogram."""
     order, tree = clustered(distances)
@@ -320,11 +286,8 @@ def members(distances: Floats, names: Sequence[str]) -> Chart:
     high = max(float(distances.max()), 1e-4)
     text = [[f"{one:.2f}" if one else "" for one in row] for row in values]
     shown = text if len(order) <= NUMBERED else None
-    return _matrix(
-        "Mean distance between members",
-        Heatmap(values.tolist(), 0, high, "distance", text=shown, tree=tree),
-        [clean(names[k], 20) for k in order],
-    )
+    heatmap = Heatmap(values.tolist(), 0, high, "distance", text=shown, tree=tree)
+    return _matrix("Mean distance between members", heatmap, [clean(names[k], 20) for k in order])
 
 
 def clustered(distances: Floats) -> tuple[Ints, list[tuple[list[float], list[float]]]]:
@@ -337,14 +300,9 @@ def clustered(distances: Floats) -> tuple[Ints, list[tuple[list[float], list[flo
     condensed = squareform(distances, checks=False)
     ordered = optimal_leaf_ordering(linkage(condensed, "average"), condensed)
     tree = dendrogram(ordered, no_plot=True)
-    brackets = [
-        ([(x - 5) / 10 for x in xs], [float(y) for y in ys])
-        for xs, ys in zip(tree["icoord"], tree["dcoord"], strict=True)
-    ]
-    return np.array(tree["leaves"], dtype=np.int64), sorted(brackets)
-
-
-# The diagnosis of the annotations.
+    at = ((np.array(tree["icoord"]) - 5) / 10).tolist()
+    heights = np.array(tree["dcoord"]).tolist()
+    return np.array(tree["leaves"], dtype=np.int64), sorted(zip(at, heights, strict=True))
 
 
 def diagnosis(found: dict[str, Any]) -> dict[str, Chart]:
@@ -364,10 +322,9 @@ def _variance(components: dict[str, Any]) -> Chart | None:
     parts = {name: part for name, part in parts.items() if part.get("share") is not None}
     if not parts:
         return None
-    shares = [float(part["share"]) for part in parts.values()]
-    lows, highs = (
+    shares, lows, highs = (
         [float(part.get(end) or part["share"]) for part in parts.values()]
-        for end in ("low", "high")
+        for end in ("share", "low", "high")
     )
     ends = zip(lows, highs, strict=True)
     notes = [f"interval {percent(low, 1)} to {percent(high, 1)}" for low, high in ends]
@@ -402,36 +359,31 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
 def _annotators(found: dict[str, Any]) -> Chart | None:
     """A point per annotator: how often they choose the last class and agree with others."""
     classes = [str(name) for name in found.get("classes") or []]
-    known = [
-        one
-        for one in found.get("people") or []
-        if one.get("agreement") is not None and one.get("shares")
-    ]
+    known = [one for one in found.get("people") or [] if one.get("shares")]
+    known = [one for one in known if one.get("agreement") is not None]
     if len(known) < 2 or len(classes) < 2:
         return None
     totals = np.array([int(one.get("annotations") or 1) for one in known])
     sizes = _dots(totals, 12)
     # Annotators without a group are drawn first, below the others.
-    groups = sorted({str(one.get("group") or "") for one in known})
+    group_of = [str(one.get("group") or "") for one in known]
+    groups = sorted(set(group_of))
     marks = []
     for k, group in enumerate(groups):
-        inside = [i for i, one in enumerate(known) if str(one.get("group") or "") == group]
-        colour = CLASSES[k % len(CLASSES)] if group else MUTED if len(groups) > 1 else BLUE
-        marks.append(
-            Points(
-                [float(known[i]["shares"].get(classes[-1]) or 0.0) for i in inside],
-                [float(known[i]["agreement"]) for i in inside],
-                colour,
-                sizes[inside],
-                opacity=0.75,
-                name=(group or "no group") if len(groups) > 1 else "",
-                notes=[
-                    f"{clean(known[i].get('annotator', ''), 24)},"
-                    f" {count(int(totals[i]), 'annotation')}"
-                    for i in inside
-                ],
-            )
+        inside = [i for i, name in enumerate(group_of) if name == group]
+        points = Points(
+            [float(known[i]["shares"].get(classes[-1]) or 0.0) for i in inside],
+            [float(known[i]["agreement"]) for i in inside],
+            CLASSES[k % len(CLASSES)] if group else MUTED if len(groups) > 1 else BLUE,
+            sizes[inside],
+            opacity=0.75,
+            name=(group or "no group") if len(groups) > 1 else "",
+            notes=[
+                f"{clean(known[i].get('annotator', ''), 24)}, {count(int(totals[i]), 'annotation')}"
+                for i in inside
+            ],
         )
+        marks.append(points)
     return Chart(
         "Annotators",
         marks,

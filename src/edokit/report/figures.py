@@ -64,11 +64,20 @@ def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
     return {name: rows for name, rows in present.items() if rows[0]}
 
 
+def styled() -> Any:
+    """The context in which figures are drawn and written."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        message = "figures need matplotlib, which is not installed"
+        raise MissingExtraError(message, "pip install 'edokit[figures]'") from error
+    return matplotlib.rc_context(STYLE)
+
+
 def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
     """Write every figure in every format; their paths."""
-    matplotlib = _matplotlib()
     written = []
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+    with styled(), warnings.catch_warnings():
         # A script that the font lacks is drawn as boxes; that is no reason to stop.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         for name, rows in figure_layouts(charts).items():
@@ -82,12 +91,6 @@ def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
                     figure.savefig(temporary, format=ending, **how)
                 written.append(path)
     return written
-
-
-def draw_styled(rows: Sequence[Sequence[Chart]]) -> Any:
-    """A matplotlib figure with these charts in the style of the written ones."""
-    with _matplotlib().rc_context(STYLE):
-        return draw(rows)
 
 
 def draw(rows: Sequence[Sequence[Chart]]) -> Any:
@@ -122,16 +125,6 @@ def draw(rows: Sequence[Sequence[Chart]]) -> Any:
         marks = {name: mark for _, found in named for mark, name in zip(*found, strict=True)}
         figure.legend(marks.values(), marks.keys(), loc="outside upper left", ncols=len(marks))
     return figure
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtraError(
-            "figures need matplotlib, which is not installed", "pip install 'edokit[figures]'"
-        ) from error
-    return matplotlib
 
 
 def _axis(axes: Any, side: str, axis: Axis, grid: bool) -> None:
@@ -196,20 +189,14 @@ def _points(axes: Any, mark: Points) -> None:
 def _bars(axes: Any, mark: Bars) -> None:
     at, values = np.asarray(mark.at, dtype=np.float64), np.asarray(mark.values, dtype=np.float64)
     style = {"color": mark.colour, "alpha": mark.opacity, "label": mark.name or None}
-    if mark.horizontal:
-        axes.barh(at, values, mark.width, **style)
-    else:
-        axes.bar(at, values, mark.width, **style)
+    (axes.barh if mark.horizontal else axes.bar)(at, values, mark.width, **style)
     for position, value, text in zip(at, values, mark.text or (), strict=False):
         axes.text(value, position, f" {text}", va="center", fontsize=7)
     if mark.interval is not None:
         low, high = (np.asarray(end, dtype=np.float64) for end in mark.interval)
         ends = np.maximum([values - low, high - values], 0)
         line = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
-        if mark.horizontal:
-            axes.errorbar(values, at, xerr=ends, **line)
-        else:
-            axes.errorbar(at, values, yerr=ends, **line)
+        axes.errorbar(values, at, xerr=ends, **line)
 
 
 def _heatmap(axes: Any, mark: Heatmap) -> Any:

@@ -126,8 +126,7 @@ def _bars(mark: Bars, chart: Chart) -> dict[str, Any]:
     if mark.text is not None:
         trace |= {"text": list(mark.text), "textposition": "outside", "cliponaxis": False}
     if mark.interval is not None:
-        error = _error(mark.values, mark.interval, INK, cap=4)
-        trace["error_x" if mark.horizontal else "error_y"] = error
+        trace["error_x"] = _error(mark.values, mark.interval, INK, cap=4)
     return trace
 
 

@@ -175,25 +175,14 @@ def _score(row: Mapping[str, Any]) -> Score:
     return Score(name, about, f1, ce, md, bs, intervals, against)
 
 
-@dataclass(frozen=True)
-class Row:
-    """One method: its metrics as numbers and as text."""
+def method_rows(
+    comparison: Comparison | None, evaluation: Evaluation | None
+) -> list[dict[str, Any]]:
+    """The table of methods, lowest CE first: those of the comparison, else of the evaluation.
 
-    name: str
-    about: str
-    """What it does."""
-    ours: bool
-    ce: float
-    ends: tuple[float, float] | None
-    """Interval of the CE."""
-    cells: list[tuple[str, str, bool]]
-    """For each metric: the value, its interval, and whether it is the best."""
-    difference: tuple[str, str]
-    """ΔCE vs uniform and its interval; empty if it is not known."""
-
-
-def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Row]:
-    """The methods of the comparison, else of the evaluation, lowest cross-entropy first."""
+    ``ends`` is the interval of the CE; ``cells`` hold the value of each metric, its interval, and
+    whether it is the best; ``difference`` is the ΔCE vs uniform with its interval, if known.
+    """
     scores = [] if evaluation is None else evaluation.scores
     if comparison is not None:
         ours = scores[0] if scores else None
@@ -213,20 +202,17 @@ def method_rows(comparison: Comparison | None, evaluation: Evaluation | None) ->
     for one in scores:
         shown = {metric: number(getattr(one, metric)) for metric in MAIN_METRICS}
         ce = one.against.get("ce")
-        rows.append(
-            Row(
-                name=clean(one.name, 60),
-                about=clean(one.about, 120),
-                ours=one.name == "edo" or one.name.startswith(("edo-", "edo:")),
-                ce=one.ce,
-                ends=one.intervals.get("ce"),
-                cells=[
-                    (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
-                    for metric, value in shown.items()
-                ],
-                difference=(signed(ce.difference), f"{signed(ce.low)} to {signed(ce.high)}")
-                if ce
-                else ("", ""),
-            )
-        )
+        row = {
+            "name": clean(one.name, 60),
+            "about": clean(one.about, 120),
+            "ours": one.name == "edo" or one.name.startswith(("edo-", "edo:")),
+            "ce": one.ce,
+            "ends": one.intervals.get("ce"),
+            "cells": [
+                (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
+                for metric, value in shown.items()
+            ],
+            "difference": ce and (signed(ce.difference), f"{signed(ce.low)} to {signed(ce.high)}"),
+        }
+        rows.append(row)
     return rows
