@@ -139,10 +139,9 @@ def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> N
     assert sentence.startswith(f"“{heaviest}” ({ensemble.weights_.max():.3f})")
 
 
-def test_equal_weights_are_called_equal(found: ReportData) -> None:
-    assert found.ensemble is not None
-    fitted = replace(found.ensemble.fitted_, weights=np.full(3, 1 / 3), size=3)
-    even = EDOEnsemble.from_fitted(fitted)
+def test_equal_weights_are_called_equal() -> None:
+    people, pool = people_and_pool()
+    even = EDOEnsemble.from_weights([1 / 3] * 3, pool, people, ties="random")
     assert describe_weights(even, None)[1] == "Their weights are nearly equal (0.333 to 0.333)."
 
 
