@@ -171,15 +171,14 @@ def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             given = None
     nested = object_at(given or {}, "the metadata of a record", place)
-    flat = {} if "fields" in record else record
-    prefixed = {
-        name.removeprefix("metadata."): value[0]
-        if isinstance(value, list | tuple) and len(value) == 1
-        else value
-        for name, value in flat.items()
-        if isinstance(name, str) and name.startswith("metadata.")
-    }
-    return {**flat, **prefixed, **nested}
+    if "fields" in record:
+        return nested
+    flat = dict(record)
+    for name, value in record.items():
+        if isinstance(name, str) and name.startswith("metadata."):
+            alone = isinstance(value, list | tuple) and len(value) == 1
+            flat[name.removeprefix("metadata.")] = value[0] if alone else value
+    return {**flat, **nested}
 
 
 def _is_field(name: object, record: Mapping[str, Any]) -> bool:
@@ -241,6 +240,6 @@ SOURCE = Source(
     "argilla",
     "an Argilla export",
     read_argilla,
-    lambda candidate: is_argilla(candidate.content),
+    lambda path, content: is_argilla(content),
     options=("question", *OPTIONS),
 )

@@ -24,7 +24,9 @@ def clean_text(text: str, ascii_only: bool | None = None) -> str:
     """
     text = without_markup(text)
     if ascii_only is None:
-        ascii_only = not (has_arabic(text) or _mostly_another_script(text))
+        letters = [char for char in text if char.isalpha()]
+        latin = sum(unicodedata.name(char, "").startswith("LATIN") for char in letters)
+        ascii_only = not has_arabic(text) and 2 * latin >= len(letters)
     text = text.translate(_NO_PUNCTUATION)
     if ascii_only:
         text = text.translate(_ASCII)
@@ -51,12 +53,6 @@ class Characters(dict[int, str]):
     def __missing__(self, code: int) -> str:
         self[code] = self.become(chr(code))
         return self[code]
-
-
-def _mostly_another_script(text: str) -> bool:
-    letters = [char for char in text if char.isalpha()]
-    latin = sum(unicodedata.name(char, "").startswith("LATIN") for char in letters)
-    return 2 * latin < len(letters)
 
 
 def _no_punctuation(char: str) -> str:

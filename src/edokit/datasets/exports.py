@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,19 +82,13 @@ def shown(value: object) -> str:
 
 def plain(value: object, what: str, where: str) -> str:
     """The name that text or a number stands for; anything else is refused."""
-    name = ""
-    try:
-        if isinstance(value, str):
-            name = value
-        elif isinstance(value, float):
-            name = as_name(value) if math.isfinite(value) else ""
-        elif isinstance(value, int | np.integer | UUID) and not isinstance(value, bool):
-            name = str(value)
-        name.encode()
-    except ValueError:  # half a surrogate pair, or thousands of digits
-        name = ""
-    if name:
-        return name
+    usable = isinstance(value, str | int | float | np.integer | UUID)
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        usable = False
+    # Half a surrogate pair can't be encoded, thousands of digits can't be written out.
+    with suppress(ValueError):
+        if usable and as_name(value).encode():
+            return as_name(value)
     raise InputError(
         f"{where}: {what} should be text or a number, not {shown(value)}", "correct the export"
     )
@@ -257,18 +252,14 @@ class Collected:
         for role, known in (("text", texts), ("split", splits), ("hard_label", hard_labels)):
             if known:
                 table[role] = [known.get(item, "") for item in items]
-        if self.without_label:
-            self.notes.append(
-                f"{self.without_label} {self.answer}s have no label for {self.asked!r} and are"
-                " left out"
-            )
-        if self.without_annotator:
-            self.notes.append(
-                f"{self.without_annotator} {self.answer}s name no annotator and count as one"
-                " annotator each (anonymous='separate')"
-            )
         for note in self.notes:
             warn(note)
+        if self.without_label:
+            what = f"have no label for {self.asked!r} and are left out"
+            warn(f"{self.without_label} {self.answer}s {what}")
+        if self.without_annotator:
+            what = "name no annotator and count as one annotator each (anonymous='separate')"
+            warn(f"{self.without_annotator} {self.answer}s {what}")
         return Annotations.from_table(table, classes=self.classes, duplicates=self.duplicates)
 
     def _check_unlabelled(self) -> None:
@@ -341,16 +332,12 @@ class Collected:
                 " to keep the first, 'join' to make each combination a class",
                 parameters=("multi_choice",),
             )
-        chosen = [labels for _, _, labels in self.rows]
+        rows = [(item, labels) for item, _, labels in self.rows]
         if self.multi_choice == "join":
-            chosen = [["|".join(class_order(labels))] for labels in chosen]
+            rows = [(item, ["|".join(class_order(labels))]) for item, labels in rows]
         elif self.multi_choice == "first":
-            chosen = [labels[:1] for labels in chosen]
-        given = [
-            (row[0], label)
-            for row, labels in zip(self.rows, chosen, strict=True)
-            for label in labels
-        ]
+            rows = [(item, labels[:1]) for item, labels in rows]
+        given = [(item, label) for item, labels in rows for label in labels]
         given += hard_labels.items()
         names = class_order({label for _, label in given})
         names = names if self.classes is None else tuple(as_names(self.classes))
@@ -364,8 +351,8 @@ class Collected:
                     parameters=("classes",),
                 )
         if not several or self.multi_choice != "split":
-            return {"label": [labels[0] for labels in chosen]}
-        shares = np.zeros((len(chosen), len(names)))
-        for row, labels in enumerate(chosen):
+            return {"label": [labels[0] for _, labels in rows]}
+        shares = np.zeros((len(rows), len(names)))
+        for row, (_, labels) in enumerate(rows):
             shares[row, [position[label] for label in labels]] = 1 / len(labels)
         return {f"p_{name}": shares[:, k] for name, k in position.items()}

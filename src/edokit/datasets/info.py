@@ -13,9 +13,6 @@ from edokit.annotations import Annotations
 from edokit.datasets.clean import has_arabic
 from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
 
-WHOLE = "all"
-"""What data without splits is called where splits are listed."""
-
 
 def describe_annotations(
     annotations: Annotations, *, near_duplicates: bool = True, threshold: float = THRESHOLD
@@ -44,7 +41,7 @@ def describe_annotations(
         links, mentions and punctuation, and ``near``, which includes these.
     """
     names = annotations.split_names
-    parts = {str(name): annotations.split(name) for name in names} or {WHOLE: annotations}
+    parts = {str(name): annotations.split(name) for name in names} or {"all": annotations}
     described: dict[str, Any] = {
         "items": len(annotations.items),
         "annotators": len(annotations.annotators),
@@ -54,7 +51,12 @@ def describe_annotations(
         "splits": {name: _describe_split(part) for name, part in parts.items()},
     }
     if annotations.texts is not None:
-        described["texts"] = _describe_texts(annotations)
+        lengths = np.array([len(text) for text in annotations.texts])
+        described["texts"] = {
+            "empty": int((lengths == 0).sum()),
+            "characters": [int(lengths.min()), int(np.median(lengths)), int(lengths.max())],
+            "arabic": sum(map(has_arabic, annotations.texts)),
+        }
         if near_duplicates:
             described["near_duplicates"] = _describe_duplicates(annotations, threshold)
     return described
@@ -69,16 +71,16 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
     counts, per_item = part.counts, part.annotations_per_item
     tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
     open_ = np.ones(len(tied), bool) if part.published is None else part.published < 0
-    coverage = part.coverage
+    coverage, mean = part.coverage, part.soft_labels.mean(axis=0)
     labelled = np.rint(coverage * len(part.items)).astype(np.int64)
     return {
         "items": len(part.items),
         "annotators": len(part.annotators),
         "annotations": len(part),
         "annotations_per_item": [int(per_item.min()), int(per_item.max())],
-        "classes": _by_class(part, per_class.tolist()),
+        "classes": dict(zip(part.classes, per_class.tolist(), strict=True)),
         "ratio": class_ratio(per_class),
-        "soft_classes": _by_class(part, part.soft_labels.mean(axis=0).tolist()),
+        "soft_classes": dict(zip(part.classes, mean.tolist(), strict=True)),
         "ties": {"items": int(tied.sum()), "without_published_label": int((tied & open_).sum())},
         "unanimous": float((part.entropy < 1e-12).mean()),
         "entropy": float(part.entropy.mean()),
@@ -96,20 +98,6 @@ def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
     if len(per_class) < 2 or not per_class.min():
         return None
     return float(per_class.max() / per_class.min())
-
-
-def _by_class(part: Annotations, values: list[Any]) -> dict[str, Any]:
-    return dict(zip(part.classes, values, strict=True))
-
-
-def _describe_texts(annotations: Annotations) -> dict[str, Any]:
-    assert annotations.texts is not None
-    lengths = np.array([len(text) for text in annotations.texts])
-    return {
-        "empty": int((lengths == 0).sum()),
-        "characters": [int(lengths.min()), int(np.median(lengths)), int(lengths.max())],
-        "arabic": int(sum(map(has_arabic, annotations.texts))),
-    }
 
 
 def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str, Any]:

@@ -235,6 +235,6 @@ SOURCE = Source(
     "label-studio",
     "a Label Studio JSON export",
     read_label_studio,
-    lambda candidate: is_label_studio(candidate.content),
+    lambda path, content: is_label_studio(content),
     options=("control", "annotator", "ground_truth", *OPTIONS),
 )

@@ -287,7 +287,7 @@ SOURCE = Source(
     "a LeWiDi 2023 JSON file or a folder of its splits",
     read_lewidi,
     # A folder that holds no tables is taken for one of LeWiDi's, whose reader says what it needs.
-    lambda candidate: candidate.path.is_dir() or is_lewidi(candidate.content),
+    lambda path, content: path.is_dir() or is_lewidi(content),
     options=("dialogue",),
     cleans=True,
     obtain={"lewidi2023": get_lewidi2023},

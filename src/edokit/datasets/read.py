@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -37,35 +36,6 @@ Obtain = Callable[..., list[Path]]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A file or folder whose kind is not known yet."""
-
-    path: Path
-
-    @property
-    def suffix(self) -> str:
-        """The ending of a file's name in lower case, `FOLDER` for a folder."""
-        return FOLDER if self.path.is_dir() else self.path.suffix.lower()
-
-    @cached_property
-    def content(self) -> Any:
-        """The document in a JSON file, a list with the first row of a JSONL or Parquet file (of
-        Parquet its columns alone), else an empty list."""
-        if self.suffix == ".json":
-            return read_json(self.path)
-        # A file that can't be read is left to its reader, which says why.
-        try:
-            if self.suffix == ".parquet":
-                return [dict.fromkeys(pa_parquet.read_schema(self.path).names)]
-            if self.suffix in (".jsonl", ".ndjson"):
-                with self.path.open(encoding="utf-8-sig") as lines:
-                    return [json.loads(next(line for line in lines if line.strip()))]
-        except (ValueError, OSError, StopIteration, RecursionError, pa.ArrowException):
-            pass
-        return []
-
-
-@dataclass(frozen=True)
 class Source:
     """One kind of source, and how it is read."""
 
@@ -75,8 +45,9 @@ class Source:
     """What it is, in a few words, with its article."""
     read: Callable[..., Annotations]
     """``read(path, split=…, classes=…, duplicates=…, **options)``."""
-    recognises: Callable[[Candidate], bool] = lambda candidate: True
-    """Whether a file or folder with one of its endings is one of these."""
+    recognises: Callable[[Path, Any], bool] = lambda path, content: True
+    """Whether a file or folder with one of its endings is one of these, by its path and content
+    (as `_content` gives it)."""
     options: tuple[str, ...] = ()
     """Further arguments of ``read``."""
     cleans: bool = False
@@ -95,20 +66,29 @@ def sources(suffix: str | None = None) -> list[Source]:
     ]
 
 
-def find_source(name: str) -> Source:
-    """The source of this name."""
-    known = {source.name: source for source in sources()}
-    one_of("format", name, known)
-    return known[name]
+def _content(path: Path, suffix: str) -> Any:
+    """The document in a JSON file, a list with the first row of a JSONL or Parquet file (of Parquet
+    its columns alone), else an empty list."""
+    if suffix == ".json":
+        return read_json(path)
+    # A file that can't be read is left to its reader, which says why.
+    try:
+        if suffix == ".parquet":
+            return [dict.fromkeys(pa_parquet.read_schema(path).names)]
+        if suffix in (".jsonl", ".ndjson"):
+            with path.open(encoding="utf-8-sig") as lines:
+                return [json.loads(next(line for line in lines if line.strip()))]
+    except (ValueError, OSError, StopIteration, RecursionError, pa.ArrowException):
+        pass
+    return []
 
 
 def recognise(path: Path) -> Source:
     """The source that a file or folder is one of."""
-    if not path.is_dir():
-        check_file(path)
-    candidate = Candidate(path)
-    for source in reversed(sources(candidate.suffix)):
-        if source.recognises(candidate):
+    suffix = FOLDER if path.is_dir() else check_file(path).suffix.lower()
+    content = _content(path, suffix)
+    for source in reversed(sources(suffix)):
+        if source.recognises(path, content):
             return source
     known = sources()
     raise InputError(
@@ -195,7 +175,12 @@ def read_annotations(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     path = Path(source)
-    kind = find_source(format) if format is not None else recognise(path)
+    if format is None:
+        kind = recognise(path)
+    else:
+        known = {one.name: one for one in sources()}
+        one_of("format", format, known)
+        kind = known[format]
     given = {
         "columns": columns,
         "dialogue": dialogue,
@@ -205,7 +190,15 @@ def read_annotations(
         **options,
     }
     wanted = {name: value for name, value in given.items() if value is not None}
-    _check_options(kind, wanted)
+    for name in wanted:
+        if name not in kind.options:
+            fitting = [other.name for other in sources() if name in other.options]
+            raise InputError(
+                f"{name!r} is not an option of the format {kind.name!r}, which takes"
+                f" {', '.join(map(repr, kind.options)) or 'none'}",
+                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
+                parameters=(name, "format"),
+            )
     wanted |= {"split": split, "classes": classes}
     if duplicates is not None:
         wanted["duplicates"] = duplicates
@@ -257,16 +250,3 @@ def errors_in(path: str | Path) -> Iterator[None]:
         if str(path) in error.message:
             raise
         raise InputError(f"{path}: {error.message}", error.hint, error.parameters) from error
-
-
-def _check_options(kind: Source, given: Mapping[str, Any]) -> None:
-    """Refuse an option that the source has no use for."""
-    for name in given:
-        if name not in kind.options:
-            fitting = [other.name for other in sources() if name in other.options]
-            raise InputError(
-                f"{name!r} is not an option of the format {kind.name!r}, which takes"
-                f" {', '.join(map(repr, kind.options)) or 'none'}",
-                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
-                parameters=(name, "format"),
-            )

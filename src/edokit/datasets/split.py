@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError, examples
-from edokit._types import Ints
+from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
 
@@ -58,7 +57,15 @@ def split_items(
     >>> {name: len(parts.split(name).items) for name in parts.split_names}
     {'train': 70, 'test': 30}
     """
-    names, wanted = _shares(SHARES if shares is None else shares)
+    shares = SHARES if shares is None else shares
+    names, wanted = list(shares), np.array(list(shares.values()), dtype=np.float64)
+    if not names or not (wanted > 0).all() or abs(wanted.sum() - 1) > 1e-6:
+        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+        raise InputError(
+            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
+            "write for example train=0.8, dev=0.1, test=0.1",
+            parameters=("shares",),
+        )
     n = len(annotations.items)
     rng = np.random.default_rng(random_state)
     if annotations.texts is None or threshold is None:
@@ -70,22 +77,17 @@ def split_items(
     first_item = np.unique(groups, return_index=True)[1]
     strata = _strata(annotations, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    chosen = _deal(sizes, order, _whole(wanted, n), rng)
-    _none_empty(names, chosen, sizes)
-    splits = np.array(names, dtype=object)[chosen[groups]]
-    return replace(annotations, splits=splits)
-
-
-def _shares(shares: Mapping[str, float]) -> tuple[list[str], npt.NDArray[np.float64]]:
-    names, values = list(shares), np.array(list(shares.values()), dtype=np.float64)
-    if not names or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
-        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+    chosen = _deal(sizes, order, _whole(wanted / wanted.sum(), n), rng)
+    empty = [name for k, name in enumerate(names) if k not in chosen]
+    if empty:
+        together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
         raise InputError(
-            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
-            "write for example train=0.8, dev=0.1, test=0.1",
-            parameters=("shares",),
+            f"the split {examples(empty)} would get none of the {n} items{together}",
+            "give it a larger share"
+            + (", or let near-duplicates part (threshold=None)" if together else ""),
+            parameters=("shares", "threshold"),
         )
-    return names, values / values.sum()
+    return replace(annotations, splits=np.array(names, dtype=object)[chosen[groups]])
 
 
 def _strata(annotations: Annotations, random_state: int) -> Ints:
@@ -98,7 +100,7 @@ def _strata(annotations: Annotations, random_state: int) -> Ints:
     return strata
 
 
-def _whole(shares: npt.NDArray[np.float64], n: int) -> Ints:
+def _whole(shares: Floats, n: int) -> Ints:
     """Whole numbers that sum to n, by largest remainder."""
     exact = shares / shares.sum() * n
     whole: Ints = np.floor(exact + 1e-9).astype(np.int64)
@@ -123,15 +125,3 @@ def _deal(sizes: Ints, order: Ints, wanted: Ints, rng: np.random.Generator) -> I
         owner = np.repeat(np.arange(len(hands)), hands)[np.argsort(turns, kind="stable")]
         chosen[single] = np.roll(owner, rng.integers(len(single)))
     return chosen
-
-
-def _none_empty(names: list[str], chosen: Ints, sizes: Ints) -> None:
-    empty = [name for k, name in enumerate(names) if not (chosen == k).any()]
-    if empty:
-        together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
-        raise InputError(
-            f"the split {examples(empty)} would get none of the {sizes.sum()} items{together}",
-            "give it a larger share"
-            + (", or let near-duplicates part (threshold=None)" if together else ""),
-            parameters=("shares", "threshold"),
-        )

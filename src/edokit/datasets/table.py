@@ -11,7 +11,7 @@ import pyarrow as pa
 from edokit._errors import InputError
 from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations, Duplicates
-from edokit.datasets.read import Candidate, Source, errors_in
+from edokit.datasets.read import Source, errors_in
 
 
 def read_annotation_table(
@@ -32,8 +32,15 @@ def read_annotation_table(
     """
     parts = [read_table(file, numbers=_is_share) for file in table_files(path)]
     with errors_in(path):
+        try:
+            table = pa.concat_tables(parts, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise InputError(
+                f"the tables in the folder have different columns: {error}",
+                "write them with the same names and types of columns",
+            ) from error
         return Annotations.from_table(
-            with_annotator(_joined(parts), columns or {}),
+            with_annotator(table, columns or {}),
             columns=columns,
             classes=classes,
             duplicates=duplicates,
@@ -68,22 +75,9 @@ def _is_share(name: str) -> bool:
     return name.startswith("p_")
 
 
-def _joined(parts: Sequence[pa.Table]) -> pa.Table:
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        return pa.concat_tables(parts, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(
-            f"the tables in the folder have different columns: {error}",
-            "write them with the same names and types of columns",
-        ) from error
-
-
-def _is_table(candidate: Candidate) -> bool:
+def _is_table(path: Path, content: object) -> bool:
     """Whether it is a file, or a folder with tables and no JSON in it."""
-    folder = candidate.path
-    return not folder.is_dir() or (not any(folder.glob("*.json")) and bool(table_files(folder)))
+    return not path.is_dir() or (not any(path.glob("*.json")) and bool(table_files(path)))
 
 
 SOURCE = Source(
