@@ -3,12 +3,15 @@
     python benchmarks/diagnose.py power --figure docs/images/diagnose-power.svg
     python benchmarks/diagnose.py declared
     python benchmarks/diagnose.py shares
+    python benchmarks/diagnose.py careless
     python benchmarks/diagnose.py lewidi LEWIDI_FOLDER
 
-`power`: how often the test finds structure, by how much of the disagreement is lasting; at 0 there
-is none, and 5 % are false alarms. `declared`: the same for groups that needn't be found. `shares`:
-the estimated shares of the variance beside the true ones. `lewidi`: the diagnosis of the four
-datasets.
+`power`: how often the test finds structure, by how much of the disagreement is systematic; at 0
+there is none, and 5 % are false alarms. `declared`: the same for groups that needn't be found.
+`shares`: the estimated shares of the variance beside the true ones. `careless`: how often the
+disagreement is called structured when two annotators give part of their labels at random, by the
+test alone and by the diagnosis, which repeats the test without careless annotators. `lewidi`: the
+diagnosis of the four datasets.
 """
 
 from __future__ import annotations
@@ -33,9 +36,9 @@ from edokit.diagnosis.variance import Shares, decompose
 from edokit.diagnosis.vectors import LabelVectors
 
 DESIGNS: dict[str, Regime] = {
-    "6 people, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),
-    "8 people, 2-7 per item": replace(REGIMES["partial-panel"], items=(800, 1, 1)),
-    "100 people, 5 per item": replace(
+    "6 annotators, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),
+    "8 annotators, 2-7 per item": replace(REGIMES["partial-panel"], items=(800, 1, 1)),
+    "100 annotators, 5 per item": replace(
         REGIMES["crowd"], items=(1000, 1, 1), annotators=100, activity_spread=1.0
     ),
 }
@@ -70,8 +73,9 @@ def rejections(regime: Regime, structured: float, runs: int, permutations: int) 
 
 def power(runs: int, permutations: int, figure: Path | None) -> None:
     """Print the curves, and draw them."""
-    print(f"| people | lasting | runs | {' | '.join(TESTS)} |")
-    print("|---" * (3 + len(TESTS)) + "|")
+    names = ["any structure", *TESTS]
+    print(f"| annotators | systematic | runs | {' | '.join(names)} |")
+    print("|---" * (3 + len(names)) + "|")
     curves: dict[str, list[tuple[float, dict[str, float]]]] = {}
     for name, regime in DESIGNS.items():
         for structured in STRUCTURED:
@@ -91,7 +95,7 @@ def power(runs: int, permutations: int, figure: Path | None) -> None:
 
 def declared_power(runs: int, permutations: int) -> None:
     """Print how often declared groups are found to differ by items."""
-    print("| people | lasting | runs | declared groups by items |")
+    print("| annotators | systematic | runs | declared groups by items |")
     print("|---" * 4 + "|")
     for name, regime in DESIGNS.items():
         for structured in STRUCTURED:
@@ -115,6 +119,46 @@ def declared_power(runs: int, permutations: int) -> None:
             print(f"| {name} | {structured:.0%} | {count} | {np.mean(found):.1%} |", flush=True)
 
 
+def with_careless(annotations: Annotations, rate: float, seed: int) -> tuple[Annotations, set[str]]:
+    """Two annotators with many labels give a share of them at random."""
+    rng = np.random.default_rng([seed, 7])
+    busy = annotations.annotations_per_annotator.argsort(kind="stable")[::-1]
+    chosen = rng.choice(busy[: max(len(busy) // 4, 6)], size=2, replace=False)
+    table = annotations.to_table().to_pandas()
+    names = {str(name) for name in annotations.annotators[chosen]}
+    hit = table["annotator"].astype(str).isin(names) & (rng.random(len(table)) < rate)
+    table.loc[hit, "label"] = rng.choice(list(annotations.classes), size=int(hit.sum()))
+    return Annotations.from_table(table, classes=list(annotations.classes)), names
+
+
+def careless(runs: int, permutations: int) -> None:
+    """Print how often disagreement is called structured, by one test and by the diagnosis."""
+    print(
+        "| annotators | systematic | random labels of two | runs | structured: test alone |"
+        " structured: diagnosis | careless found | others suspected |"
+    )
+    print("|---" * 8 + "|")
+    for name, regime in DESIGNS.items():
+        for structured, rate in ((0.0, 0.0), (0.0, 0.2), (0.0, 0.4), (0.3, 0.4)):
+            alone, diagnosed, found, others = [], [], [], []
+            for seed in range(runs):
+                drawn = simulate(replace(regime, structured=structured), random_state=seed)
+                annotations, who = with_careless(drawn.annotations, rate, seed)
+                result = diagnose(annotations, permutations=permutations, random_state=seed)
+                suspected = result.careless["annotators"] if result.careless else []
+                named = {one["annotator"] for one in suspected}
+                alone.append(result.test["p"] <= LEVEL)
+                diagnosed.append(result.advice[0].choice in ("views", "strictness"))
+                found.append(len(named & who) / 2 if rate else np.nan)
+                others.append(len(named - who if rate else named))
+            hits = f"{np.mean(found):.0%}" if rate else "–"
+            print(
+                f"| {name} | {structured:.0%} | {rate:.0%} | {runs} | {np.mean(alone):.1%} |"
+                f" {np.mean(diagnosed):.1%} | {hits} | {np.mean(others):.2f} per run |",
+                flush=True,
+            )
+
+
 def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) -> None:
     """One panel per design, a line per test; the dashed line is the level."""
     import matplotlib
@@ -127,7 +171,7 @@ def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) ->
     styles.append(("#009E73", ":", "D"))
     panels, axes = plt.subplots(1, len(curves), figsize=(9.5, 3.2), sharey=True)
     for axis, (name, points) in zip(np.atleast_1d(axes), curves.items(), strict=True):
-        for (test, _), (colour, line, marker) in zip(TESTS.items(), styles, strict=True):
+        for test, (colour, line, marker) in zip(("any structure", *TESTS), styles, strict=True):
             axis.plot(
                 [100 * x for x, _ in points],
                 [100 * shares[test] for _, shares in points],
@@ -139,7 +183,7 @@ def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) ->
             )
         axis.axhline(100 * LEVEL, color="grey", linewidth=0.8, linestyle="--")
         axis.set_title(name, fontsize=9)
-        axis.set_xlabel("lasting part of the disagreement (%)", fontsize=8)
+        axis.set_xlabel("systematic part of the disagreement (%)", fontsize=8)
         axis.tick_params(labelsize=8)
     np.atleast_1d(axes)[0].set_ylabel("structure found (% of runs)", fontsize=8)
     np.atleast_1d(axes)[-1].legend(fontsize=7, loc="center right")
@@ -175,11 +219,12 @@ def shares(runs: int) -> None:
     regimes = {
         "two-camps (6)": REGIMES["two-camps"],
         "partial-panel (8)": REGIMES["partial-panel"],
-        "24 people, 8 per item": panel,
+        "24 annotators, 8 per item": panel,
         "crowd (670)": REGIMES["crowd"],
     }
     print(
-        "| people | part | true | estimated, groups declared | estimated, groups found | hidden |"
+        "| annotators | part | true | estimated, groups declared | estimated, groups found |"
+        " hidden |"
     )
     print("|---" * 6 + "|")
     for name, regime in regimes.items():
@@ -234,7 +279,7 @@ def _share(part: dict[str, Any] | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["power", "declared", "shares", "lewidi"])
+    parser.add_argument("what", choices=["power", "declared", "shares", "careless", "lewidi"])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--permutations", type=int, default=39)
@@ -247,6 +292,8 @@ def main() -> None:
         declared_power(given.runs or 100, given.permutations)
     elif given.what == "shares":
         shares(given.runs or 5)
+    elif given.what == "careless":
+        careless(given.runs or 40, given.permutations)
     else:
         lewidi(given.folder)
 

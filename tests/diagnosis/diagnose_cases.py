@@ -34,6 +34,22 @@ def camps(
     return answered(chance, per_item, rng, camp)
 
 
+def with_careless(annotations: Annotations, who: list[str], rate: float, seed: int) -> Annotations:
+    """The same labels, but these annotators give a share of theirs at random."""
+    rng = np.random.default_rng([seed, 7])
+    table = annotations.to_table().to_pandas()
+    hit = table["annotator"].isin(who) & (rng.random(len(table)) < rate)
+    table.loc[hit, "label"] = rng.choice(CLASSES, size=int(hit.sum()))
+    return Annotations.from_table(table, classes=["no", "yes"])
+
+
+def strict(items: int = 400, annotators: int = 8, seed: int = 0) -> Annotations:
+    """Annotators who draw the line in different places, and differ in nothing else."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(scale=1.5, size=(items, 1)) + np.linspace(-1.5, 1.5, annotators)
+    return answered(1 / (1 + np.exp(-score)), None, rng)
+
+
 def answered(
     chance: npt.NDArray[np.float64],
     per_item: int | None,

@@ -17,7 +17,7 @@ from edokit.diagnosis import Diagnosis, advice, diagnose
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),
-    *("entropy", "people", "groups", "variance", "test", "advice", "limits"),
+    *("entropy", "people", "groups", "variance", "test", "careless", "advice", "limits"),
 }
 
 
@@ -249,6 +249,7 @@ def test_the_four_datasets_are_structured_each_in_its_way(
 
 
 def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
+    variance = {"structured": 0.1, "group_item": {"share": 0.05}}
     test = {
         "p": 0.06,
         "structured": False,
@@ -256,10 +257,10 @@ def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
         "group_item": {"p": 0.4},
         "views": {"p": None},
     }
-    found = advice._structure({"structured": 0.1}, test, {"kind": None})
+    found = advice._structure(variance, test, None, {"kind": None})
     assert found.choice == "noise"
     assert found.text.startswith("Taken together, the tests don't distinguish")
     test["annotator"] = {"p": 0.3}
-    found = advice._structure({"structured": 0.1}, test, {"kind": None})
+    found = advice._structure(variance, test, None, {"kind": None})
     assert found.choice == "noise"
     assert found.text.startswith("The disagreement is compatible with noise. Tests: ")

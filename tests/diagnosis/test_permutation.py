@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from diagnose_cases import answered, camps, noise
+from diagnose_cases import camps, noise, strict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,13 +20,6 @@ def judged(annotations: Annotations, permutations: int = 19, seed: int = 0) -> d
     vectors = LabelVectors.of(annotations)
     design = Design.of(vectors)
     return permutation_test(vectors, design, find_structure(vectors, design), permutations, seed)
-
-
-def strict(items: int = 400, annotators: int = 8, seed: int = 0) -> Annotations:
-    """Annotators who draw the line in different places, and differ in nothing else."""
-    rng = np.random.default_rng(seed)
-    score = rng.normal(scale=1.5, size=(items, 1)) + np.linspace(-1.5, 1.5, annotators)
-    return answered(1 / (1 + np.exp(-score)), None, rng)
 
 
 def test_noise_is_called_structured_about_once_in_twenty() -> None:

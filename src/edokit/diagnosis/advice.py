@@ -21,6 +21,9 @@ _MOST = 0.8
 """Share of all labels that those who can train a member must have given, and of the items that each
 of them must have labelled, for their members to represent everyone on the same items."""
 _WORTH_SAYING = 0.01
+SLIGHT, STRONG = 0.1, 0.3
+"""Systematic shares of the disagreement: below the first it is called slight, and no advice follows
+from it; from the second on the disagreement is called structured without "partly"."""
 _TESTS = {
     "annotator": "annotators differ in how often they choose each class",
     "group_item": "some annotators agree with each other more than chance explains",
@@ -33,7 +36,7 @@ class Advice:
     """One piece of advice."""
 
     topic: str
-    """structure, supervision, diversity, labels, balance or coverage."""
+    """structure, supervision, diversity, careless, labels, balance or coverage."""
     choice: str | None
     """What to choose, or the finding; None where nothing is known."""
     text: str
@@ -58,8 +61,9 @@ def advise(
     groups: dict[str, Any],
     variance: dict[str, Any] | None,
     test: dict[str, Any] | None,
+    careless: dict[str, Any] | None,
 ) -> list[Advice]:
-    """Advice on supervision, diversity, labels per annotator, classes and coverage."""
+    """Advice on supervision, diversity, careless annotators, labels, classes and coverage."""
     used = [name for name, share in balance["shares"].items() if share > 0]
     if len(used) == 1:
         text = (
@@ -67,21 +71,26 @@ def advise(
             " is the right column and the right split."
         )
         return [Advice("structure", None, text), *_coverage(annotations)]
+    structure = _structure(variance, test, careless, groups)
+    structured = structure.choice in ("views", "strictness")
     trainers = _trainers(annotations)
-    structured = False
     finding = "these data don't show whether the disagreement is structured"
-    if test is not None and variance is not None and test["p"] is not None:
-        structured = test["structured"]
+    if careless and structure.choice == "careless":
+        finding = f"without the careless annotators no structure is left (p = {careless['p']:.2g})"
+    elif test and structure.choice == "noise":
         finding = f"no structure beyond chance was found (p = {test['p']:.2g})"
-        if structured:
-            finding = (
-                f"the disagreement is structured (p = {test['p']:.2g}), at least"
-                f" {variance['structured']:.0%} of it systematic"
-            )
+    elif variance and structure.choice == "slight":
+        finding = f"only about {variance['structured']:.0%} of the disagreement is systematic"
+    elif variance and test and structured:
+        finding = (
+            f"the disagreement is structured (p = {test['p']:.2g}), at least"
+            f" {variance['structured']:.0%} of it systematic"
+        )
     return [
-        _structure(variance, test, groups),
+        structure,
         _supervision(annotations, trainers, structured, finding),
         _diversity(structured, finding),
+        *_careless(careless),
         _labels(annotations, trainers),
         *_balance(balance),
         *_coverage(annotations),
@@ -100,37 +109,50 @@ def _trainers(annotations: Annotations) -> Bools:
 
 
 def _structure(
-    variance: dict[str, Any] | None, test: dict[str, Any] | None, groups: dict[str, Any]
+    variance: dict[str, Any] | None,
+    test: dict[str, Any] | None,
+    careless: dict[str, Any] | None,
+    groups: dict[str, Any],
 ) -> Advice:
-    why = None
-    if variance is None:
-        why = "these data can't show it"
-    elif test is None:
-        why = "no permutations were asked for"
-    elif test["p"] is None:
-        why = "no item can be permuted"
-    if why or variance is None or test is None:
+    """Whether the disagreement is structured; the size of the systematic part decides the words."""
+    if variance is None or test is None or test["p"] is None:
+        why = "no item can be permuted" if test else "no permutations were asked for"
+        why = "these data can't show it" if variance is None else why
         return Advice("structure", None, f"Structured or noise? It was not tested: {why}.")
     p = {key: test[key]["p"] for key in _TESTS if test[key]["p"] is not None}
     significant = {key for key, value in p.items() if value <= LEVEL}
-    kind, text = "views", "The disagreement is structured: annotators form groups"
-    if not test["structured"]:
+    kind, what = "views", "annotators form groups"
+    if "views" in significant:
+        what = "annotators have different views"
+    elif "annotator" in significant:
+        kind, what = "strictness", "annotators differ in strictness"
+    # Where groups differ by items, but not how much, the size is unknown.
+    share, estimated = variance["structured"], variance["group_item"] or kind == "strictness"
+    text = f"The disagreement is structured: {what}"
+    if careless and careless["explains"]:
+        kind = "careless"
+        text = (
+            f"The disagreement is compatible with noise: without {_listed(careless)}, who seem to"
+            f" answer carelessly, no structure is left (p = {careless['p']:.2g})"
+        )
+    elif not test["structured"]:
         kind, text = "noise", "The disagreement is compatible with noise"
         if significant:
             text = "Taken together, the tests don't distinguish the disagreement from noise"
-    elif "views" in significant:
-        text = "The disagreement is structured: annotators have different views"
-    elif "annotator" in significant:
-        kind, text = "strictness", "The disagreement is structured: annotators differ in strictness"
+    elif estimated and share < SLIGHT:
+        kind, text = "slight", f"The disagreement is mostly noise, with a slight structure: {what}"
+    elif estimated and share < STRONG:
+        text = f"The disagreement is partly structured: {what}"
     parts = [
         f"{_TESTS[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
         for key, value in p.items()
     ]
     text += f". Tests: {'; '.join(parts)}." if parts else "."
-    if kind != "noise":
+    if test["structured"]:
+        total = sum(variance[key]["share"] for key in ("annotator", "group_item") if variance[key])
         text += (
-            f" At least {variance['structured']:.0%} of the disagreement is systematic; the rest is"
-            " noise or views of single annotators."
+            f" At least {share:.0%} of the disagreement ({total:.0%} of the variance of the labels)"
+            " is systematic; the rest is noise or views of single annotators."
         )
     if groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5:
         text += (
@@ -138,6 +160,24 @@ def _structure(
             f" {max(groups['stability'] or 0.0, 0.0):.2f} (1 is fully, 0 is chance)."
         )
     return Advice("structure", kind, text)
+
+
+def _listed(careless: dict[str, Any]) -> str:
+    """Careless annotators, with the share of their labels that seems random."""
+    names = [f"{one['annotator']!r} (about {one['random']:.0%})" for one in careless["annotators"]]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
+
+
+def _careless(careless: dict[str, Any] | None) -> list[Advice]:
+    if careless is None:
+        return []
+    text = (
+        f"Check {_listed(careless)}: in brackets the share of their labels that seems random. They"
+        " may be careless, or have views that nobody shares; leave careless ones out."
+    )
+    if careless["p"] is not None and not careless["explains"]:
+        text += f" Without them the disagreement is still structured (p = {careless['p']:.2g})."
+    return [Advice("careless", "check", text)]
 
 
 def _supervision(

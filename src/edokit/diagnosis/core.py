@@ -15,6 +15,7 @@ from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis import overview
 from edokit.diagnosis.advice import Advice, Limit, advise, limits
+from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.clusters import (
     Clusters,
     Design,
@@ -63,6 +64,8 @@ class Diagnosis:
     """Shares of the variance: items, annotators, groups by items, rest."""
     test: dict[str, Any] | None
     """p-values of the permutation test; None without permutations."""
+    careless: dict[str, Any] | None
+    """Annotators whose labels look partly random, and the test without them; None: nobody."""
     advice: list[Advice]
     """What to try first, and why."""
     limits: list[Limit]
@@ -172,6 +175,7 @@ def diagnose(
     variance: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
     clusters: Clusters | None = None
+    careless: dict[str, Any] | None = None
     groupings: list[Grouping] = []
     single: list[str] = []
     if not (vectors.per_item >= 2).any():
@@ -191,8 +195,9 @@ def diagnose(
         variance = None if shares is None else _variance_values(shares, declared is not None)
         if permutations and (vectors.scatter > 1e-12).any():
             test = permutation_test(vectors, design, structure, permutations, random_state, step)
+        careless = _careless(annotations, vectors, declared, len(names), test)
     if declared is None:
-        group, names, found = _found_groups(vectors, clusters, test, groupings)
+        group, names, found = _found_groups(vectors, clusters, test, careless, groupings)
     else:
         attribute = groups if isinstance(groups, str) else None
         group, found = declared, {"kind": "declared", "attribute": attribute}
@@ -224,9 +229,43 @@ def diagnose(
         groups=found,
         variance=variance,
         test=test,
-        advice=advise(annotations, balance, found, estimated, test),
+        careless=careless,
+        advice=advise(annotations, balance, found, estimated, test, careless),
         limits=limits(annotations, estimated, single, int(unassigned.sum())),
     )
+
+
+def _careless(
+    annotations: Annotations,
+    vectors: LabelVectors,
+    declared: Ints | None,
+    count: int,
+    test: dict[str, Any] | None,
+) -> dict[str, Any] | None:
+    """Careless annotators, and whether the structure that was found goes back to them.
+
+    If so, ``test`` no longer calls the labels structured.
+    """
+    structured = test is not None and test["structured"]
+    # That the structure vanishes without them is further evidence, so less is asked for before.
+    careless, rate = find_careless(vectors, false_alarms=1.0 if structured else 0.1)
+    if not careless.any():
+        return None
+    p = None
+    if test is not None and structured:
+        rest = vectors.without(careless)
+        design = Design.of(rest, declared, count)
+        found = find_structure(rest, design)
+        p = permutation_test(rest, design, found, test["permutations"], test["seed"])["p"]
+        test["structured"] = p is None or p <= LEVEL
+    names = annotations.annotators
+    return {
+        "annotators": [
+            {"annotator": str(names[a]), "random": float(rate[a])} for a in np.flatnonzero(careless)
+        ],
+        "p": p,
+        "explains": p is not None and p > LEVEL,
+    }
 
 
 def _declared_groupings(
@@ -249,6 +288,7 @@ def _found_groups(
     vectors: LabelVectors,
     clusters: Clusters | None,
     test: dict[str, Any] | None,
+    careless: dict[str, Any] | None,
     groupings: list[Grouping],
 ) -> tuple[Ints, list[str], dict[str, Any]]:
     """The found group of each annotator [A], their names, and what is known about them."""
@@ -260,6 +300,8 @@ def _found_groups(
     if p is None or p > LEVEL:
         reason = "the groups that can be found are no clearer than in permuted labels"
         return nobody, [], {"reason": reason + ("" if p is None else f" (p = {p:.2g})")}
+    if careless and careless["explains"]:
+        return nobody, [], {"reason": "without the careless annotators there is no structure left"}
     # A is the group with the most labels.
     codes = clusters.group
     labels = np.bincount(np.maximum(codes, 0), weights=vectors.per_annotator * (codes >= 0.0))

@@ -111,6 +111,13 @@ class LabelVectors:
             self.annotators,
         )
 
+    def without(self, annotators: Bools) -> LabelVectors:
+        """The labels of all but these annotators (mask [A]); items keep their numbers."""
+        kept = ~annotators[self.annotator]
+        return replace(
+            self, item=self.item[kept], annotator=self.annotator[kept], values=self.values[kept]
+        )
+
     def permuted(self, rng: np.random.Generator) -> LabelVectors:
         """The same labels, permuted among the annotators of each item."""
         order = np.argsort(self.item + rng.random(len(self.item)), kind="stable")

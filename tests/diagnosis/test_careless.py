@@ -1,0 +1,115 @@
+"""Careless annotators: found, named, and no reason to call noise structured."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from diagnose_cases import answered, camps, noise, strict, with_careless
+
+from edokit import Annotations
+from edokit.diagnosis import Diagnosis, diagnose
+from edokit.diagnosis.careless import find_careless
+from edokit.diagnosis.vectors import LabelVectors
+
+WHO = ["ann-1", "ann-4"]
+
+
+def named(annotations: Annotations) -> dict[str, float]:
+    careless, rate = find_careless(LabelVectors.of(annotations))
+    names = map(str, annotations.annotators[careless])
+    return dict(zip(names, rate[careless].tolist(), strict=True))
+
+
+def choices(found: Diagnosis) -> dict[str, str | None]:
+    return {one.topic: one.choice for one in found.advice}
+
+
+def clear(items: int = 600, annotators: int = 6, seed: int = 0) -> Annotations:
+    """Noise on items most of which are clear."""
+    rng = np.random.default_rng(seed)
+    chance = np.repeat(rng.beta(0.3, 0.4, size=(items, 1)), annotators, axis=1)
+    return answered(chance, None, rng)
+
+
+def test_noise_with_two_careless_annotators_is_seldom_called_structured() -> None:
+    alone, diagnosed = [], []
+    for seed in range(8):
+        annotations = with_careless(clear(items=200, seed=seed), WHO, 0.4, seed)
+        found = diagnose(annotations, permutations=39, random_state=seed)
+        alone.append(found.test["p"] <= 0.05)
+        diagnosed.append(found.test["structured"])
+    assert sum(alone) >= 4
+    assert sum(diagnosed) <= 1
+
+
+def test_careless_annotators_are_named_with_their_share_of_random_labels() -> None:
+    annotations = with_careless(clear(), WHO, 0.4, 0)
+    found = diagnose(annotations, permutations=39)
+    assert found.careless is not None
+    assert [one["annotator"] for one in found.careless["annotators"]] == WHO
+    for one in found.careless["annotators"]:
+        assert one["random"] == pytest.approx(0.4, abs=0.15)
+    assert found.careless["explains"]
+    assert choices(found)["structure"] == "careless"
+    assert choices(found)["careless"] == "check"
+    assert choices(found)["supervision"] == "random-select"
+    assert found.groups["kind"] == "none"
+    assert "'ann-4' (about" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_strict_annotators_and_minorities_are_not_careless() -> None:
+    for seed in range(3):
+        assert not named(strict(seed=seed))
+        assert not named(camps(items=400, sizes=(6, 2), apart=0.3, seed=seed))
+
+
+def test_few_are_called_careless_by_chance() -> None:
+    alarms = [len(named(noise(items=400, annotators=8, seed=seed))) for seed in range(20)]
+    # 0.8 of 160 are expected; 5 or more have a chance of one in five hundred.
+    assert sum(alarms) <= 4
+
+
+def test_careless_annotators_do_not_hide_structure() -> None:
+    # Two camps of four, of opposite opinion about every third item.
+    rng = np.random.default_rng(0)
+    chance = np.repeat(rng.choice([0.05, 0.95], size=(600, 1)), 8, axis=1)
+    chance[::3, 4:] = 1 - chance[::3, 4:]
+    annotations = with_careless(answered(chance, None, rng), ["ann-0"], 0.8, 0)
+    found = diagnose(annotations, permutations=39)
+    assert [one["annotator"] for one in found.careless["annotators"]] == ["ann-0"]
+    assert found.test["structured"]
+    assert choices(found)["structure"] == "views"
+    text = {one.topic: one.text for one in found.advice}["careless"]
+    assert "still structured" in text
+
+
+def test_careless_annotators_are_found_among_many_classes() -> None:
+    rng = np.random.default_rng(0)
+    share = rng.dirichlet([0.3] * 5, size=400)
+    labels = np.array([rng.choice(5, size=6, p=p) for p in share])
+    labels[:, 2] = np.where(rng.random(400) < 0.5, rng.integers(5, size=400), labels[:, 2])
+    # A sixth class that nobody chose.
+    annotations = Annotations.from_matrix(labels.astype(str), classes=list("012345"))
+    assert list(named(annotations)) == [str(annotations.annotators[2])]
+
+
+def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
+    rng = np.random.default_rng(0)
+    chance = rng.beta(0.8, 1.2, size=(4000, 1)) + np.array([0.03, -0.03, 0.03, -0.03, 0, 0])
+    found = diagnose(answered(np.clip(chance, 0, 1), None, rng), permutations=39)
+    assert found.test["structured"]
+    assert found.variance["structured"] < 0.1
+    assert choices(found)["structure"] == "slight"
+    assert choices(found)["supervision"] == "random-select"
+    assert found.advice[0].text.startswith("The disagreement is mostly noise")
+    assert "of the variance of the labels" in found.advice[0].text
+
+
+def test_the_words_grow_with_the_effect() -> None:
+    partly = diagnose(camps(items=400, apart=0.25), permutations=39)
+    assert partly.advice[0].text.startswith("The disagreement is partly structured")
+    strong = diagnose(camps(items=400, apart=0.4), permutations=39)
+    assert strong.advice[0].text.startswith("The disagreement is structured")
