@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit._outputs import LAYOUTS, Kind, check_output, check_page, kinds_in, refuse_input
+from edokit._outputs import LAYOUTS, Kind, check_output, check_page, kind_of, refuse_input
 
 unix = pytest.mark.skipif(os.name == "nt", reason="links need rights there")
 
@@ -37,7 +37,7 @@ def test_a_folder_is_known_by_what_it_holds(
     files: list[str], kind: Kind | None, tmp_path: Path
 ) -> None:
     touch(tmp_path, *files)
-    assert kinds_in(tmp_path) == ([] if kind is None else [kind])
+    assert kind_of(tmp_path) == kind
     if kind is not None:
         check_output(tmp_path, kind)
 

@@ -33,13 +33,12 @@ class Layout:
     """A folder is of this kind if it holds all names of one of these."""
     files: tuple[str, ...]
     """All that EDO writes there; a name that ends in / is a folder of EDO's own."""
-    contains: tuple[Kind, ...] = ()
-    """Kinds whose marks are found in this one, too."""
 
 
 _ENSEMBLE = ("ensemble/ensemble.json", "ensemble/README.md")
 _SEARCH = ("search/journal.log", "search/trials.parquet", "search/search.json")
 
+# A kind comes before those that are part of it.
 LAYOUTS: dict[Kind, Layout] = {
     "demo": Layout(
         title="a demo",
@@ -48,25 +47,21 @@ LAYOUTS: dict[Kind, Layout] = {
             *("annotations.parquet", "predictions/dev.npz", "predictions/test.npz"),
             *(*_ENSEMBLE, *_SEARCH, "probabilities.csv", "results.json", RUN_RECORD, REPORT),
         ),
-        contains=("search", "ensemble"),
     ),
     "search": Layout(
         title="a search",
         marks=(("search/",),),
         files=(*_SEARCH, *_ENSEMBLE, RUN_RECORD, REPORT),
-        contains=("ensemble",),
     ),
     "comparison": Layout(
         title="a comparison",
         marks=(("compare/",),),
         files=("compare/", *_ENSEMBLE, RUN_RECORD, REPORT),
-        contains=("ensemble",),
     ),
     "members": Layout(
         title="a set of trained members",
         marks=(("manifest.json", "predictions/"), ("end-to-end/",)),
         files=("manifest.json", "members/", "end-to-end/", "predictions/", *_ENSEMBLE),
-        contains=("ensemble",),
     ),
     "ensemble": Layout(
         title="a fitted ensemble",
@@ -76,15 +71,12 @@ LAYOUTS: dict[Kind, Layout] = {
 }
 
 
-def kinds_in(folder: Path) -> list[Kind]:
-    """The kinds of output in a folder, finished or not, without those that are part of another."""
-    found = [
-        kind
-        for kind, layout in LAYOUTS.items()
-        if any(all((folder / name).exists() for name in names) for names in layout.marks)
-    ]
-    parts = {part for kind in found for part in LAYOUTS[kind].contains}
-    return [kind for kind in found if kind not in parts]
+def kind_of(folder: Path) -> Kind | None:
+    """Which kind of output a folder holds, finished or not; None if it holds none."""
+    for kind, layout in LAYOUTS.items():
+        if any(all((folder / name).exists() for name in names) for names in layout.marks):
+            return kind
+    return None
 
 
 def check_output(folder: Path, kind: Kind, *inputs: Path | None) -> None:
@@ -100,11 +92,10 @@ def check_output(folder: Path, kind: Kind, *inputs: Path | None) -> None:
                 f"{layout.title} is kept in a folder, but {path} is a file",
                 "choose another output folder",
             )
-    found = kinds_in(folder)
-    if found and kind not in found:
+    found = kind_of(folder)
+    if found not in (None, kind):
         raise InputError(
-            f"{layout.title} needs a folder of its own, but {folder} holds"
-            f" {LAYOUTS[found[0]].title}",
+            f"{layout.title} needs a folder of its own, but {folder} holds {LAYOUTS[found].title}",
             "choose another output folder",
         )
     refuse_links(folder, layout.files)
@@ -145,9 +136,8 @@ def refuse_input(out: Path | None, *inputs: Path | None) -> None:
     """Refuse to overwrite an input with what is made of it."""
     for source in inputs:
         same = False
-        with suppress(
-            OSError, ValueError
-        ):  # what is no path is refused where it is read or written
+        # What is no path is refused where it is read or written.
+        with suppress(OSError, ValueError):
             if out is not None and source is not None:
                 same = os.path.realpath(out) == os.path.realpath(source) or out.samefile(source)
         if same:

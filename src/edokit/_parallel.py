@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
-from edokit._errors import EDOError, InputError, MissingExtraError, warn
+from edokit._errors import InputError, MissingExtraError, warn
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -22,6 +22,8 @@ _PROCESS_BYTES = 300 * 2**20
 _SHARD_COPIES = 4
 # Below so many bytes, starting processes takes longer than they save.
 _WORTH_PROCESSES = 2**28
+# Errors which say that a process was lost, not that it found something wrong.
+_DEATHS = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
 
 
 class Workers:
@@ -63,10 +65,8 @@ class Workers:
                 for result in self._side_by_side(work, tasks[done:], jobs):
                     done += 1
                     yield result
-            except EDOError:
-                raise
             except Exception as error:
-                if not _died(error):
+                if not _DEATHS & {kind.__name__ for kind in type(error).__mro__}:
                     raise
                 if not again:
                     raise InputError(
@@ -163,9 +163,3 @@ def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:
         return 1
     room = memory // (_PROCESS_BYTES + _SHARD_COPIES * max(sizes))
     return max(1, min(available_cores(), len(sizes), room))
-
-
-def _died(error: Exception) -> bool:
-    """Whether this says that a process was lost, not that it found something wrong."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"})

@@ -252,5 +252,5 @@ def test_splits_of_one_file_are_the_fit_and_the_test_data(tmp_path: Path) -> Non
 
 
 def test_a_worker_needs_a_storage() -> None:
-    with pytest.raises(InputError, match="no storage"):
+    with pytest.raises(InputError, match="storage is memory"):
         search(P, Q, **HOW, worker=True)

@@ -28,7 +28,7 @@ HEAVY = (
     "edokit.datasets.table",
     "edokit.members.recipes.linear",
     "edokit.members.folder",
-    "edokit.tuning.journal",
+    "edokit.tuning.storage",
     "edokit.tuning.postgres",
     "edokit.tuning.result",
     "edokit.ensemble",

@@ -25,7 +25,7 @@ from edokit.tuning.result import JOURNAL, SearchResult, check_search_folder, ear
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import Opened, open_storage
-from edokit.tuning.study import Plan, check_trials, folds_and_judge
+from edokit.tuning.study import Plan, check_whole, folds_and_judge
 from edokit.tuning.trials import ParetoFront, check_rule
 
 
@@ -149,7 +149,7 @@ def search(
     (60, 2)
     """
     check_rule(choose, preference)
-    check_trials(trials)
+    check_whole("trials", trials, 1, "the paper runs 50")
     parts, estimate = folds_and_judge(folds, judge, solver)
     plan = Plan(
         space=space or SearchSpace(),
@@ -162,12 +162,6 @@ def search(
         order=order,
         name=study,
     )
-    if worker and storage is None:
-        raise InputError(
-            "there is no storage that the worker could share with others",
-            "give storage='postgresql://USER@HOST/DATABASE'",
-            parameters=("storage",),
-        )
     if test_annotations is not None and test_predictions is None:
         raise InputError(
             "there are test_annotations, but no test_predictions to evaluate on them",
@@ -228,19 +222,11 @@ def search(
             stack.enter_context(opened)
         done, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
         front = ParetoFront.of(done)
+        chosen = front.choose(choose, preference)
         result = SearchResult(
-            tuple(done),
-            front,
-            front.choose(choose, preference),
-            plan,
-            tuple(data.members),
-            choose,
-            preference,
-            fit,
-            ties,
-            storage=opened.shown,
-            done_before=before,
+            tuple(done), front, chosen, plan, tuple(data.members), choose, preference, fit, ties
         )
+        result.storage, result.done_before = opened.shown, before
         if isinstance(predictions, FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble

@@ -272,8 +272,6 @@ class SharedClaims(Claims):
         self._heartbeat, self._grace = heartbeat, grace
 
     def locked(self, study: Study, step: Callable[[], T]) -> T:
-        """Do ``step`` while no other process does one on this study."""
-
         def and_beat() -> T:
             done = step()
             # The first sign of life comes before others can look.
@@ -285,7 +283,6 @@ class SharedClaims(Claims):
         return self._storage.alone(study._study_id, and_beat)
 
     def free_stale(self, study: Study) -> int:
-        """Fail running trials whose process is gone; to be done inside ``locked``."""
         ages = self._storage.heartbeats(study._study_id)
         freed = 0
         for trial in running(study):
@@ -300,7 +297,6 @@ class SharedClaims(Claims):
 
     @contextmanager
     def alive(self, trial_ids: Sequence[int]) -> Iterator[None]:
-        """Give signs of life for these trials meanwhile."""
         done = threading.Event()
 
         def beat() -> None:
@@ -319,7 +315,6 @@ class SharedClaims(Claims):
             thread.join(timeout=self._heartbeat)
 
     def wait(self) -> None:
-        """Others are at work on what is left of this generation."""
         time.sleep(_POLL * random.uniform(0.5, 1.5))
 
 

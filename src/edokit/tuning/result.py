@@ -139,12 +139,8 @@ class SearchResult:
             **dict.fromkeys(("on_front", "chosen", "class_weights"), pa.bool_()),
             **dict.fromkeys(texts, pa.string()),
         }
-        return pa.table(
-            {
-                name: pa.array([row[name] for row in rows], types.get(name, pa.float64()))
-                for name in rows[0]
-            }
-        )
+        schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
+        return pa.Table.from_pylist(rows, schema)
 
     def to_dict(self) -> dict[str, Any]:
         """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
@@ -197,18 +193,9 @@ def check_search_folder(
             inputs = [*inputs, where]
     check_output(folder, "search", *inputs)
     there = _summary(folder)
-    study = there.get("study")
-    if not isinstance(study, str):
-        return
-    if study != plan.name:
-        raise InputError(
-            f"{folder} holds the results of the study {study!r} and not {plan.name!r}",
-            f"choose another output folder, or go on with study={study!r}",
-            parameters=("study",),
-        )
     # Whether the data are the same is known to the study.
-    asked = plan.shape({})
-    names = [name for name in ("space", "solver", "population", "seed") if name in there]
+    asked = {"study": plan.name, **plan.shape({})}
+    names = [name for name in ("study", "space", "solver", "population", "seed") if name in there]
     other = differences(there, {name: asked[name] for name in names})
     if other:
         raise InputError(

@@ -195,8 +195,8 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
                 except (np.linalg.LinAlgError, FloatingPointError) as error:
                     found.append(f"{type(error).__name__}: {error}")
     return [
-        one
-        if isinstance(one, str) or np.isfinite(one.weights).all()
-        else "the weights are not finite"
+        "the weights are not finite"
+        if not isinstance(one, str) and not np.isfinite(one.weights).all()
+        else one
         for one in found
     ]

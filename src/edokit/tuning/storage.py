@@ -1,19 +1,29 @@
-"""Where a study is kept: in memory, in a file or in PostgreSQL."""
+"""Where a study is kept: in memory, in a file or in PostgreSQL.
+
+A file is Optuna's journal, for one process at a time, and intact after any crash.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import re
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from optuna.storages import InMemoryStorage
+from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import InputError
-from edokit.tuning.journal import Journal
+from edokit._errors import InputError, warn
+from edokit._io import cannot_read, cannot_write
+from edokit._io.atomic import sync_folder
 from edokit.tuning.study import Claims
 
 T = TypeVar("T")
@@ -158,4 +168,168 @@ def _database(rest: str, given: str) -> Database:
         host=url.host or options.get("host", ""),
         port=port,
         name=url.database or options.get("dbname", ""),
+    )
+
+
+# Beyond the end of any journal: Windows keeps others from reading what is locked.
+_FAR = 1 << 40
+_START = b'{"op_code":'
+
+
+class Journal(JournalStorage):
+    """A study in a file that this process alone writes to."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = _WholeLines(path)
+        try:
+            super().__init__(self.file)
+        except BaseException as error:
+            self.file.close()
+            if isinstance(error, (LookupError, TypeError, ValueError, AssertionError)):
+                raise InputError(
+                    f"{path} is no journal that this version of Optuna can read: {error!r}",
+                    "name another file, or one that is not there yet",
+                ) from error
+            raise
+
+    def close(self, failed: bool = False) -> None:
+        """Let others use the file; after a failure, a new one without finished trials goes away."""
+        # Where the file can't even be read, that error is not the one to report.
+        with suppress(OSError):
+            if failed and self.file.is_new and not self._any_finished():
+                self.file.withdraw()
+        self.file.close()
+
+    def _any_finished(self) -> bool:
+        known = (self.get_all_trials(study._study_id) for study in self.get_all_studies())
+        return any(trial.state.is_finished() for trials in known for trial in trials)
+
+
+class _WholeLines(JournalFileBackend):
+    """Appends whole lines only, through one handle whose lock dies with the process.
+
+    Optuna's own locks are files that stay behind when their process is killed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        try:
+            # The file and the folders above it that are not there yet, from the inside out.
+            self._made = [one for one in (path, *path.parents) if not one.exists()]
+            self.is_new = path in self._made
+            path.parent.mkdir(parents=True, exist_ok=True)
+            usable = self.is_new or path.is_file()
+            self._handle = os.open(path, flags, 0o666) if usable else -1
+            if self.is_new:
+                # Trials that are on the disk are lost if the name of their file is not.
+                sync_folder(path.parent)
+        except (OSError, ValueError) as error:
+            raise cannot_write(path, error) from error
+        if not usable:
+            raise InputError(
+                f"{path} is a folder or a device, and no file to store a study in",
+                "name a file that may be made",
+            )
+        try:
+            _lock(self._handle, path)
+            _mend(path)
+            super().__init__(str(path))
+        except BaseException:
+            self.close()
+            raise
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        lines = b"".join(json.dumps(log, separators=(",", ":")).encode() + b"\n" for log in logs)
+        try:
+            here = os.fstat(self._handle)
+            if here.st_nlink == 0:
+                raise OSError(errno.ENOENT, "it was removed or replaced meanwhile")
+            try:
+                written = 0
+                while written < len(lines):
+                    written += os.write(self._handle, lines[written:])
+                # A killed process loses nothing that was written; a power cut may, so the end
+                # of a trial and all that concerns the study go to the disk at once.
+                if any("state" in log or "trial_id" not in log for log in logs):
+                    os.fsync(self._handle)
+            except OSError:
+                os.ftruncate(self._handle, here.st_size)
+                raise
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def withdraw(self) -> None:
+        """Remove the file, and the folders that came with it and hold nothing else."""
+        if sys.platform == "win32":
+            # An open file can't be removed there; elsewhere, nobody may begin to use it before.
+            self.close()
+        self._path.unlink()
+        self.close()
+        for folder in self._made[1:]:
+            folder.rmdir()
+
+
+def _lock(handle: int, path: Path) -> None:
+    """Refuse a file that another search uses; the system frees it when that one ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            warn(
+                f"{path} can't be locked here ({error.strerror}): make sure that only one search"
+                " uses it at a time"
+            )
+            return
+        raise InputError(
+            f"{path} is in use by another search, and a file is for one search at a time",
+            "wait for it, name another file, or share a study on PostgreSQL",
+        ) from None
+
+
+def _mend(path: Path) -> None:
+    """Cut a last line that was not written to its end; refuse what is no journal."""
+    whole = 0
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(len(_START))
+            if not _START.startswith(start):
+                raise _no_journal(path, 1)
+            stream.seek(0)
+            for number, line in enumerate(stream, start=1):
+                if _is_entry(line):
+                    whole += len(line)
+                elif stream.read(1):
+                    raise _no_journal(path, number)
+        if whole < path.stat().st_size:
+            os.truncate(path, whole)
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        entry = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(entry, dict) and "op_code" in entry
+
+
+def _no_journal(path: Path, line: int) -> InputError:
+    return InputError(
+        f"{path} is no Optuna journal: line {line} is no entry of one",
+        "name another file, or one that is not there yet",
     )

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from edokit._errors import InputError, one_of
 from edokit.fitdata import FitData
 from edokit.metrics import SEARCH_METRICS
-from edokit.tuning.space import SOLVERS, SearchSpace
+from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
 T = TypeVar("T")
@@ -231,31 +231,24 @@ FORMAT = 1  # raised when a search begun by an older version could no longer be 
 
 @dataclass(frozen=True)
 class Plan:
-    """A search but for its data and its number of trials, which may grow."""
+    """The parameters of `search` but for the data and the number of trials, which may grow."""
 
     space: SearchSpace = field(default_factory=SearchSpace)
     solver: str = "gumbel"
     population: int = 10
-    """Trials per generation."""
     folds: int = FOLDS
-    """Parts of the fit data that are held out in turn; 0 for none."""
     judge: str = "cross-fitted"
-    """By which estimate trials compete: on held-out folds, or on the data they were fitted on."""
     seed: int = 0
     groups: bool = False
-    """Whether the members of a group are averaged first."""
     order: str = "ce"
-    """How members are ranked: ``ce`` or ``given``."""
     name: str = "edo"
-    """Of the study in its storage."""
 
     def __post_init__(self) -> None:
-        one_of("solver", self.solver, SOLVERS)
         one_of("judge", self.judge, JUDGES)
         one_of("order", self.order, ("ce", "given"))
-        _whole("population", self.population, 2, "NSGA-II needs two parents; the usual is 10")
-        _whole("seed", self.seed, 0, "use seed=0")
-        _whole("folds", self.folds, 0, "choose 5, or 0 for none")
+        check_whole("population", self.population, 2, "NSGA-II needs two parents; the usual is 10")
+        check_whole("seed", self.seed, 0, "use seed=0")
+        check_whole("folds", self.folds, 0, "choose 5, or 0 for none")
         if self.folds == 1:
             raise InputError(
                 "one fold holds out nothing: folds is 0 (none) or at least 2",
@@ -283,13 +276,8 @@ class Plan:
         return plain
 
 
-def check_trials(trials: Any) -> int:
-    """The number of trials, if it is one."""
-    _whole("trials", trials, 1, "the paper runs 50")
-    return int(trials)
-
-
-def _whole(name: str, value: Any, least: int, hint: str) -> None:
+def check_whole(name: str, value: Any, least: int, hint: str) -> None:
+    """Refuse what is no whole number, or less than ``least``."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
         raise InputError(

@@ -190,7 +190,6 @@ def _points(trials: Sequence[SearchTrial]) -> Floats:
 
 
 SIGNS = ("preserve", "suppress")
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,7 @@ class Correlation:
     @property
     def significant(self) -> bool:
         """p < 0.05, as the paper marks it; nothing corrects for the number of pairs."""
-        return self.p_value < SIGNIFICANT
+        return self.p_value < 0.05
 
 
 def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Correlation]:
