@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
 from edokit._errors import InputError
+from edokit.members.groups import Group
 from edokit.members.recipe import (
     Member,
     find_recipe,
     known_options,
     make_member,
     recipe_names,
-    recipe_options,
     takes_device,
 )
+
+
+def recipe_options(recipe: str, options: Mapping[str, object]) -> Mapping[str, object]:
+    """The options of a group, once they are checked."""
+    return Group(recipe, options=options).checked().options
 
 
 @pytest.mark.parametrize("name", recipe_names())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._parallel import dask_client
-from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job
+from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job, sizes_of
 from edokit.members.recipe import Progress
 
 LOCAL = "local"
@@ -88,7 +89,12 @@ def _on_dask(context: JobContext, placed: Placed, out: Path, engine: str) -> Ite
             ):
                 parallel = Parallel(return_as="generator_unordered")
                 for outcome in parallel(delayed(_run_remotely)(context, j, d) for j, d in some):
-                    yield _store(outcome, out)
+                    if not outcome.reason:
+                        with whole_folder(out / outcome.job.folder) as folder:
+                            for name, content in outcome.files.items():
+                                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                                (folder / name).write_bytes(content)
+                    yield replace(outcome, files={})
 
         yield from _survive(placed, together)
 
@@ -98,23 +104,7 @@ def _run_remotely(context: JobContext, job: TrainingJob, device: str | None) -> 
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_job(context, job, Path(folder), device)
         own = Path(folder) / job.folder
-        files = {
-            file.relative_to(own).as_posix(): file.read_bytes()
-            for file in own.rglob("*")
-            if file.is_file()
-        }
-        return Outcome(job, outcome.reason, outcome.notes, files)
-
-
-def _store(outcome: Outcome, out: Path) -> Outcome:
-    """Write the files of a job that ran remotely."""
-    if outcome.reason:
-        return outcome
-    with whole_folder(out / outcome.job.folder) as folder:
-        for name, content in (outcome.files or {}).items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-    return Outcome(outcome.job, notes=outcome.notes)
+        return replace(outcome, files={name: (own / name).read_bytes() for name in sizes_of(own)})
 
 
 def how_many_jobs(jobs: int | None, on_device: bool, devices: Sequence[str | None]) -> int:
@@ -141,6 +131,4 @@ def devices_for(on_device: bool, device: str | None) -> tuple[str | None, ...]:
     except ImportError:
         return (device,)
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if count < 2:
-        return (device,)
-    return tuple(f"cuda:{number}" for number in range(count))
+    return (device,) if count < 2 else tuple(f"cuda:{number}" for number in range(count))

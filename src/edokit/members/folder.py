@@ -60,7 +60,7 @@ def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[T
                 discard(folder)
         elif card.get("fingerprint") != plan.fingerprint(job):
             other[job.path] = folder
-        elif not _is_complete(folder, card):
+        elif not _is_complete(folder, card.get("files", {})):
             # Such as a copy from another machine that broke off.
             warn(f"{folder} has lost a file or a part of one and is trained again")
             discard(folder)
@@ -114,11 +114,20 @@ def collect_predictions(
         if job.member not in failed:
             of_member.setdefault(job.member, []).append(job)
     gathered: dict[str, list[Any]] = {}
-    items: dict[str, Any] = {}
+    items: dict[str, list[str]] = {}
     for jobs in of_member.values():
-        for name, (ids, predicted) in _of_member(jobs, out, plan).items():
+        stored = [read_arrays(out / job.folder / JOB_PREDICTIONS) for job in jobs]
+        for name in [name for name in stored[0] if not name.endswith(" items")]:
+            ids = [arrays[f"{name} items"].tolist() for arrays in stored]
+            if name == FIT and plan.folds is not None:
+                row_of = {item: row for row, item in enumerate(chain.from_iterable(ids))}
+                predicted = np.concatenate([arrays[name] for arrays in stored])
+                items[name] = [item for item in plan.data.items if item in row_of]
+                predicted = predicted[[row_of[item] for item in items[name]]]
+            else:
+                items[name] = ids[0]
+                predicted = np.mean([arrays[name] for arrays in stored], axis=0)
             gathered.setdefault(name, []).append(predicted)
-            items[name] = ids
     first = [jobs[0] for jobs in of_member.values()]
     return {
         name: Predictions.from_arrays(
@@ -256,26 +265,9 @@ def _is_whole(manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_complete(folder: Path, card: Mapping[str, Any]) -> bool:
+def _is_complete(folder: Path, listed: Any) -> bool:
     """Whether the files of a finished job are still those that its card lists."""
-    found, listed = sizes_of(folder), card.get("files", {})
-    return isinstance(listed, dict) and all(found.get(name) == listed[name] for name in listed)
-
-
-def _of_member(jobs: Sequence[TrainingJob], out: Path, plan: Plan) -> dict[str, tuple[Any, Any]]:
-    """Items and predictions of one member, by name of the predictions."""
-    stored = [read_arrays(out / job.folder / JOB_PREDICTIONS) for job in jobs]
-    result = {}
-    for name in [name for name in stored[0] if not name.endswith(" items")]:
-        ids = [arrays[f"{name} items"].tolist() for arrays in stored]
-        if name == FIT and plan.folds is not None:
-            row_of = {item: row for row, item in enumerate(chain.from_iterable(ids))}
-            predicted = np.concatenate([arrays[name] for arrays in stored])
-            items = [item for item in plan.data.items if item in row_of]
-            result[name] = (items, predicted[[row_of[item] for item in items]])
-        else:
-            result[name] = (ids[0], np.mean([arrays[name] for arrays in stored], axis=0))
-    return result
+    return isinstance(listed, dict) and listed.items() <= sizes_of(folder).items()
 
 
 def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:

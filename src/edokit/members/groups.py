@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, examples, one_of
-from edokit.members.recipe import find_recipe, known_options, recipe_options
+from edokit.members.recipe import check_options, find_recipe, known_options
 from edokit.members.supervision import Draw, Supervision
 
 MEMBERS = 10
@@ -70,7 +70,7 @@ class Group:
                 "leave draw out",
                 parameters=("draw",),
             )
-        options = recipe_options(self.recipe, self.options)
+        options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
         return replace(self, name=name, draw=draw, options=options)
 
 

@@ -73,9 +73,8 @@ class TrainingJob:
     seed: int
     """Its own seed; end to end, the seed that those of the heads are derived from."""
     annotator: str | None = None
-    """The annotator whose labels are its targets, with per-annotator supervision."""
+    """Whose labels are its targets, with per-annotator supervision."""
     fold: int | None = None
-    """The fold that is held out."""
     heads: int = 0
     """How many members it trains end to end; 0: one member, on its own."""
 
@@ -230,7 +229,7 @@ class Outcome:
     """Why it failed; empty if it did not."""
     notes: tuple[str, ...] = ()
     """Warnings on the way."""
-    files: dict[str, bytes] | None = field(default=None, repr=False)
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Its files by name, where the worker could not write them itself."""
 
 

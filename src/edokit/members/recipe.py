@@ -185,13 +185,8 @@ def known_options(recipe: type) -> dict[str, Any]:
     }
 
 
-def recipe_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a recipe in their own types; text such as "3" or "true" is understood."""
-    return check_options(f"the recipe {name!r}", known_options(find_recipe(name)), options)
-
-
 def check_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """These options in the types of their defaults; unknown ones are refused."""
+    """These options in the types of their defaults; text such as "3" or "true" is understood."""
     unknown = [option for option in options if option not in known]
     if unknown:
         raise InputError(

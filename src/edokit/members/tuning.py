@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,26 @@ def tune_groups(
         )
     path = None if out is None else out / NAME
     kept: dict[str, Any] = read_json(path) if path is not None and path.is_file() else {}
+    rows = rows_for_job(data, None, None)
+    train, stop = data.take(rows.train), data.take(rows.stop)
     tuned = []
     for group in groups:
         if group.recipe == "transformer":
             text = json.dumps([asdict(group), data.digest, trials, random_state], sort_keys=True)
             key = hashlib.sha256(text.encode()).hexdigest()[:32]
             if key not in kept:
-                best, tried = _search(group, data, trials, random_state, device, step)
+                options = {**group.options, "device": device}
+                shared = find_recipe(group.recipe).prepare((*train.texts, *stop.texts), options)
+                how = (options, Supervision.RANDOM_SELECT.value, str(group.draw), random_state)
+                job = TrainingJob("", group.name, group.recipe, *how)
+                best, tried = tune_options(
+                    trials,
+                    member_data(train, job, stop, shared),
+                    len(data.classes),
+                    options,
+                    random_state=random_state,
+                    progress=partial(_report, step, group.name),
+                )
                 kept[key] = {"group": group.name, "best": best, "trials": tried}
                 if path is not None:
                     write_json(kept, path)
@@ -128,18 +142,5 @@ def tune_options(
     return {name: best[name] for name in best if name != "dev_ce"}, trials
 
 
-def _search(
-    group: Group, data: TrainingData, trials: int, seed: int, device: str | None, step: Progress
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    rows = rows_for_job(data, None, None)
-    train, stop = data.take(rows.train), data.take(rows.stop)
-    options = {**group.options, "device": device}
-    shared = find_recipe(group.recipe).prepare((*train.texts, *stop.texts), options)
-    labels = Supervision.RANDOM_SELECT.value
-    job = TrainingJob("", group.name, group.recipe, options, labels, str(group.draw), seed)
-    own = member_data(train, job, stop, shared)
-
-    def report(event: dict[str, Any]) -> None:
-        step({"member": f"{group.name}: tuning", **event})
-
-    return tune_options(trials, own, len(data.classes), options, random_state=seed, progress=report)
+def _report(step: Progress, group: str, event: dict[str, Any]) -> None:
+    step({"member": f"{group}: tuning", **event})

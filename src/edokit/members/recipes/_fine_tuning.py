@@ -68,16 +68,9 @@ class FineTuning:
         one_of("criterion", self.criterion, CRITERIA)
         one_of("loss", self.loss, LOSSES)
         one_of("pooling", self.pooling, POOLINGS)
-        for name, least in (
-            ("n_classes", 2),
-            ("batch_size", 1),
-            ("eval_batch_size", 1),
-            ("epochs", 1),
-            ("patience", 0),
-            ("warmup_steps", 0),
-            ("max_length", 8),
-        ):
-            check_number(name, getattr(self, name), least, whole=True)
+        least = {"n_classes": 2, "batch_size": 1, "eval_batch_size": 1, "epochs": 1}
+        for name, bound in {**least, "patience": 0, "warmup_steps": 0, "max_length": 8}.items():
+            check_number(name, getattr(self, name), bound, whole=True)
         check_number("learning_rate", self.learning_rate, 0.0, 1.0, above=True)
         check_number("adversarial", self.adversarial, 0.0)
         check_number("layer_decay", self.layer_decay, 0.0, 1.0, above=True)

@@ -164,7 +164,17 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         self.options, self.task, self.reader, self.device = options, task, reader, device
         self.seed, self.progress = seed, progress
         self.texts, self.dev_texts = data.texts, data.dev_texts
-        self.soft_labels, self.hard_labels = _dev_labels(data)
+        soft: Any = data.dev_soft_labels
+        labelled = 0 if soft is None else len(soft)
+        if len(self.dev_texts) and labelled != len(self.dev_texts):
+            raise InputError(
+                f"there are {len(self.dev_texts)} dev texts, but {labelled} soft labels for them",
+                "give dev_soft_labels, or no dev texts",
+            )
+        self.soft_labels = np.asarray(soft, dtype=np.float64)
+        self.hard_labels: Any = data.dev_hard_labels
+        if labelled and self.hard_labels is None:
+            self.hard_labels = np.argmax(soft, axis=1)
         self.epoch = -1
         self.best_epoch: int | None = None
         self.best_weights: dict[str, torch.Tensor] = {}
@@ -197,7 +207,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         pooled = self.task.pool(self.network, found)
         if not np.isfinite(pooled).all():
             return {"eval_ce": float("nan"), "eval_f1": 0.0}
-        labels = (self.soft_labels, self.hard_labels)
+        labels: Any = (self.soft_labels, self.hard_labels)
         scores: Any = compute_metrics(pooled, *labels, metrics=("ce", "f1"))
         return {f"eval_{name}": scores[name] for name in scores}
 
@@ -356,20 +366,6 @@ def _copy_of_weights(network: nn.Module, device: torch.device) -> dict[str, torc
     ample = device.type == "cuda" and torch.cuda.mem_get_info(device)[0] > 8 * size
     where = device if ample else torch.device("cpu")
     return {name: value.detach().to(where, copy=True) for name, value in weights.items()}
-
-
-def _dev_labels(data: MemberData) -> tuple[Floats, Any]:
-    """Soft labels [N, C] and hard labels [N] of the dev texts."""
-    soft, hard = data.dev_soft_labels, data.dev_hard_labels
-    if not len(data.dev_texts):
-        return np.empty((0, 0)), np.empty(0)
-    if soft is None or len(soft) != len(data.dev_texts):
-        raise InputError(
-            f"there are {len(data.dev_texts)} dev texts, but {0 if soft is None else len(soft)}"
-            " soft labels for them",
-            "give dev_soft_labels, or no dev texts",
-        )
-    return np.asarray(soft, dtype=np.float64), np.argmax(soft, axis=1) if hard is None else hard
 
 
 @contextmanager
