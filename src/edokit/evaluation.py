@@ -131,13 +131,21 @@ def evaluate(
             f" it takes at least {FEWEST_SAMPLES}",
             "use 1000, or 0 for no intervals",
         )
-    labelled = _annotations(annotations)
+    if isinstance(annotations, Annotations):
+        labelled = annotations
+    elif isinstance(annotations, str | Path):
+        from edokit.datasets import read_annotations
+
+        labelled = read_annotations(annotations)
+    else:
+        labelled = Annotations.from_table(annotations)
     p, q = _aligned(probabilities, labelled, invalid), labelled.soft_labels
     y = labelled.hard_labels(ties=ties, random_state=random_state)
     intervals = {}
     if samples:
         intervals = bootstrap(p, q, y, samples=samples, level=level, random_state=random_state)
     errors = annotator_errors(p, labelled.item_codes, labelled.annotator_codes, labelled.labels)
+    columns = (errors.annotator, errors.n, errors.ce, errors.error)
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y),
@@ -145,27 +153,10 @@ def evaluate(
         level=level,
         intervals=intervals,
         annotators=[
-            {
-                "annotator": str(labelled.annotators[a]),
-                "n": int(n),
-                "ce": float(ce),
-                "error": float(error),
-            }
-            for a, n, ce, error in zip(
-                errors.annotator, errors.n, errors.ce, errors.error, strict=True
-            )
+            {"annotator": str(labelled.annotators[a]), "n": n, "ce": ce, "error": error}
+            for a, n, ce, error in zip(*(column.tolist() for column in columns), strict=True)
         ],
     )
-
-
-def _annotations(source: Annotations | str | Path | Table) -> Annotations:
-    from edokit.datasets import read_annotations
-
-    if isinstance(source, Annotations):
-        return source
-    if isinstance(source, str | Path):
-        return read_annotations(source)
-    return Annotations.from_table(source)
 
 
 def _aligned(
@@ -176,32 +167,27 @@ def _aligned(
     """The probabilities [N, C] in the order of the annotations' items and classes."""
     if isinstance(source, str | Path):
         model = read_model_file(source, invalid=invalid)
-    elif isinstance(source, pd.DataFrame | pa.Table | Mapping):
-        model = model_from_table(_arrow(source), "the probabilities", invalid=invalid)
     else:
-        array = np.asarray(source)
-        n, c = len(annotations.items), len(annotations.classes)
-        if array.shape != (n, c):
-            raise InputError(
-                f"the probabilities have the shape {array.shape}, the annotations {n} items and"
-                f" {c} classes",
-                f"give an array of shape ({n}, {c}), or a table with item and p_<class> columns",
-            )
-        table = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
-        model = model_from_table(
-            pa.table({"item": annotations.items, **table}), "the probabilities", invalid=invalid
-        )
+        if isinstance(source, pd.DataFrame):
+            if "item" not in source.columns:
+                source = source.rename_axis(index="item").reset_index()
+            table = pa.Table.from_pandas(source, preserve_index=False)
+        elif isinstance(source, pa.Table | Mapping):
+            table = source if isinstance(source, pa.Table) else pa.table(dict(source))
+        else:
+            array = np.asarray(source)
+            n, c = len(annotations.items), len(annotations.classes)
+            if array.shape != (n, c):
+                raise InputError(
+                    f"the probabilities have the shape {array.shape}, the annotations {n} items"
+                    f" and {c} classes",
+                    f"give an array of shape ({n}, {c}), or a table with item and p_<class>"
+                    " columns",
+                )
+            columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
+            table = pa.table({"item": annotations.items, **columns})
+        model = model_from_table(table, "the probabilities", invalid=invalid)
     one = Predictions(model.probabilities[:, None], model.items, ("model",), model.classes)
     matched = one.align(annotations.items).order_classes(annotations.classes)
     p: Floats = matched.probabilities[:, 0].astype(np.float64, copy=False)
     return p
-
-
-def _arrow(table: Table) -> pa.Table:
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, pd.DataFrame):
-        if "item" not in table.columns:
-            table = table.rename_axis(index="item").reset_index()
-        return pa.Table.from_pandas(table, preserve_index=False)
-    return pa.table(dict(table))

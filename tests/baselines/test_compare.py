@@ -156,7 +156,7 @@ def test_people_of_the_test_need_not_have_chosen_every_class(samples: tuple) -> 
     [
         ({"uniform": (0, 1)}, "name of a method"),
         ({"a:b": (0, 1)}, "has a colon"),
-        ({"short": (0, 2)}, "lack 5 of the 6 members"),
+        ({"short": (0, 2)}, "5 of 6 are missing"),
         ({"turned": (1, 0)}, "item"),
     ],
 )

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, one_of
+from edokit._errors import EDOError, InputError
 from edokit._io import whole_file, write_json
-from edokit._io.markup import ENDINGS, FORMATS, Table
+from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._outputs import begin_run, check_output
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
@@ -24,7 +24,7 @@ from edokit.ensemble.inputs import (
     align_inputs,
     as_predictions,
     check_disjoint,
-    same_members,
+    select_members,
     source_name,
     warn_if_unanimous,
 )
@@ -34,6 +34,8 @@ from edokit.runs import InputReader, RunRecord
 
 REFERENCE = "uniform"
 """The method that the others are tested against."""
+_LABELS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
+_TEST = ("difference", "low", "high", "p_value")
 
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
@@ -83,16 +85,11 @@ class Comparison:
 
     def table(self) -> Table:
         """F1, CE, MD and BS, and how the CE compares with the uniform mean's; for a terminal."""
-        from edokit.baselines.tables import text_table
-
-        return text_table(self, full=False)
+        return _text_table(self, full=False)
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
-        from edokit.baselines.tables import number_table, text_table
-
-        one_of("format", kind, FORMATS)
-        found = number_table(self) if kind == "csv" else text_table(self, full=True)
+        found = _number_table(self) if kind == "csv" else _text_table(self, full=True)
         return found.text(kind)
 
     def save(self, folder: str | Path, *, command: str = "") -> None:
@@ -238,7 +235,7 @@ def compare(
         (test_labels, test_annotations, test_split, "test annotations"),
     ):
         warn_if_unanimous(found.classes, found.counts.sum(axis=0), source, part, what)
-    test = same_members(dev, test, "test predictions")
+    test = select_members(test, dev.members, "test predictions")
     check_disjoint(dev, test)
     known = method_names()
     asked = known if methods is None else [find_method(name).name for name in methods]
@@ -258,7 +255,7 @@ def compare(
             .order_classes(dev_labels.classes)
             for given, one in zip(pair, (dev, test), strict=True)
         )
-        second = same_members(first, second, f"test predictions of {name!r}")
+        second = select_members(second, first.members, f"test predictions of {name!r}")
         rows += _extra_rows(name, (first, second), with_edo="edo" in names)
     truth = [
         (part.soft_labels, part.hard_labels(ties=ties, random_state=random_state))
@@ -358,3 +355,85 @@ def _losses(
     codes = {name: code for code, name in enumerate(predictions.classes)}
     hard = np.array([codes[str(name)] for name in method.predict(predictions)])
     return item_scores(method.predict_proba(predictions), hard, q, y)
+
+
+def _text_table(comparison: Comparison, *, full: bool) -> Table:
+    """The four metrics, and the test of the CE against the uniform mean; ``full`` with intervals.
+
+    The short one fits into a terminal of 80 characters.
+    """
+    scores, facts, tested = comparison.scores, comparison.facts, _tested(comparison)
+    notes = [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
+    if tested:
+        columns = [f"ΔCE vs {REFERENCE}", "p", *(["≈ lowest"] if full else [])]
+        notes.append(
+            f"ΔCE vs {REFERENCE}: {facts['level']:.0%} bootstrap interval of the difference to the"
+            " uniform mean, and the p-value of a paired sign-flip test (not corrected for the"
+            " number of tests). ≈: not significantly above the lowest CE,"
+            f" {comparison.lowest.name}'s."
+        )
+        rows = [_tested_row(score, full) for score in scores]
+    else:
+        columns = ["size"]
+        rows = [[*_values(score), score.size] for score in scores]
+    notes += [f"Without {name}: {reason}." for name, reason in comparison.skipped.items()]
+    best = set()  # cells of the largest F1 and the lowest of the others
+    for column, metric in enumerate(MAIN_METRICS, start=1):
+        values = [round(getattr(score, metric), 4) for score in scores]
+        wanted = max(values) if metric == "f1" else min(values)
+        best |= {(row, column) for row, value in enumerate(values) if value == wanted}
+    items = facts["items"]
+    title = f"{len(rows)} methods, fitted on {items['dev']} items, evaluated on {items['test']}"
+    return Table(title, ["method", *_LABELS.values(), *columns], rows, notes, best)
+
+
+def _tested_row(score: Score, full: bool) -> list[Cell]:
+    cells, near = _values(score), "≈" if score.within_noise else ""
+    if full:
+        for column, metric in enumerate(MAIN_METRICS, start=1):
+            low, high = score.intervals[metric]
+            cells[column] = f"{cells[column]:.4f} ({low:.4f} … {high:.4f})"
+    else:
+        cells[1 + MAIN_METRICS.index("ce")] = f"{score.ce:.4f}{near or ' '}"
+    difference = p_value = None
+    if (test := score.against.get("ce")) is not None:
+        change, lower, upper = (
+            f"{value:+.4f}".replace("-", "−") for value in (test.difference, test.low, test.high)
+        )
+        p_value = "<.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
+        if full:
+            difference = f"{change} ({lower} … {upper})"
+        else:
+            difference = f"{lower}…{upper}".replace("0.", ".")
+            p_value = p_value.replace("0.", ".")
+    return [*cells, difference, p_value, *([near] if full else [])]
+
+
+def _number_table(comparison: Comparison) -> Table:
+    """One column per number: metrics, ends of intervals, tests against the uniform mean, dev."""
+    header = ["method", "about", *MAIN_METRICS, *(f"dev_{metric}" for metric in MAIN_METRICS)]
+    header += ["size", "seconds"]
+    tested = _tested(comparison)
+    if tested:
+        header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
+        header += [f"{metric}_vs_{REFERENCE}_{part}" for metric in MAIN_METRICS for part in _TEST]
+        header.append("within_noise_of_lowest_ce")
+    rows = []
+    for score in comparison.scores:
+        row: list[Cell] = [score.name, score.about, *_values(score)[1:]]
+        row += [*(score.dev[metric] for metric in MAIN_METRICS), score.size, score.seconds]
+        if tested:
+            row += [end for metric in MAIN_METRICS for end in score.intervals[metric]]
+            tests = [score.against.get(metric) for metric in MAIN_METRICS]
+            row += [None if t is None else getattr(t, part) for t in tests for part in _TEST]
+            row.append(int(score.within_noise))
+        rows.append(row)
+    return Table("", header, rows)
+
+
+def _tested(comparison: Comparison) -> bool:
+    return bool(comparison.scores[0].intervals)
+
+
+def _values(score: Score) -> list[Cell]:
+    return [score.name, *(getattr(score, metric) for metric in MAIN_METRICS)]

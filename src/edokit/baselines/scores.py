@@ -82,10 +82,17 @@ def score_methods(
     random_state: int,
 ) -> list[Score]:
     """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
-    found = [_measured(score, losses[score.name]) for score in scores]
+    found = []
+    for score in scores:
+        means: dict[str, Any] = {m: float(losses[score.name][m].mean()) for m in MAIN_METRICS}
+        found.append(replace(score, **means))
     if not samples:
         return found
-    ends = _intervals([losses[score.name] for score in scores], samples, level, random_state)
+    # Percentile intervals of every method and metric over the same resamples.
+    columns = np.column_stack([losses[one.name][m] for one in found for m in MAIN_METRICS])
+    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
+    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
+    ends = iter([quantiles(column, level) for column in drawn.T])
     lowest = min(found, key=lambda score: score.ce).name
     against = [
         (one.name, reference, m) for one in found if one.name != reference for m in MAIN_METRICS
@@ -102,7 +109,7 @@ def score_methods(
     return [
         replace(
             score,
-            intervals=intervals,
+            intervals={metric: next(ends) for metric in MAIN_METRICS},
             against={
                 metric: known[score.name, reference, metric]
                 for metric in MAIN_METRICS
@@ -110,21 +117,5 @@ def score_methods(
             },
             above_lowest=known.get((score.name, lowest, "ce")),
         )
-        for score, intervals in zip(found, ends, strict=True)
+        for score in found
     ]
-
-
-def _measured(score: Score, losses: Mapping[str, Floats]) -> Score:
-    f1, ce, md, bs = (float(losses[metric].mean()) for metric in MAIN_METRICS)
-    return replace(score, f1=f1, ce=ce, md=md, bs=bs)
-
-
-def _intervals(
-    losses: Sequence[Mapping[str, Floats]], samples: int, level: float, random_state: int
-) -> list[dict[str, tuple[float, float]]]:
-    """Percentile bootstrap intervals of every method and metric over the same resamples."""
-    columns = np.column_stack([one[metric] for one in losses for metric in MAIN_METRICS])
-    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
-    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
-    ends = iter([quantiles(column, level) for column in drawn.T])
-    return [{metric: next(ends) for metric in MAIN_METRICS} for _ in losses]

@@ -15,7 +15,6 @@ the result is not polished by a gradient method, which has nothing to go by on F
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +54,14 @@ class WEL(VotingPool):
         members = P.shape[1]
         if members == 1:
             return np.ones(1)
-        study = _study(self.random_state)
+        import optuna
+
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.random_state))
+        finally:
+            optuna.logging.set_verbosity(before)
         best, lowest = np.full(members, 1.0 / members), np.inf
         for number in range(self.trials):
             trial = study.ask()
@@ -160,18 +166,6 @@ def _by_class(P: Floats) -> Singles:
     return rows
 
 
-def _study(random_state: int) -> Any:
-    """A study in memory that logs nothing."""
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=random_state))
-    finally:
-        optuna.logging.set_verbosity(before)
-
-
 def evolve(
     loss: Callable[[Floats], Floats],
     low: Floats,
@@ -196,10 +190,15 @@ def evolve(
     losses = loss(low + points * (high - low))
     for _ in range(generations):
         best = points[losses.argmin()]
-        first, second = _pairs(count, rng)
+        # Two others for each point, all three different.
+        own = np.arange(count)
+        first = (own + rng.integers(1, count, size=count)) % count
+        second = rng.integers(count - 2, size=count)
+        second += second >= np.minimum(own, first)
+        second += second >= np.maximum(own, first)
         mutants = best + rng.uniform(*MUTATION) * (points[first] - points[second])
         crossed = rng.random((count, dimensions)) < CROSSING
-        crossed[np.arange(count), rng.integers(dimensions, size=count)] = True
+        crossed[own, rng.integers(dimensions, size=count)] = True
         tried = np.where(crossed, mutants, points)
         outside = (tried < 0) | (tried > 1)
         tried[outside] = rng.random(int(outside.sum()))
@@ -208,15 +207,5 @@ def evolve(
         points[better], losses[better] = tried[better], found[better]
         if losses.std() <= tolerance * abs(losses.mean()):
             break
-    winner = int(losses.argmin())
+    winner = losses.argmin()
     return low + points[winner] * (high - low), float(losses[winner])
-
-
-def _pairs(count: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], ...]:
-    """Two others for each point, all three different [count] each."""
-    own = np.arange(count)
-    first = (own + rng.integers(1, count, size=count)) % count
-    second = rng.integers(count - 2, size=count)
-    lower, upper = np.minimum(own, first), np.maximum(own, first)
-    second = second + (second >= lower)
-    return first, second + (second >= upper)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from edokit._types import Floats, Ints, Strings
+from edokit.ensemble.presets import objective_of
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
 from edokit.objective import Pool, Settings, average_groups, fit_temperature, pool, sharpen
@@ -53,12 +55,11 @@ def decide(data: FitData, chosen: dict[str, Any], given: Mapping[str, Any]) -> N
 
     ``given`` are the user's parameters; those that are not None are kept.
     """
-    settings = Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
     known = data.groups is not None or chosen["groups"]
     found = choose(
         *data.sample,
         data.member_groups() if known else None,
-        settings,
+        objective_of(chosen),
         given,
         item_ids=data.item_ids,
         random_state=chosen["random_state"],
@@ -77,22 +78,23 @@ def candidates(
     Groups are averaged first only where there are several, and fewer than members.
     """
     several = groups is not None and 1 < len(set(groups)) < len(groups)
-    pools = [str(kind) for kind in Pool]
+    levels = [(False, settings.lambda_reg), (True, _GROUPS), (False, _MEMBERS)]
     found = [
-        Candidate(kind, level, penalty)
-        for kind in pools
-        for level, penalty in (
-            (False, settings.lambda_reg),
-            (True, _GROUPS),
-            (False, _MEMBERS),
-        )
+        Candidate(str(kind), level, penalty)
+        for kind in Pool
+        for level, penalty in levels
         if several or not level
     ]
-    for name in ("pool", "groups", "lambda_reg"):
-        if given.get(name) is not None:
-            kept: dict[str, Any] = {name: str(given[name]) if name == "pool" else given[name]}
-            found = [replace(each, **kept) for each in found]
-    return list(dict.fromkeys(found))
+    kept: dict[str, Any] = {
+        name: given[name]
+        for name in ("pool", "groups", "lambda_reg", "recalibrate")
+        if given.get(name) is not None
+    }
+    if "pool" in kept:
+        kept["pool"] = str(kept["pool"])
+    if kept.get("recalibrate") == "none":
+        kept["recalibrate"] = None
+    return list(dict.fromkeys(replace(each, **kept) for each in found))
 
 
 def choose(
@@ -112,81 +114,60 @@ def choose(
     ``given`` says, a temperature after pooling is tried on the pool that was chosen.
     """
     listed = candidates(groups, settings, given)
-    keep = given.get("recalibrate")
-    if keep is not None:
-        listed = [replace(each, recalibrate=_wanted(keep)) for each in listed]
-    folds = _folds(y, item_ids, random_state)
-    if len(q) < FEW or not _usable([judge for _, judge in folds], y, settings):
-        first, *rest = listed
-        return [replace(first, chosen=True), *rest]
-    cross = _CrossFit(P, q, y, groups, settings, folds)
-    losses = [cross.losses(each) for each in listed]
-    best = _settled(losses)
-    if keep is None:
-        # Whether a temperature helps is asked of the pool that was chosen.
-        listed.append(replace(listed[best], recalibrate="temperature"))
-        losses.append(cross.losses(listed[-1]))
-        best = (best, -1)[_settled([losses[best], losses[-1]])]
-    return _evaluated(listed, losses, listed[best])
-
-
-def _folds(y: Ints, item_ids: Strings | None, random_state: int) -> list[tuple[Ints, Ints]]:
-    """Positions to learn from and to evaluate on; at most `ITEMS` items in all."""
     positions = np.arange(len(y))
     if item_ids is not None and len(y) <= ITEMS:
         # By name, so that the order of the items does not matter.
         positions = np.argsort(item_ids.astype(str), kind="stable")
     shuffled = np.random.default_rng([random_state, 5]).permutation(len(y))[:ITEMS]
     parts = np.array_split(positions[shuffled], FOLDS)
-    return [(np.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(FOLDS)]
+    learned = [np.concatenate(parts[:k] + parts[k + 1 :]) for k in range(FOLDS)]
+    classes = len(np.unique(y[positions[shuffled]]))
+    # Class weights need every class in every part that is learned from.
+    lacking = any(len(np.unique(y[part])) < classes for part in learned)
+    if len(q) < FEW or (settings.class_weights and lacking):
+        return [replace(each, chosen=each is listed[0]) for each in listed]
 
+    units = {False: P} if groups is None else {False: P, True: average_groups(P, groups)}
+    folds = {
+        level: [
+            (FitData.from_arrays(rows[learn], q[learn], y[learn]), rows[judge], q[judge])
+            for learn, judge in zip(learned, parts, strict=True)
+        ]
+        for level, rows in units.items()
+    }
 
-class _CrossFit:
-    """Held-out losses of candidates; what they share is computed once."""
+    @cache
+    def solve(kind: str, level: bool, penalty: float, fold: int) -> Floats:
+        chosen = replace(settings, pool=Pool(kind), lambda_reg=penalty)
+        data = folds[level][fold][0]
+        return solve_exact(data, chosen, order="given", all_terms=False).weights
 
-    def __init__(
-        self,
-        P: Floats,
-        q: Floats,
-        y: Ints,
-        groups: Sequence[str] | None,
-        settings: Settings,
-        folds: list[tuple[Ints, Ints]],
-    ) -> None:
-        self._q, self._settings = q, settings
-        units = {False: P}
-        if groups is not None:
-            units[True] = average_groups(P, groups)
-        self._folds = {
-            level: [
-                (FitData.from_arrays(part[learn], q[learn], y[learn]), part[judge], q[judge])
-                for learn, judge in folds
-            ]
-            for level, part in units.items()
-        }
-        self._weights: dict[tuple[Candidate, int], Floats] = {}
-
-    def losses(self, candidate: Candidate) -> Floats:
+    def held_out(each: Candidate) -> Floats:
         """Cross-entropy of each item whose fold was held out, fold by fold."""
         found = []
-        for k, (learn, P, q) in enumerate(self._folds[candidate.groups]):
-            v = self._solved(replace(candidate, recalibrate=None), k)
-            pooled = np.asarray(pool(P, v, candidate.pool))
-            if candidate.recalibrate is not None:
-                own = np.asarray(pool(learn.sample.P, v, candidate.pool))
+        for k, (learn, rows, target) in enumerate(folds[each.groups]):
+            v = solve(each.pool, each.groups, each.lambda_reg, k)
+            pooled = np.asarray(pool(rows, v, each.pool))
+            if each.recalibrate is not None:
+                own = np.asarray(pool(learn.sample.P, v, each.pool))
                 pooled = sharpen(pooled, fit_temperature(own, learn.sample.q))
-            found.append(ce_items(pooled, q))
+            found.append(ce_items(pooled, target))
         return np.concatenate(found)
 
-    def _solved(self, candidate: Candidate, k: int) -> Floats:
-        if (candidate, k) not in self._weights:
-            settings = replace(
-                self._settings, pool=Pool(candidate.pool), lambda_reg=candidate.lambda_reg
-            )
-            learn = self._folds[candidate.groups][k][0]
-            solution = solve_exact(learn, settings, order="given", all_terms=False)
-            self._weights[candidate, k] = solution.weights
-        return self._weights[candidate, k]
+    losses = [held_out(each) for each in listed]
+    best = _settled(losses)
+    if given.get("recalibrate") is None:
+        # Whether a temperature helps is asked of the pool that was chosen.
+        listed.append(replace(listed[best], recalibrate="temperature"))
+        losses.append(held_out(listed[-1]))
+        best = (best, len(listed) - 1)[_settled([losses[best], losses[-1]])]
+    lowest = min(losses, key=lambda loss: float(loss.mean()))
+    found = []
+    for k, (each, loss) in enumerate(zip(listed, losses, strict=True)):
+        above, error = _gap(loss, lowest)
+        mean = float(loss.mean())
+        found.append(replace(each, ce=mean, above=above, error=error, chosen=k == best))
+    return found
 
 
 def _settled(losses: list[Floats]) -> int:
@@ -196,33 +177,7 @@ def _settled(losses: list[Floats]) -> int:
     return lowest if above > ERRORS * error + 1e-12 else 0
 
 
-def _evaluated(listed: list[Candidate], losses: list[Floats], best: Candidate) -> list[Candidate]:
-    """The candidates with what they reached on held-out items."""
-    lowest = min(losses, key=lambda loss: float(loss.mean()))
-    found = []
-    for each, loss in zip(listed, losses, strict=True):
-        above, error = _gap(loss, lowest)
-        mean = float(loss.mean())
-        found.append(replace(each, ce=mean, above=above, error=error, chosen=each is best))
-    return found
-
-
 def _gap(loss: Floats, lowest: Floats) -> tuple[float, float]:
     """Mean difference of two losses on the same items, and its standard error."""
     gaps = loss - lowest
     return float(gaps.mean()), float(gaps.std() / np.sqrt(len(gaps)))
-
-
-def _usable(parts: Sequence[Ints], y: Ints, settings: Settings) -> bool:
-    """Class weights need every class in every part that is learned from."""
-    if not settings.class_weights:
-        return True
-    present = [set(y[part].tolist()) for part in parts]
-    everything = set().union(*present)
-    return all(
-        set().union(*(present[:k] + present[k + 1 :])) == everything for k in range(len(present))
-    )
-
-
-def _wanted(recalibrate: str | None) -> str | None:
-    return None if recalibrate == "none" else recalibrate

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import fit_ensemble, fit_given_weights
@@ -28,18 +26,7 @@ from edokit.ensemble.inputs import (
     pooled_members,
 )
 from edokit.ensemble.persistence import read_fitted, write_fitted
-from edokit.ensemble.presets import (
-    CEName,
-    DiversityName,
-    OrderName,
-    PoolName,
-    PresetName,
-    RecalibrateName,
-    RegularizeName,
-    SolverName,
-    choices,
-    objective_of,
-)
+from edokit.ensemble.presets import choices, objective_of
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import sharpen
@@ -168,29 +155,29 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        preset: PresetName = "default",
+        preset: Literal["default", "auto", "paper-fixed", "paper"] = "default",
         *,
-        solver: SolverName | None = None,
-        ce: CEName | None = None,
-        diversity: DiversityName | None = None,
-        pool: PoolName | None = None,
+        solver: Literal["exact", "gumbel"] | None = None,
+        ce: Literal["mean", "all", "random"] | None = None,
+        diversity: Literal["preserve", "suppress"] | None = None,
+        pool: Literal["linear", "log"] | None = None,
         groups: bool | None = None,
         lambda_f1: float | None = None,
         lambda_ce: float | None = None,
         lambda_div: float | None = None,
         lambda_reg: float | None = None,
         class_weights: bool | None = None,
-        regularize: RegularizeName | None = None,
+        regularize: Literal["v", "w"] | None = None,
         min_members: int | None = None,
         max_members: int | None = None,
-        order: OrderName = "ce",
+        order: Literal["ce", "given"] = "ce",
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         temperature: float | None = None,
         temperature_decay: float | None = None,
         min_temperature: float | None = None,
-        recalibrate: RecalibrateName | None = None,
+        recalibrate: Literal["temperature", "none"] | None = None,
         ties: Ties = "first",
         random_state: int = 0,
     ) -> None:
@@ -318,13 +305,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.data_ = fitted.data
         return self
 
-    def check(self) -> EDOEnsemble:
-        """The estimator itself if its parameters go together; ``fit`` checks them, too."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)
-            objective_of(choices(self.preset, self.get_params()))
-        return self
-
     def describe(self, predictions: Any) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the members.
 
@@ -345,8 +325,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         fitted = self.fitted_
         named = pooled_members(predictions, fitted.members, fitted.classes, fitted.weights)
         P = np.asarray(named.probabilities, dtype=np.float64)
-        pooled = sharpen(fitted.pool_members(P, named.members), fitted.temperature)
-        spread = spread_items(P, fitted.weights_of(named.members))
+        pooled = sharpen(fitted.pool_members(P), fitted.temperature)
+        spread = spread_items(P, fitted.weights[fitted.weights > 0])
         return Pooled(named.items, named.classes, pooled, spread)
 
     def predict_proba(self, predictions: Any) -> Floats:
@@ -396,7 +376,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""
         check_is_fitted(self)
-        return self.fitted_.needed_members
+        return [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
 
     def explain(self) -> list[Reason]:
         """Why each member has its weight, heaviest first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, warn
+from edokit._errors import EDOWarning, InputError, examples, warn
 from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
 from edokit.ensemble.persistence import FILE
+from edokit.ensemble.presets import choices, objective_of
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
 from edokit.predictions import Predictions, Shards, read_shards
@@ -76,7 +78,11 @@ def fit(
     >>> edokit.fit(P, votes, preset="paper-fixed", solver="exact").size_
     2
     """
-    ensemble = EDOEnsemble(**parameters).check()
+    ensemble = EDOEnsemble(**parameters)
+    with warnings.catch_warnings():
+        # Refused before anything is read; what is only warned of is said by the fit.
+        warnings.simplefilter("ignore", EDOWarning)
+        objective_of(choices(ensemble.preset, ensemble.get_params()))
     folder = None if out is None else Path(out)
 
     def check(members: Sequence[str] | None = None, items: int | None = None) -> None:
@@ -233,7 +239,7 @@ def predict_to_file(
         return result
     if shown is None:
         warn(
-            "annotators who review will see ids of items and no texts; give annotations or texts",
+            "annotators who review will see ids of items alone; give annotations or texts",
             parameters=("annotations", "texts"),
         )
     config = write_review(queue, classes, tasks, shown)

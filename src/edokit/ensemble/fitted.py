@@ -59,26 +59,15 @@ class Fitted:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
 
-    @property
-    def needed_members(self) -> list[str]:
-        """The members that carry weight: all that predicting needs."""
-        return [name for name, w in zip(self.members, self.weights, strict=True) if w > 0]
-
-    def weights_of(self, members: Sequence[str]) -> Floats:
-        """Weights of some members, in their order."""
-        return self.weights[[self.members.index(name) for name in members]]
-
-    def pool_members(self, P: Floats, members: Sequence[str]) -> Floats:
-        """The pool [N, C] of these members' predictions [N, K, C], before any temperature."""
-        weights = self.weights_of(members)
+    def pool_members(self, P: Floats) -> Floats:
+        """The pool [N, C] of P [N, k, C], the members that carry weight, before any temperature."""
+        weights = self.weights[self.weights > 0]
         if self.groups is not None and self.pool == "log":
             # A log pool of groups is not a log pool of members: average each group first.
-            assert self.group_weights is not None
-            by_name = dict(zip(self.members, self.groups, strict=True))
-            groups = [by_name[name] for name in members]
-            order = group_names(self.groups)
+            groups = [self.groups[k] for k in np.flatnonzero(self.weights > 0)]
+            names, group_weights = self.unit_weights
             P = average_groups(P, groups)
-            weights = self.group_weights[[order.index(name) for name in group_names(groups)]]
+            weights = group_weights[[names.index(name) for name in group_names(groups)]]
         pooled: Floats = pool(P, weights, self.pool)
         return pooled
 

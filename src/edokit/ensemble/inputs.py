@@ -124,11 +124,7 @@ def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[An
     """Class labels [C]: of one type where they have one, else objects; names are objects."""
     listed = tuple(classes) if labels is None else labels
     kinds = set(map(type, listed))
-    if len(kinds) == 1 and kinds != {str}:
-        return np.array(listed)
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
 def align_inputs(predictions: Predictions, labels: Any) -> tuple[Predictions, Annotations]:
@@ -150,14 +146,7 @@ def pooled_members(
     """Predictions of the members that carry weight, classes as fitted; all must be there."""
     named = as_predictions(predictions, members, classes)
     needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
-    missing = [name for name in needed if name not in named.members]
-    if missing:
-        raise InputError(
-            "predictions must hold the members that carry weight, but"
-            f" {are(len(missing), len(needed))} missing: {examples(missing)}",
-            "score the items with these members, too",
-        )
-    return named.select(needed).order_classes(classes)
+    return select_members(named, needed, "predictions").order_classes(classes)
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:
@@ -179,16 +168,16 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
         )
 
 
-def same_members(dev: Predictions, test: Predictions, what: str) -> Predictions:
-    """The test predictions of dev's members, in dev's order."""
-    missing = [member for member in dev.members if member not in test.members]
+def select_members(predictions: Predictions, needed: Sequence[str], what: str) -> Predictions:
+    """Predictions of these members, in this order; all of them must be there."""
+    missing = [name for name in needed if name not in predictions.members]
     if missing:
         raise InputError(
-            f"the {what} lack {len(missing)} of the {len(dev.members)} members to fit on:"
-            f" {examples(missing)}",
-            "score the test items with these members, too",
+            f"the {what} lack members that were fitted on: {are(len(missing), len(needed))}"
+            f" missing: {examples(missing)}",
+            "score the items with these members, too",
         )
-    return test.select(dev.members)
+    return predictions.select(needed)
 
 
 def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:

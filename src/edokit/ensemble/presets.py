@@ -4,32 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any
 
 from edokit._errors import InputError, one_of, warn
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings
 from edokit.solvers import GumbelSettings
 
-# The words that parameters of `EDOEnsemble` take.
-PresetName = Literal["default", "auto", "paper-fixed", "paper"]
-SolverName = Literal["exact", "gumbel"]
-CEName = Literal["mean", "all", "random"]
-DiversityName = Literal["preserve", "suppress"]
-PoolName = Literal["linear", "log"]
-RegularizeName = Literal["v", "w"]
-OrderName = Literal["ce", "given"]
-RecalibrateName = Literal["temperature", "none"]
-
-GUMBEL_ONLY = (
-    "min_members",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "temperature",
-    "temperature_decay",
-    "min_temperature",
-)
+GUMBEL_ONLY = [name for name in GumbelSettings.__dataclass_fields__ if name != "max_members"]
 
 # What the paper fixes outside the objective: its ablations' values, ten epochs, up to ten members.
 _PAPER = {
@@ -68,41 +50,18 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset's choices, with those that were given (not None) in their place."""
+    """The preset's choices, with those that were given (not None) in their place.
+
+    Bounds that leave no size are refused; parameters without effect are warned of.
+    """
     one_of("preset", preset, PRESETS)
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
-    one_of("solver", chosen["solver"], get_args(SolverName))
+    one_of("solver", chosen["solver"], ("exact", "gumbel"))
     if chosen["recalibrate"] is not None:
-        one_of("recalibrate", chosen["recalibrate"], get_args(RecalibrateName))
+        one_of("recalibrate", chosen["recalibrate"], ("temperature", "none"))
     if chosen["recalibrate"] == "none":
         chosen["recalibrate"] = None
-    _check(chosen, given)
-    return chosen
-
-
-def objective_of(chosen: Mapping[str, Any]) -> Settings:
-    """The part of the choices that is the objective's."""
-    return Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
-
-
-def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:
-    """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
-    thorough = GumbelSettings.thorough(
-        items,
-        batch_size=chosen["batch_size"],
-        min_members=chosen["min_members"],
-        max_members=chosen["max_members"],
-    )
-    names = GumbelSettings.__dataclass_fields__
-    for name in names:
-        if chosen[name] is None:
-            chosen[name] = getattr(thorough, name)
-    return GumbelSettings(**{name: chosen[name] for name in names})
-
-
-def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse bounds that leave no size; say which parameters have no effect."""
     least, most = chosen["min_members"], chosen["max_members"]
     if least < 1 or (most is not None and most < least):
         raise InputError(
@@ -133,3 +92,24 @@ def _check(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             "the exact solver takes ce='random' in expectation, which is ce='all'",
             parameters=("ce",),
         )
+    return chosen
+
+
+def objective_of(chosen: Mapping[str, Any]) -> Settings:
+    """The part of the choices that is the objective's."""
+    return Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
+
+
+def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:
+    """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
+    thorough = GumbelSettings.thorough(
+        items,
+        batch_size=chosen["batch_size"],
+        min_members=chosen["min_members"],
+        max_members=chosen["max_members"],
+    )
+    names = GumbelSettings.__dataclass_fields__
+    for name in names:
+        if chosen[name] is None:
+            chosen[name] = getattr(thorough, name)
+    return GumbelSettings(**{name: chosen[name] for name in names})

@@ -13,7 +13,6 @@ import numpy as np
 
 from edokit._errors import HAVE, InputError, are, examples
 from edokit._io import whole_file, write_json
-from edokit._types import Floats
 from edokit._version import __version__
 from edokit.ensemble.fitted import Pooled
 
@@ -91,11 +90,47 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
         raise InputError(
             f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
         )
-    urgency = _measures(pooled).mean(axis=1)
-    first = np.argsort(-urgency, kind="stable")[:count]
-    more = [_reviewed(pooled, int(row), float(urgency[row])) for row in first]
+    classes = max(len(pooled.classes), 2)
+    largest = math.log(classes)
+    entropies, minority = pooled.entropy, 1.0 - pooled.probabilities.max(axis=1)
+    # Each as a share of its largest value; members of two opposite certain opinions, evenly
+    # weighted, lie 1 from their pool.
+    measures = [entropies / largest, minority / (1.0 - 1.0 / classes), pooled.spread]
+    urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
+    found = list(queue)
+    for row in np.argsort(-urgency, kind="stable")[:count]:
+        p = pooled.probabilities[row]
+        first, *others = (pooled.classes[c] for c in np.argsort(-p, kind="stable"))
+        entropy, spread = float(entropies[row]), float(pooled.spread[row])
+        mostly = f" ({'mostly ' if len(others) > 1 else ''}{others[0]!r})" if others else ""
+        reasons = {
+            "disagreement": "annotators are expected to disagree:"
+            f" entropy {entropy:.2f} of {largest:.2f}",
+            "minority": f"the label {first!r} hides a minority: about {minority[row]:.0%} are"
+            f" expected to label it otherwise{mostly}",
+            "spread": f"the members are far apart: spread {spread:.2f}",
+        }
+        strength = {
+            "disagreement": entropy / largest / UNCERTAIN,
+            "minority": minority[row] / MINORITY,
+            "spread": spread / APART,
+        }
+        named = [name for name in strength if strength[name] >= 1]
+        if not named:  # nothing is alarming: name what comes closest
+            named = [max(strength, key=lambda name: strength[name])]
+        found.append(
+            Review(
+                item=str(pooled.items[row]),
+                label=first,
+                probabilities=dict(zip(pooled.classes, p.tolist(), strict=True)),
+                entropy=entropy,
+                spread=spread,
+                urgency=float(urgency[row]),
+                reasons={name: reasons[name] for name in named},
+            )
+        )
     # Sorting keeps equally urgent ones in the order of the items.
-    return sorted([*queue, *more], key=lambda one: -one.urgency)[: int(count)]
+    return sorted(found, key=lambda one: -one.urgency)[: int(count)]
 
 
 def label_studio_tasks(
@@ -105,15 +140,40 @@ def label_studio_tasks(
 
     An export of the labelled tasks is read by `read_label_studio(…, item="item")`.
     """
-    if texts is not None:
-        missing = [one.item for one in queue if one.item not in texts]
-        if missing:
-            raise InputError(
-                f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
-                f" {examples(missing)}",
-                "give the texts of all items, or none",
-            )
-    return [_task(one, None if texts is None else texts[one.item]) for one in queue]
+    missing = [] if texts is None else [one.item for one in queue if one.item not in texts]
+    if missing:
+        raise InputError(
+            f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
+            f" {examples(missing)}",
+            "give the texts of all items, or none",
+        )
+    tasks = []
+    for one in queue:
+        # Beside item and text no field is text: an export must not take one for the item's text.
+        data = {
+            "item": one.item,
+            **({} if texts is None else {"text": texts[one.item]}),
+            "probabilities": dict(one.probabilities),
+            "entropy": one.entropy,
+            "spread": one.spread,
+            "urgency": one.urgency,
+            "reasons": list(one.reasons.values()),
+        }
+        label = {
+            "id": CONTROL,
+            "from_name": CONTROL,
+            "to_name": "text",
+            "type": "choices",
+            "value": {"choices": [one.label]},
+            "meta": {"text": [f"{name} {p:.4f}" for name, p in one.probabilities.items()]},
+        }
+        prediction = {
+            "model_version": f"edokit {__version__}",
+            "score": one.probabilities[one.label],
+            "result": [label],
+        }
+        tasks.append({"data": data, "predictions": [prediction]})
+    return tasks
 
 
 def labelling_config(classes: Sequence[str], texts: bool) -> str:
@@ -175,91 +235,3 @@ def check_path(path: str | Path) -> Path:
             f"{path}: tasks for Label Studio are written as .json", "end the name in .json"
         )
     return path
-
-
-def _measures(pooled: Pooled) -> Floats:
-    """Entropy, minority and spread of each item, as shares of their largest values [N, 3]."""
-    classes = max(len(pooled.classes), 2)
-    minority = 1.0 - pooled.probabilities.max(axis=1)
-    measures = [
-        pooled.entropy / math.log(classes),
-        minority / (1.0 - 1.0 / classes),
-        # Members of two opposite certain opinions, evenly weighted, lie 1 from their pool.
-        pooled.spread,
-    ]
-    bounded: Floats = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
-    return bounded
-
-
-def _reviewed(pooled: Pooled, row: int, urgency: float) -> Review:
-    p = pooled.probabilities[row]
-    order = np.argsort(-p, kind="stable")
-    label = pooled.classes[order[0]]
-    entropy, spread = float(pooled.entropy[row]), float(pooled.spread[row])
-    largest = math.log(max(len(pooled.classes), 2))
-    others = float(1.0 - p[order[0]])
-    sentences = {
-        "disagreement": "annotators are expected to disagree:"
-        f" entropy {entropy:.2f} of {largest:.2f}",
-        "minority": f"the label {label!r} hides a minority: about {others:.0%} are expected to"
-        f" label it otherwise{_mostly(pooled.classes, order)}",
-        "spread": f"the members are far apart: spread {spread:.2f}",
-    }
-    strength = {
-        "disagreement": entropy / largest / UNCERTAIN,
-        "minority": others / MINORITY,
-        "spread": spread / APART,
-    }
-    named = [name for name in sentences if strength[name] >= 1]
-    if not named:
-        # Nothing is alarming: name what comes closest.
-        named = [max(strength, key=lambda name: strength[name])]
-    return Review(
-        item=str(pooled.items[row]),
-        label=label,
-        probabilities={name: float(p[c]) for c, name in enumerate(pooled.classes)},
-        entropy=entropy,
-        spread=spread,
-        urgency=urgency,
-        reasons={name: sentences[name] for name in named},
-    )
-
-
-def _mostly(classes: tuple[str, ...], order: Any) -> str:
-    """The next likely class, in words."""
-    if len(classes) < 2:
-        return ""
-    return f" ({'mostly ' if len(classes) > 2 else ''}{classes[order[1]]!r})"
-
-
-def _task(one: Review, text: str | None) -> dict[str, Any]:
-    shares = [f"{name} {p:.4f}" for name, p in one.probabilities.items()]
-    data: dict[str, Any] = {"item": one.item}
-    if text is not None:
-        data["text"] = text
-    # No further field is text: an export must not take one for the item's text.
-    data |= {
-        "probabilities": dict(one.probabilities),
-        "entropy": one.entropy,
-        "spread": one.spread,
-        "urgency": one.urgency,
-        "reasons": list(one.reasons.values()),
-    }
-    answer = {
-        "id": CONTROL,
-        "from_name": CONTROL,
-        "to_name": "text",
-        "type": "choices",
-        "value": {"choices": [one.label]},
-        "meta": {"text": shares},
-    }
-    return {
-        "data": data,
-        "predictions": [
-            {
-                "model_version": f"edokit {__version__}",
-                "score": one.probabilities[one.label],
-                "result": [answer],
-            }
-        ],
-    }

@@ -15,7 +15,7 @@ from edokit.ensemble.inputs import (
     align_inputs,
     as_predictions,
     check_disjoint,
-    same_members,
+    select_members,
     warn_if_unanimous,
 )
 from edokit.fitdata import FitData
@@ -214,7 +214,8 @@ def search(
                     parameters=("test_split",),
                 ) from None
             if isinstance(fit[0], Predictions):
-                check_disjoint(fit[0], same_members(fit[0], test[0], "test predictions"))
+                named = select_members(test[0], fit[0].members, "test predictions")
+                check_disjoint(fit[0], named)
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs()
         opened = storage if isinstance(storage, Opened) else open_storage(storage)
