@@ -166,7 +166,7 @@ def test_any_splitter_that_partitions_the_items_gives_the_folds() -> None:
     EDOClassifier(ESTIMATORS, cv=StratifiedKFold(3)).fit(X, labels)
     with pytest.raises(InputError, match="every one of the 300 items once"):
         EDOClassifier(ESTIMATORS, cv=ShuffleSplit(3, random_state=0)).fit(X, labels)
-    with pytest.raises(InputError, match="cv=None gives no folds"):
+    with pytest.raises(InputError, match="cv=None does not hold out"):
         EDOClassifier(ESTIMATORS, cv=None).fit(X, labels)
 
 

@@ -178,9 +178,7 @@ class WeightedPool(ABC):
 
     def predict(self, predictions: Any) -> Strings:
         """The most probable class of each item [N]."""
-        likeliest = self.predict_proba(predictions).argmax(axis=1)
-        chosen: Strings = self.classes_[likeliest]
-        return chosen
+        return np.asarray(self.classes_[self.predict_proba(predictions).argmax(axis=1)])
 
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
         """P [N, k, C] and weights [k] of the members that carry weight, classes as fitted."""
@@ -199,8 +197,7 @@ class VotingPool(WeightedPool):
         votes = np.eye(P.shape[2])[P.argmax(axis=2)].transpose(0, 2, 1) @ weights
         level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
         likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
-        chosen: Strings = self.classes_[likeliest.argmax(axis=1)]
-        return chosen
+        return np.asarray(self.classes_[likeliest.argmax(axis=1)])
 
 
 def in_order(predictions: Predictions) -> Predictions:

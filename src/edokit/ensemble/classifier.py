@@ -121,8 +121,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
-        found: dict[str, Any] = self._get_params("estimators", deep=deep)
-        return found
+        return dict(self._get_params("estimators", deep=deep))
 
     def set_params(self, **params: Any) -> EDOClassifier:
         """Set parameters by name, those of the classifiers as ``name__parameter``."""
@@ -217,9 +216,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item in X, of the type that ``y`` had."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        labels: npt.NDArray[Any] = self.classes_[likeliest]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
@@ -356,50 +353,38 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _cross_fit(self, X: Any, people: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
-        folds = self._folds(X, people)
-        everything = np.arange(len(people.items))
-        if self.supervision == "majority":
-            hard = people.hard_labels(ties="random", random_state=self.random_state)
-            targets = [hard] * len(estimators)
-        else:
+        rows, splitter = len(people.items), None
+        hard = people.hard_labels(ties="random", random_state=self.random_state)
+        if isinstance(self.cv, int | np.integer):
+            splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
+        elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
+            splitter = check_cv(self.cv)
+        folds = [] if splitter is None else list(splitter.split(np.zeros((rows, 1)), hard))
+        held = np.sort(np.concatenate([[], *(fold[1] for fold in folds)]))
+        if not np.array_equal(held, np.arange(rows)):
+            raise InputError(
+                f"cv={self.cv!r} does not hold out every one of the {rows} items once",
+                "give a number, a splitter that partitions the items, such as KFold, or pairs of"
+                " index arrays",
+                parameters=("cv",),
+            )
+        targets = [hard] * len(estimators)
+        if self.supervision == "random-select":
             shares = np.cumsum(people.soft_labels, axis=1)[:, :-1]
             seeds = [[self.random_state, k] for k in range(len(estimators))]
-            draws = [np.random.default_rng(seed).random((len(shares), 1)) for seed in seeds]
+            draws = [np.random.default_rng(seed).random((rows, 1)) for seed in seeds]
             targets = [np.sum(draw >= shares, axis=1, dtype=np.int32) for draw in draws]
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(estimator, X, self.classes_[targets[k]], learn, held_out, self.classes_)
-            for learn, held_out in [*folds, (everything, None)]
+            delayed(_fit)(estimator, X, self.classes_[targets[k]], fold, self.classes_)
+            for fold in [*folds, None]
             for k, estimator in enumerate(estimators)
         )
-        probabilities = np.zeros((len(everything), len(estimators), len(self.classes_)))
+        probabilities = np.zeros((rows, len(estimators), len(self.classes_)))
         for f, (_, held_out) in enumerate(folds):
             for k in range(len(estimators)):
                 probabilities[held_out, k] = fits[f * len(estimators) + k]
         self.estimators_ = fits[len(folds) * len(estimators) :]
         return probabilities
-
-    def _folds(self, X: Any, people: Annotations) -> list[tuple[Ints, Ints]]:
-        rows = len(people.items)
-        if isinstance(self.cv, int | np.integer):
-            splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
-        elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
-            splitter = check_cv(self.cv)
-        else:
-            raise InputError(
-                f"cv={self.cv!r} gives no folds",
-                "give a number, a scikit-learn splitter or pairs of index arrays",
-                parameters=("cv",),
-            )
-        hard = people.hard_labels(ties="random", random_state=self.random_state)
-        folds = list(splitter.split(np.zeros((rows, 1)), hard))
-        held_out = np.sort(np.concatenate([np.asarray(fold[1], dtype=int) for fold in folds]))
-        if not np.array_equal(held_out, np.arange(rows)):
-            raise InputError(
-                f"cv={self.cv!r} does not hold out every one of the {rows} items once",
-                "use a splitter that partitions the items, such as KFold or StratifiedKFold",
-                parameters=("cv",),
-            )
-        return folds
 
     def _member_probabilities(self, X: Any) -> Floats:
         """[N, K, C] of all fitted classifiers."""
@@ -443,13 +428,13 @@ def _fit(
     estimator: Any,
     X: Any,
     labels: npt.NDArray[Any],
-    learn: Ints,
-    held_out: Ints | None,
+    fold: tuple[Ints, Ints] | None,
     classes: npt.NDArray[Any],
 ) -> Any:
-    """The classifier fitted on everything, or its probabilities of held-out rows."""
-    if held_out is None:
+    """The classifier fitted on everything, or its probabilities of the rows that a fold holds."""
+    if fold is None:
         return clone(estimator).fit(X, labels)
+    learn, held_out = fold
     fitted = clone(estimator).fit(_safe_indexing(X, learn), labels[learn])
     return _probabilities(fitted, _safe_indexing(X, held_out), classes)
 

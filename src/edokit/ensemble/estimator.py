@@ -36,30 +36,25 @@ from edokit.predictions import Predictions, Shards
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     """Learn which of K members to trust, and how many, so that their pool matches soft labels.
 
-    A parameter that is None takes the value of the preset. What was chosen in the end is in
-    ``settings_``.
+    A parameter that is None takes the value of the preset; ``settings_`` holds what was chosen.
 
     Parameters
     ----------
     preset : {"default", "auto", "paper-fixed", "paper"}, default="default"
-        Values for all parameters that are None. ``default`` uses the exact solver with settings
-        chosen by experiments; ``auto`` also chooses pool, groups, ``lambda_reg`` and a
-        temperature by cross-fitting on the fit data; ``paper-fixed`` has the settings of the
-        paper's ablations; ``paper`` those that the paper's search starts from.
+        ``default``: exact solver, settings chosen by experiments; ``auto``: pool, groups,
+        ``lambda_reg`` and temperature by cross-fitting on the fit data; ``paper-fixed``: the
+        paper's ablations; ``paper``: what the paper's search starts from.
     solver : {"exact", "gumbel"}, default=None
-        ``exact`` finds the optimum, with a certificate; ``gumbel`` is the paper's search over
-        weights and sizes.
+        The optimum, with a certificate, or the paper's search over weights and sizes.
     ce : {"mean", "all", "random"}, default=None
         Cross-entropy of the pool (``mean``), of every member by its weight (``all``), or of one
         member per item, sampled by weight (``random``).
     diversity : {"preserve", "suppress"}, default=None
-        Whether the diversity term rewards or penalises disagreement between members. Without
-        effect while ``lambda_div`` is 0, as it is in the preset ``default``.
+        Reward or penalise disagreement between members; without effect if ``lambda_div`` is 0.
     pool : {"linear", "log"}, default=None
         Linear or logarithmic opinion pool. The log pool needs ``solver="exact"``.
     groups : bool, default=None
-        Average the members of a group first and learn weights between groups. Predictions then
-        need the group of each member.
+        Average the members of a group first and learn weights between groups.
     lambda_f1 : float, default=None
         Weight of 1 − soft micro-F1 (0.3 in the preset ``default``).
     lambda_ce : float, default=None
@@ -71,28 +66,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     class_weights : bool, default=None
         Weigh the classes in the cross-entropy by inverse frequency (False).
     regularize : {"v", "w"}, default=None
-        Squared norm of the effective weights (``v``) or, as the paper writes it, of the weights
-        before sizes (``w``, gumbel only).
+        Norm of the effective weights, or (gumbel only) of those before sizes, as in the paper.
     min_members : int, default=None
         Smallest size that gumbel considers.
     max_members : int, default=None
-        Largest size; members beyond it in the order of ``order`` get no weight. None: all
-        members in ``default`` and ``auto``, 10 in the paper's presets.
+        Largest size; lower-ranked members get no weight. All in ``default`` and ``auto``, else 10.
     order : {"ce", "given"}, default="ce"
         How members are ranked: by their own cross-entropy on the fit data, or as they come.
     epochs : int, default=None
-        Epochs of gumbel. None: as many as it takes to come close to the optimum (10 in the
-        paper's presets).
+        Epochs of gumbel; in ``default`` and ``auto`` enough to come close to the optimum, else 10.
     batch_size : int, default=None
         Items per step of gumbel (32).
     learning_rate : float, default=None
         Step size of gumbel.
-    temperature : float, default=None
-        Temperature of the Gumbel-Softmax at the start.
-    temperature_decay : float, default=None
-        Rate at which it falls, per epoch.
-    min_temperature : float, default=None
-        Temperature below which it does not fall (0.1).
+    temperature, temperature_decay, min_temperature : float, default=None
+        Of the Gumbel-Softmax: at the start, its rate of decay per epoch, its minimum (0.1).
     recalibrate : {"temperature", "none"}, default=None
         Fit a temperature after pooling. ``none`` keeps the preset ``auto`` from trying one.
     ties : {"first", "error", "random"}, default="first"
@@ -338,9 +326,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
         """
-        likeliest = self.predict_proba(predictions).argmax(axis=1)
-        labels: npt.NDArray[Any] = self.classes_[likeliest]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(predictions).argmax(axis=1)])
 
     def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
@@ -415,23 +401,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:
-        """Read what ``save`` wrote, by this or an older version.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with ``ensemble.json``.
-
-        Returns
-        -------
-        EDOEnsemble
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If there is no ensemble, or a damaged one.
-        """
+        """Read what ``save`` wrote, by this or an older version; see `edokit.load`."""
         fitted = read_fitted(folder)
         known = cls._get_param_names()
         given = {name: value for name, value in fitted.parameters.items() if name in known}

@@ -220,8 +220,7 @@ class Pooled:
     def labels(self) -> Strings:
         """The likeliest class of each item [N]; the first of equals."""
         names = np.array(self.classes, dtype=object)
-        chosen: Strings = names[self.probabilities.argmax(axis=1)]
-        return chosen
+        return np.asarray(names[self.probabilities.argmax(axis=1)])
 
     def to_table(self) -> pa.Table:
         """``item, p_<class> …, entropy, spread, label``, one row per item."""
