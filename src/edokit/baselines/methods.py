@@ -178,7 +178,8 @@ class WeightedPool(ABC):
 
     def predict(self, predictions: Any) -> Strings:
         """The most probable class of each item [N]."""
-        return np.asarray(self.classes_[self.predict_proba(predictions).argmax(axis=1)])
+        likeliest = self.predict_proba(predictions).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
 
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
         """P [N, k, C] and weights [k] of the members that carry weight, classes as fitted."""

@@ -216,7 +216,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item in X, of the type that ``y`` had."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).

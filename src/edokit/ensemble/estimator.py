@@ -326,7 +326,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
         """
-        return np.asarray(self.classes_[self.predict_proba(predictions).argmax(axis=1)])
+        likeliest = self.predict_proba(predictions).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
 
     def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
