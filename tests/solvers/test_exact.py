@@ -17,7 +17,7 @@ from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
 from edokit.solvers import solve_exact
-from edokit.solvers.simplex_qp import minimize_on_simplex
+from edokit.solvers.exact import minimize_on_simplex
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from edokit.objective import Problem, Settings, joint_loss
 from edokit.solvers import objective as module
+from edokit.solvers.exact import _exchange, _interior
 from edokit.solvers.objective import JointObjective, PoolCE
-from edokit.solvers.simplex_qp import _exchange, _interior
 
 SETTINGS = [
     Settings(lambda_f1=f1, lambda_div=div, diversity=diversity, ce=ce, pool=pool)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -40,18 +40,15 @@ def _without_conflicts() -> Iterator[None]:
 class ReadOptions:
     """How annotations are read."""
 
-    splits: tuple[str, ...] = ()
-    """Only these, where given."""
+    splits: tuple[str, ...] = ()  # only these, where given
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
-        """The annotations in one file."""
         with errors_in(path), _without_conflicts():
             return self._chosen(read_annotations(path, classes=classes, **self.options))
 
     def build(self, table: pa.Table, classes: Sequence[str]) -> Annotations:
-        """The annotations in one table."""
         table = with_annotator(table, self.options.get("columns") or {})
         with _without_conflicts():
             return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
@@ -101,7 +98,7 @@ class SortedAnnotations:
         self.path = path
         self._reading = reading or ReadOptions()
         columns = self._reading.options.get("columns") or {}
-        self._item = columns.get("item", "item")
+        self._item, self._split = (columns.get(name, name) for name in ("item", "split"))
         self._batches = self._read()
         self._waiting: pa.Table | None = None
 
@@ -112,11 +109,7 @@ class SortedAnnotations:
         """
         index = pd.Index(items, dtype=object)
         parts: list[pa.Table] = []
-        while True:
-            table = self._waiting if self._waiting is not None else next(self._batches, None)
-            self._waiting = None
-            if table is None:
-                break
+        while (table := self._next()) is not None:
             encoded = encode(table[self._item], self._item)
             known = np.append(index.get_indexer(pd.Index(encoded.names, dtype=object)) >= 0, False)
             inside = known[encoded.codes]
@@ -138,20 +131,23 @@ class SortedAnnotations:
 
     def finish(self) -> None:
         """Refuse annotations of items that no shard holds."""
-        rest = self._waiting if self._waiting is not None else next(self._batches, None)
+        rest = self._next()
         if rest is not None:
             raise InputError(
                 f"{self.path}: items from {examples(self._items(rest)[:1])} on have no predictions",
                 "check that no shard is missing, and that both stand in one order",
             )
 
+    def _next(self) -> pa.Table | None:
+        table, self._waiting = self._waiting, None
+        return next(self._batches, None) if table is None else table
+
     def _items(self, table: pa.Table) -> list[str]:
         return list(encode(table[self._item], self._item).names[:3])
 
     def _read(self) -> Iterator[pa.Table]:
         """Some rows at a time, of the chosen splits alone."""
-        columns = self._reading.options.get("columns") or {}
-        split = columns.get("split", "split")
+        split = self._split
         check_file(self.path)
         try:
             with pa_parquet.ParquetFile(self.path) as file:
@@ -185,66 +181,54 @@ _ROW_BYTES = 150
 _TEXT_FACTOR = 5
 
 
-@dataclass(frozen=True, eq=False)
-class AnnotationSource:
-    """The annotations of all shards, in one of three forms."""
-
-    classes: tuple[str, ...]
-    """[C] in order."""
-    whole: Annotations | None = None
-    """All in memory, or …"""
-    stream: SortedAnnotations | None = None
-    """… one long table in the order of the shards, or …"""
-    files: tuple[Path, ...] = ()
-    """… a file for each shard."""
+# The annotations of all shards: in memory, one long table in their order, or a file for each.
+Source: TypeAlias = Annotations | SortedAnnotations | tuple[Path, ...]
 
 
 def find_annotations(
-    source: Annotations | SortedAnnotations | str | Path,
+    given: Annotations | SortedAnnotations | str | Path,
     shards: Shards,
     classes: Sequence[str] | None,
     reading: ReadOptions,
     memory: int,
-) -> AnnotationSource:
-    """Annotations in the form that suits their size: in memory if they take little of it."""
-    order = tuple(classes) if classes is not None else class_order(shards.classes)
-    if isinstance(source, SortedAnnotations):
-        found = AnnotationSource(order, stream=source)
-    elif isinstance(source, Annotations):
-        found = _whole(source, shards)
-    elif isinstance(source, str | Path):
-        found = _in_files(Path(source), shards, order, classes, reading, memory)
+) -> tuple[Source, tuple[str, ...]]:
+    """Annotations in the form that suits their size, and their classes in order."""
+    if isinstance(given, str | Path):
+        source = _in_files(Path(given), shards, classes, reading, memory)
+    elif isinstance(given, Annotations | SortedAnnotations):
+        source = given
     else:
         raise InputError(
             "items in shards are matched with their annotations by id, and a"
-            f" {type(source).__name__} names no items",
+            f" {type(given).__name__} names no items",
             "give Annotations, or the path to a table",
         )
-    if sorted(found.classes) != sorted(shards.classes):
+    order = tuple(classes) if classes is not None else class_order(shards.classes)
+    if isinstance(source, Annotations):
+        if len(shards.classes) > len(source.classes):
+            source = source.with_classes(shards.classes)
+        order = source.classes
+    if sorted(order) != sorted(shards.classes):
         raise InputError(
             f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
-            f" {examples(found.classes, 20)}",
+            f" {examples(order, 20)}",
             "rename the classes, or declare all of them as classes",
             parameters=("classes",),
         )
-    return found
+    return source, order
 
 
 def _in_files(
-    path: Path,
-    shards: Shards,
-    order: tuple[str, ...],
-    classes: Sequence[str] | None,
-    reading: ReadOptions,
-    memory: int,
-) -> AnnotationSource:
+    path: Path, shards: Shards, classes: Sequence[str] | None, reading: ReadOptions, memory: int
+) -> Source:
+    """In memory if they take little of it."""
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         files = match_files(path, shards.files)
         if files:
-            return AnnotationSource(order, files=files)
+            return files
     if _needs(path) > memory / 2:
         if path.suffix.lower() == ".parquet":
-            return AnnotationSource(order, stream=SortedAnnotations(path, reading))
+            return SortedAnnotations(path, reading)
         raise InputError(
             f"{path} takes more than half of the memory, and is neither in files named like the"
             f" shards of predictions ({examples(file.stem for file in shards.files)}) nor one"
@@ -254,15 +238,7 @@ def _in_files(
         )
     split = reading.splits[0] if len(reading.splits) == 1 else None
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)
-    if len(reading.splits) > 1:
-        annotations = annotations.split(*reading.splits)
-    return _whole(annotations, shards)
-
-
-def _whole(annotations: Annotations, shards: Shards) -> AnnotationSource:
-    if len(shards.classes) > len(annotations.classes):
-        annotations = annotations.with_classes(shards.classes)
-    return AnnotationSource(annotations.classes, whole=annotations)
+    return annotations.split(*reading.splits) if len(reading.splits) > 1 else annotations
 
 
 def _needs(path: Path) -> int:

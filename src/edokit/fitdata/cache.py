@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,39 +19,29 @@ from edokit._errors import EDOWarning, InputError, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
-from edokit.fitdata.annotations import AnnotationSource, ReadOptions
+from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
 from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
 from edokit.predictions.shards import hashes
-
-_GIB = 2**30
 
 
 class LabelCounts(NamedTuple):
     """What is known of the labels of a shard's items."""
 
     annotations: int
-    annotators: NDArray[np.uint64]
-    """Hashes of their ids."""
-    tied: int
-    """Items whose annotators are evenly split."""
-    contradicted: int = 0
-    """Items whose published label is not what most of their annotators chose."""
+    annotators: NDArray[np.uint64]  # hashes of their ids
+    tied: int  # items whose annotators are evenly split
+    contradicted: int = 0  # items whose published label is not what most of their annotators chose
 
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
-        """Counts of these annotations."""
         counts = annotations.counts
         best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
         tied = best.sum(axis=1) > 1
         if annotations.published is not None:
             tied &= annotations.published < 0
-        return cls(
-            len(annotations),
-            hashes(annotations.annotators),
-            int(tied.sum()),
-            int(annotations.contradicted.sum()),
-        )
+        against = int(annotations.contradicted.sum())
+        return cls(len(annotations), hashes(annotations.annotators), int(tied.sum()), against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +49,19 @@ class CachedShard:
     """One shard: where it comes from, and where its arrays are."""
 
     number: int
-    shard: Shards
-    """The shard alone."""
-    classes: tuple[str, ...]
-    """[C] in the order of the arrays."""
-    folder: Path
-    """The cache."""
-    with_predictions: bool = True
+    shard: Shards  # the shard alone
+    classes: tuple[str, ...]  # [C] in the order of the arrays
+    folder: Path  # the cache
+    with_predictions: bool
     """Whether predictions are cached too; else they are read from the shard at every pass."""
-    annotations: Path | None = None
+    annotations: Path | None
     """The file with the annotations of this shard's items; None where labels are there already."""
-    reading: ReadOptions = field(default_factory=ReadOptions)
-    ties: Ties = "first"
-    random_state: int = 0
+    reading: ReadOptions
+    ties: Ties
+    random_state: int
 
     @property
     def name(self) -> str:
-        """Of the shard's file."""
         return self.shard.files[0].name
 
     def write(self) -> LabelCounts | None:
@@ -84,7 +70,7 @@ class CachedShard:
         counts = None
         if self.annotations is not None:
             found = self.reading.read(self.annotations, self.classes)
-            counts = self.write_labels(matched(found, read.items, self.name))
+            counts = self.write_labels(found, read.items)
         if self.with_predictions:
             self._save("P", read.order_classes(self.classes).probabilities)
         try:
@@ -93,8 +79,12 @@ class CachedShard:
             raise cannot_write(self.folder, error) from error
         return counts
 
-    def write_labels(self, annotations: Annotations) -> LabelCounts:
-        """Write the labels of annotations that stand in the order of the shard's items."""
+    def write_labels(self, annotations: Annotations, items: NDArray[Any]) -> LabelCounts:
+        """Write the labels of the annotations of the shard's items."""
+        try:
+            annotations = annotations.align(items)
+        except InputError as error:
+            raise InputError(f"in shard {self.name}: {error.message}", error.hint) from error
         # Shards must not share their draws.
         seed = self.random_state * 1_000_003 + self.number
         self.write_arrays(annotations.soft_labels, hard_labels(annotations, self.ties, seed))
@@ -121,7 +111,6 @@ class CachedShard:
 
     @property
     def ids(self) -> Path:
-        """The file with the hashes of the item ids."""
         return self.folder / f"{self.number:06d}.ids"
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
@@ -131,8 +120,7 @@ class CachedShard:
             raise cannot_write(self.folder, error) from error
 
     def _load(self, name: str) -> NDArray[Any]:
-        loaded: NDArray[Any] = np.load(self._file(name), mmap_mode="r", allow_pickle=False)
-        return loaded
+        return np.asanyarray(np.load(self._file(name), mmap_mode="r", allow_pickle=False))
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{self.number:06d}.{name}.npy"
@@ -145,31 +133,21 @@ def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]
         return annotations.hard_labels(ties=ties, random_state=seed)
 
 
-def matched(annotations: Annotations, items: NDArray[Any], shard: str) -> Annotations:
-    """The annotations in the order of a shard's items, which must be the same."""
-    try:
-        return annotations.align(items)
-    except InputError as error:
-        raise InputError(f"in shard {shard}: {error.message}", error.hint) from error
-
-
 def write_labels(
-    source: AnnotationSource, cached: Sequence[CachedShard], shards: Shards
+    source: Annotations | SortedAnnotations, cached: Sequence[CachedShard], shards: Shards
 ) -> list[LabelCounts]:
     """Write the labels of every shard, from annotations that are not in a file per shard."""
-    if source.stream is not None:
+    if isinstance(source, SortedAnnotations):
         counts = []
         for number, part in enumerate(cached):
             items = shards.read_items(number)
-            found = source.stream.of(items, shards.files[number], source.classes)
-            counts.append(part.write_labels(matched(found, items, part.name)))
-        source.stream.finish()
+            found = source.of(items, shards.files[number], part.classes)
+            counts.append(part.write_labels(found, items))
+        source.finish()
         return counts
-    annotations = source.whole
-    assert annotations is not None
-    y = hard_labels(annotations, cached[0].ties, cached[0].random_state)
-    q = annotations.soft_labels
-    index = pd.Index(annotations.items, dtype=object)
+    y = hard_labels(source, cached[0].ties, cached[0].random_state)
+    q = source.soft_labels
+    index = pd.Index(source.items, dtype=object)
     taken = np.zeros(len(index), dtype=bool)
     for number, part in enumerate(cached):
         items = shards.read_items(number)
@@ -184,13 +162,13 @@ def write_labels(
         taken[where] = True
         part.write_arrays(q[where], y[where])
     if not taken.all():
-        extra = annotations.items[~taken]
+        extra = source.items[~taken]
         raise InputError(
             f"{len(extra)} of {len(taken)} annotated items have no predictions: {examples(extra)}",
             "check that no shard is missing, or choose one split",
         )
     # Whoever read these annotations as one has warned of published labels.
-    return [LabelCounts.of(annotations)._replace(contradicted=0)]
+    return [LabelCounts.of(source)._replace(contradicted=0)]
 
 
 def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]:
@@ -199,21 +177,16 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
     Without ``scratch`` it is where TMPDIR says, else in /var/tmp where there is one: /tmp is kept
     in memory on many machines.
     """
-    usual = Path("/var/tmp")
-    if scratch is not None:
-        parent = Path(scratch)
-    elif not os.environ.get("TMPDIR") and os.access(usual, os.W_OK):
-        parent = usual
-    else:
-        parent = Path(tempfile.gettempdir())
+    large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
+    parent = Path(scratch or large or tempfile.gettempdir())
     labels = len(shards) * (8 * len(shards.classes) + 4 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(parent).free
         if labels > 0.9 * free:
             raise InputError(
-                f"the cache of the shards needs {labels / _GIB:.1f} GiB, and {parent} has"
-                f" {free / _GIB:.1f} GiB free",
+                f"the cache of the shards needs {labels / 2**30:.1f} GiB, and {parent} has"
+                f" {free / 2**30:.1f} GiB free",
                 "choose another folder with scratch",
                 parameters=("scratch",),
             )

@@ -209,10 +209,8 @@ class FitData:
             Bytes that shards in work may take.
         scratch : str or Path, optional
             The folder for the cache.
-        ties : {"first", "error", "random"}, default="first"
-            How items get a hard label whose annotators are evenly split.
-        random_state : int, default=0
-            For ``ties="random"``.
+        ties, random_state
+            As in `from_predictions`.
         progress : callable, optional
             Called with what is done, the shards done and the number of shards.
         **options
@@ -354,7 +352,6 @@ class FitData:
         return [(self._where(fold != k), self._where(fold == k)) for k in range(count)]
 
     def _where(self, mask: Bools) -> FitData:
-        """These items alone."""
         items = np.flatnonzero(mask)
         ids = None if self.item_ids is None else self.item_ids[items]
         arrays = self.sample.take(items)
@@ -427,14 +424,10 @@ class Scores(Additive):
     """Sums over items for T weightings; ``a + b`` are those of both shards together."""
 
     items: int
-    f1: Floats
-    """[T] items whose likeliest class is the hard label."""
-    ce: Floats
-    """[T] Σ cross-entropy."""
-    ce_squares: Floats
-    """[T] Σ squared cross-entropy, for its standard error."""
-    md: Floats
-    """[T] Σ Manhattan distance."""
+    f1: Floats  # [T] items whose likeliest class is the hard label
+    ce: Floats  # [T] Σ cross-entropy
+    ce_squares: Floats  # [T] Σ squared cross-entropy, for its standard error
+    md: Floats  # [T] Σ Manhattan distance
 
     def estimates(self) -> list[dict[str, float]]:
         """F1, CE, MD and the standard error of CE, for each weighting."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,7 @@ from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats
 from edokit.annotations import Annotations, PublishedLabelWarning, Ties, contradiction_message
-from edokit.fitdata.annotations import (
-    AnnotationSource,
-    ReadOptions,
-    SortedAnnotations,
-    find_annotations,
-)
+from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, Source, find_annotations
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
@@ -32,31 +26,27 @@ from edokit.objective.arrays import slices
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
 
+# Called with what is done, how many shards are done, and of how many.
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is done, how many shards are done, and of how many."""
 
-MEMORY = 2 * 2**30
-"""Bytes that shards in work may take, by default."""
-SAMPLE = 65_536
-"""Items of the sample that serves as a start."""
+MEMORY = 2 * 2**30  # bytes that shards in work may take, by default
+SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
 
 
-@dataclass(frozen=True)
-class Fold:
-    """One of ``count`` parts of the items, or all items but those (``held_out`` False)."""
+class Fold(NamedTuple):
+    """One of ``parts`` parts of the items, or all items but those (``held_out`` False)."""
 
-    count: int
+    parts: int
     number: int
     held_out: bool
     random_state: int
 
     def mask(self, shard: int, y: NDArray[Any]) -> Bools:
         """Which items [n] of a shard with hard labels y [n] these are."""
-        dealt = deal(y, self.count, self.random_state, shard)
-        mask: Bools = (dealt == self.number) == self.held_out
-        return mask
+        dealt = deal(y, self.parts, self.random_state, shard)
+        return np.asarray((dealt == self.number) == self.held_out)
 
 
 class Sums:
@@ -66,7 +56,6 @@ class Sums:
         self._parts: list[tuple[int, list[Any]]] = []
 
     def add(self, part: list[Any]) -> None:
-        """One more list; always of the same length."""
         count = 1
         while self._parts and self._parts[-1][0] == count:
             before, other = self._parts.pop()
@@ -98,6 +87,7 @@ class ShardedData(FitData):
         super().__init__(None, shards.members, cached[0].classes, shards.groups)
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
+        self._threads = None if workers.alone else 1  # for each shard: None for all cores
         self._fold: Fold | None = None
         self._averaged: tuple[str, ...] | None = None
         self._summaries: Summaries | None = None
@@ -123,7 +113,7 @@ class ShardedData(FitData):
         """Shards of predictions and the annotations of their items; see `FitData.open`."""
         shards = predictions if isinstance(predictions, Shards) else Shards.open(predictions)
         reading = ReadOptions(tuple(splits), options)
-        source = find_annotations(annotations, shards, classes, reading, memory)
+        source, order = find_annotations(annotations, shards, classes, reading, memory)
         per_item = 8 * len(shards.members) * len(shards.classes)
         sizes = [per_item * count for count in shards.counts]
         workers = Workers(how_many_jobs(jobs, memory, sizes), engine)
@@ -138,10 +128,10 @@ class ShardedData(FitData):
                 CachedShard(
                     number,
                     shards.part(number),
-                    source.classes,
+                    order,
                     folder,
                     with_predictions,
-                    source.files[number] if source.files else None,
+                    source[number] if isinstance(source, tuple) else None,
                     reading,
                     ties,
                     random_state,
@@ -193,14 +183,16 @@ class ShardedData(FitData):
         self._passes[0] += 1
         done = Sums()
         tasks = [(part, self._fold, self._averaged) for part in self._cached]
-        for number, sums in enumerate(
-            self._workers.run(partial(shard_total, work=work, given=given), tasks), start=1
-        ):
+        for sums in self._run(partial(shard_total, work=work, given=given), tasks, what):
             if sums:  # a shard may hold no item of a fold
                 done.add(sums)
+        return done.total()
+
+    def _run(self, work: Callable[..., Any], tasks: Sequence[Any], what: str) -> Iterator[Any]:
+        for number, result in enumerate(self._workers.run(work, tasks), start=1):
+            yield result
             if self._progress is not None:
                 self._progress(what, number, len(tasks))
-        return done.total()
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         if self._summaries is None:
@@ -251,13 +243,14 @@ class ShardedData(FitData):
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         self._check_folds(count)
-        return [
-            (
-                self._view(Fold(count, k, False, random_state), self._averaged),
-                self._view(Fold(count, k, True, random_state), self._averaged),
-            )
-            for k in range(count)
+        views = [
+            [
+                self._view(Fold(count, k, held_out, random_state), self._averaged)
+                for k in range(count)
+            ]
+            for held_out in (False, True)
         ]
+        return list(zip(*views, strict=True))
 
     def grouped(self) -> ShardedData:
         return self._view(self._fold, self.member_groups())
@@ -273,11 +266,6 @@ class ShardedData(FitData):
             digest.update(" ".join(f"{value:.9e}" for value in np.ravel(part)).encode())
         return digest.hexdigest()
 
-    @property
-    def _threads(self) -> int | None:
-        """For each shard: all cores, or one where others work beside."""
-        return None if self._workers.alone else 1
-
     def _view(self, fold: Fold | None, averaged: tuple[str, ...] | None) -> ShardedData:
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
         view.counts, view._passes = self.counts, self._passes
@@ -286,16 +274,16 @@ class ShardedData(FitData):
             view.members, view.groups = tuple(group_names(averaged)), None
         return view
 
-    def _write(self, source: AnnotationSource) -> None:
+    def _write(self, source: Source) -> None:
         """The first pass: check, match, write."""
-        counts = [] if source.files else write_labels(source, self._cached, self._shards)
+        counts = []
+        if not isinstance(source, tuple):
+            counts = write_labels(source, self._cached, self._shards)
         sums = Sums()
         work = partial(write_shard, threads=self._threads)
-        for number, (each, some) in enumerate(self._workers.run(work, self._cached), start=1):
+        for each, some in self._run(work, self._cached, "reading"):
             counts += [] if each is None else [each]
             sums.add(some)
-            if self._progress is not None:
-                self._progress("reading", number, len(self._cached))
         self._summaries = sums.total()[0]
         names = [part.name for part in self._cached]
         check_once([part.ids for part in self._cached], names, self._shards.read_items)

@@ -13,15 +13,7 @@ from edokit.objective.pools import (
     softmax,
     spread_weights,
 )
-from edokit.objective.settings import (
-    CE,
-    PRESETS,
-    Diversity,
-    Pool,
-    Regularize,
-    Settings,
-    preset,
-)
+from edokit.objective.settings import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
 from edokit.objective.summaries import Problem, Summaries, rank_members
 
 __all__ = [

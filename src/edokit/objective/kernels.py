@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -182,11 +181,9 @@ _COMPILED_BLOCK = 64
 # Rows a power of two apart would push each other out of the cache.
 _COMPILED_ROW = _COMPILED_BLOCK + 16
 
-Kernel = Callable[[Any, Any, Any, Any, Any], None]
-
 
 @lru_cache(maxsize=1)
-def overlap_kernel() -> Kernel | None:
+def overlap_kernel() -> Any:
     """Adds class counts [C], hits [K] and distances [K, K] (above the diagonal) of P [N, K, C] and
     y [N] to its last three arguments; None without numba."""
     try:
@@ -261,8 +258,7 @@ def overlap_kernel() -> Kernel | None:
                             part += abs(ours[i] - theirs[i])
                         gaps[k, other] += scale * part
 
-    kernel: Kernel = add
-    return kernel
+    return add
 
 
 # Numbers of P that go through at a time.

@@ -262,14 +262,10 @@ def pool_hessian(
 class Curvature(Additive):
     """A cross-entropy at one v, summed over items in float64. ``a + b`` joins two shards."""
 
-    items: int
-    """N, the number of items."""
-    value: Array
-    """[]"""
-    gradient: Array
-    """[K]"""
-    hessian: Array
-    """[K, K]"""
+    items: int  # n, the number of items
+    value: Array  # []
+    gradient: Array  # [K]
+    hessian: Array  # [K, K]
 
     def select(self, members: Array) -> Curvature:
         """Of these members (positions), in this order; they must hold all weight."""

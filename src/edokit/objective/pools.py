@@ -125,16 +125,14 @@ def _linear(P: Array, v: Array) -> Array:
     )
 
 
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0
-"""Temperatures that are considered."""
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0  # that are considered
 
 
 def sharpen(probabilities: Floats, temperature: float) -> Floats:
     """Probabilities [N, C] to the power 1/temperature, normalised; below 1 sharpens."""
     if temperature == 1.0:
         return probabilities
-    sharpened: Floats = softmax(log_probabilities(probabilities) / temperature)
-    return sharpened
+    return np.asarray(softmax(log_probabilities(probabilities) / temperature))
 
 
 def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:

@@ -111,10 +111,9 @@ class Settings:
                     "the direction of the diversity term is set by diversity, not by a sign",
                     parameters=(field.name, "diversity"),
                 )
-        object.__setattr__(self, "diversity", Diversity(self.diversity))
-        object.__setattr__(self, "ce", CE(self.ce))
-        object.__setattr__(self, "regularize", Regularize(self.regularize))
-        object.__setattr__(self, "pool", Pool(self.pool))
+        for kind in (Diversity, CE, Regularize, Pool):
+            name = kind.__name__.lower()
+            object.__setattr__(self, name, kind(getattr(self, name)))
 
 
 # λ and class weights of the paper's ablations.

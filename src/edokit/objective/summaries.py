@@ -93,10 +93,8 @@ class Summaries(Additive):
         return int(self.class_counts.shape[0])
 
     def __add__(self, other: Summaries) -> Summaries:
-        if isinstance(other, Summaries) and (self.members, self.classes) != (
-            other.members,
-            other.classes,
-        ):
+        mine = (self.members, self.classes)
+        if isinstance(other, Summaries) and mine != (other.members, other.classes):
             raise InputError(
                 "shards must share members and classes, but one has "
                 f"{self.members} members and {self.classes} classes, the other "
@@ -213,8 +211,7 @@ class Problem:
     distances: Array
     """[K, K] D, the mean L1 distance between members; None if it was not asked for."""
     member_ce: Array
-    """[K] a, the cross-entropy of each member alone (class-weighted if ``class_weights``); None if
-    it was not asked for."""
+    """[K] a, the (class-weighted) cross-entropy of each member alone; None if not asked for."""
     rows: Array
     """[K, N·C] what is pooled: probabilities, or their logarithms for a log pool."""
     targets: Array

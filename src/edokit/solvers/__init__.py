@@ -8,14 +8,7 @@ from edokit.solvers.solution import Certificate, GumbelSettings, Solution, Traje
 if TYPE_CHECKING:
     from edokit.solvers.gumbel import solve_gumbel
 
-__all__ = [
-    "Certificate",
-    "GumbelSettings",
-    "Solution",
-    "Trajectory",
-    "solve_exact",
-    "solve_gumbel",
-]
+__all__ = ["Certificate", "GumbelSettings", "Solution", "Trajectory", "solve_exact", "solve_gumbel"]
 
 
 def __getattr__(name: str) -> Any:

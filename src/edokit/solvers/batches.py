@@ -28,20 +28,16 @@ class Block(NamedTuple):
     A last batch that is short is filled up with an item that adds nothing to any term.
     """
 
-    distances: Floats
-    """[B, S, K, K] mean distances between members."""
+    distances: Floats  # [B, S, K, K] mean distances between members
     linear: Floats
     """[B, S, 2, K] mean probabilities on the hard label; mean cross-entropies of the members."""
-    targets: Floats
-    """[B, S, 1, n, C] soft labels, divided by the number of items of the batch."""
-    size_noise: Floats
-    """[B, S, 1, M]"""
+    targets: Floats  # [B, S, 1, n, C] soft labels, divided by the number of items of the batch
+    size_noise: Floats  # [B, S, 1, M]
     rows: Floats | None
     """[B, S, n·C, K] for ``ce="mean"``: what is pooled (for a linear pool, plus ε)."""
     losses: Floats | None
     """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
-    member_noise: Floats | None
-    """[B, S, 1, n, K] for ``ce="random"``."""
+    member_noise: Floats | None  # [B, S, 1, n, K] for ``ce="random"``
 
 
 class Batches:
@@ -51,6 +47,7 @@ class Batches:
         """Of P [N, K, C] and hard labels y [N]; ``problem`` holds the same members and items."""
         self._items, self._members, self._classes = (int(length) for length in P.shape)
         self._batch = min(batch_size, self._items)
+        self._steps = math.ceil(self._items / self._batch)  # per epoch; a short last batch counts
         # Item N is the filler: all members agree on it, and it has neither soft nor hard label.
         self._P = _with_filler(P, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
@@ -63,11 +60,6 @@ class Batches:
         self._apart: Floats | None = None
         self._kept: tuple[tuple[object, ...], bool, bool, list[list[Block]]] | None = None
 
-    @property
-    def steps(self) -> int:
-        """Steps per epoch; a last short batch counts."""
-        return math.ceil(self._items / self._batch)
-
     def epochs(
         self,
         count: int,
@@ -78,8 +70,7 @@ class Batches:
         drawn: bool,
         keep: bool = False,
     ) -> Iterable[Iterable[Block]]:
-        """The steps of each epoch, block by block, every seed in its own order; to be gone through
-        in order.
+        """The steps of each epoch, block by block, every seed shuffled on its own; go in order.
 
         ``pooled`` and ``drawn`` say which kinds of cross-entropy are needed: of the pool, and of
         one member drawn per item. With ``keep`` they are there for the next call, if they are few.
@@ -90,7 +81,7 @@ class Batches:
             if has_pooled >= pooled and has_drawn >= drawn:
                 return epochs
             pooled, drawn = pooled or has_pooled, drawn or has_drawn
-        if not keep or count * self.steps * self._per_step(len(seeds), pooled, drawn) > _KEPT:
+        if not keep or count * self._steps * self._per_step(len(seeds), pooled, drawn) > _KEPT:
             return self._made(count, seeds, sizes, pooled, drawn)
         epochs = [list(epoch) for epoch in self._made(count, seeds, sizes, pooled, drawn)]
         self._kept = which, pooled, drawn, epochs
@@ -101,16 +92,16 @@ class Batches:
     ) -> Iterator[Iterator[Block]]:
         draws = [Draws(seed) for seed in seeds]
         at_a_time = max(1, _BLOCK // self._per_step(len(draws), True, True))
-        counts = np.full(self.steps, float(self._batch))
-        counts[-1] = self._items - (self.steps - 1) * self._batch
+        counts = np.full(self._steps, float(self._batch))
+        counts[-1] = self._items - (self._steps - 1) * self._batch
         for _ in range(count):
-            padded = np.full((len(draws), self.steps * self._batch), self._items)
+            padded = np.full((len(draws), self._steps * self._batch), self._items)
             for s, own in enumerate(draws):
                 padded[s, : self._items] = own.shuffle(self._items)
-            places = padded.reshape(len(draws), self.steps, self._batch).swapaxes(0, 1)
+            places = padded.reshape(len(draws), self._steps, self._batch).swapaxes(0, 1)
             yield (
                 self._block(places[part], counts[part], draws, sizes, pooled, drawn)
-                for part in slices(self.steps, at_a_time)
+                for part in slices(self._steps, at_a_time)
             )
 
     def _per_step(self, seeds: int, pooled: bool, drawn: bool) -> int:
@@ -183,8 +174,7 @@ class Batches:
         """[items, members after k]"""
         P = self._P[:, k:, used]
         apart = P[:, 1:] - P[:, :1]
-        total: Floats = np.abs(apart, out=apart).sum(axis=0).T
-        return total
+        return np.asarray(np.abs(apart, out=apart).sum(axis=0).T)
 
 
 def _with_filler(values: Floats, filler: float) -> Floats:

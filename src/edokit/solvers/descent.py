@@ -33,6 +33,8 @@ class Columns(NamedTuple):
     with ``"all"``, and at the end ``drawn`` with ``"random"``.
     """
 
+    pooled: int
+    drawn: int
     lambda_f1: Floats
     lambda_ce: Floats
     lambda_div: Floats  # with the sign s
@@ -42,8 +44,6 @@ class Columns(NamedTuple):
     temperature: Floats
     temperature_decay: Floats
     min_temperature: Floats
-    pooled: int
-    drawn: int
 
 
 def descend(
@@ -116,7 +116,7 @@ class _Steps:
         _, _, rows, members, sizes = self._shape
         whole = np.zeros(rows * (members + sizes))
         middle = rows * members
-        return whole, whole[:middle].reshape(rows, members), whole[middle:].reshape(rows, sizes)
+        return (whole, whole[:middle].reshape(rows, members), whole[middle:].reshape(rows, sizes))
 
     def _full(self, column: Floats) -> Floats:
         """[S, R, 1] -> [S·R, K]"""
@@ -124,7 +124,6 @@ class _Steps:
         return np.repeat(column.reshape(rows, 1), members, axis=1)
 
     def at_a_time(self, block: Block) -> int:
-        """Steps to lay out at once."""
         _, _, rows, members, _ = self._shape
         items, classes = block.targets.shape[3:]
         numbers = rows * items * (2 * members if self._drawn else classes)
@@ -178,7 +177,7 @@ class _Steps:
             in_v = (in_v.reshape(seeds, each, members) @ distances).reshape(rows, members)
         in_v += linear
         in_v += self._twice_reg * v
-        by_seed, slopes = v.reshape(seeds, each, members), in_v.reshape(seeds, each, members)
+        by_seed, slopes = (v.reshape(seeds, each, members), in_v.reshape(seeds, each, members))
         if self._pooled is not None:
             self._pooled.add_slope(by_seed, slopes, b)
         if self._drawn is not None:
@@ -233,10 +232,9 @@ _COLD = 0.06
 
 
 class Pooled:
-    """λ_CE times the cross-entropy of the pool, for the first configurations of each seed."""
+    """λ_CE [S, R, 1] times the cross-entropy of the pool, for the first ``count`` of each seed."""
 
     def __init__(self, lambda_ce: Floats, count: int, pool: Pool) -> None:
-        """Of ``lambda_ce`` [S, R, 1] the first ``count`` of each seed."""
         self._minus = -lambda_ce[:, :count]
         self._count, self._pool = count, pool
 
@@ -261,29 +259,24 @@ class Pooled:
         if self._pool is Pool.LINEAR:
             np.divide(self._wanted[b], pooled, out=pooled)
         else:
-            pooled = self._apart(pooled, b)
+            # What is pooled are scores; −λ_CE (q − φ Σ q) takes their place in memory.
+            targets = self._targets[b]
+            phi = pooled.reshape(*pooled.shape[:2], *targets.shape[2:])
+            phi -= phi.max(axis=-1, keepdims=True)
+            np.exp(phi, out=phi)
+            phi *= targets.sum(axis=-1, keepdims=True) / phi.sum(axis=-1, keepdims=True)
+            np.subtract(targets, phi, out=phi)
+            phi *= self._minus[..., None]
         slopes[:, :count] += pooled @ rows
-
-    def _apart(self, scores: Floats, b: int) -> Floats:
-        """−λ_CE (q − φ Σ q) [S, R, n·C] of a log pool with these scores."""
-        targets = self._targets[b]
-        phi = scores.reshape(*scores.shape[:2], *targets.shape[2:])
-        phi -= phi.max(axis=-1, keepdims=True)
-        np.exp(phi, out=phi)
-        phi *= targets.sum(axis=-1, keepdims=True) / phi.sum(axis=-1, keepdims=True)
-        np.subtract(targets, phi, out=phi)
-        phi *= self._minus[..., None]
-        return phi.reshape(scores.shape)
 
 
 class Drawn:
-    """λ_CE times the loss of one member drawn per item, for the last configurations of each seed.
+    """λ_CE [S, R, 1] times the loss of one member drawn per item, for the last of each seed.
 
     The slope is the straight-through one of ``ce_random``.
     """
 
     def __init__(self, lambda_ce: Floats, count: int) -> None:
-        """Of ``lambda_ce`` [S, R, 1] the last ``count`` of each seed."""
         self._lambda_ce, self._count = lambda_ce[:, -count:], count
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
@@ -338,5 +331,4 @@ class Drawn:
         lost = shares * self._losses[b]
         shares *= lost.sum(axis=-1, keepdims=True)
         lost -= shares
-        slope: Floats = lost.sum(axis=-2)
-        return slope
+        return np.asarray(lost.sum(axis=-2))

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from edokit._errors import InputError
-from edokit._types import Floats
+from edokit._types import Bools, Floats
 from edokit.fitdata import FitData
-from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
+from edokit.objective import CE, Diversity, Regularize, Settings, rank_members
 from edokit.objective.arrays import one_thread
 from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
-from edokit.solvers.simplex_qp import minimize_on_simplex, to_the_edge
 from edokit.solvers.solution import Certificate, Solution
 
-TOLERANCE = 1e-9
-"""The gap at which a descent stops."""
-SMALLEST = 1e-6
-"""Weights below this are zero."""
-_STEPS = 100
+TOLERANCE = 1e-9  # the gap at which a descent stops
+SMALLEST = 1e-6  # weights below this are zero
+_STEPS = 100  # of a descent
 _FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still cheap
 _SAMPLE = 1024  # items to find a good start on
 _LARGER = 32  # times as many for the next start
 _BEST_VERTICES = 5  # of more members, the lowest vertices to descend from
 _BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
+# Of the quadratic models.
+_EXCHANGES = 30
+_PATIENCE = 3  # exchanges in a row that may leave as many members on the wrong side
+_INTERIOR_STEPS = 60
+_SHORT_OF_EDGE = 0.995  # how much of the way to the nearest edge a step may go
 # A promised decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
 
@@ -103,7 +107,12 @@ def solve_exact(
             if settings.lambda_ce > 0:
                 ce.look_at(starts)
         else:
-            starts = _from_samples(part, settings)
+            # Good starts: a few items tell nearly all; the many are then looked at a few times.
+            starts, few = [], _SAMPLE
+            while part.items >= 2 * few:
+                sample = part.take(np.arange(0, part.items, part.items // few))
+                starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
+                few *= _LARGER
         v, certificate = optimum(objective, starts)
         terms, slope = objective.terms(v), objective.ce.gradient(v)
     weights, ce_gradient = np.zeros((2, problem.members))
@@ -145,17 +154,6 @@ def expected(settings: Settings) -> Settings:
     return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
 
 
-def _from_samples(problem: Problem, settings: Settings) -> list[Floats]:
-    """Good starts: a few items tell nearly all; the many are then looked at a few times only."""
-    starts: list[Floats] = []
-    few = _SAMPLE
-    while problem.items >= 2 * few:
-        sample = problem.take(np.arange(0, problem.items, problem.items // few))
-        starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
-        few *= _LARGER
-    return starts
-
-
 def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Certificate]:
     """The best weights [K] found, and what is known of them."""
     shape = _shape(objective)
@@ -163,11 +161,10 @@ def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Ce
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
     v = _cleaned(objective, ends_of(objective, starts)[0])
+    reason = "suppress is not convex: the best local optimum found, every vertex considered"
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
-        return v, Certificate(_gap(objective, v), True, True, reason)
-    reason = "suppress is not convex: the best local optimum found, every vertex considered"
-    return v, Certificate(_gap(objective, v), False, False, reason)
+    return v, Certificate(_gap(objective, v), shape == "convex", shape == "convex", reason)
 
 
 def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
@@ -178,7 +175,8 @@ def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     vertices = _vertices(objective)
     if not starts:
         several = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
-        without = objective.without_diversity()
+        settings = replace(objective.settings, lambda_div=0.0)
+        without = JointObjective(objective.problem, settings, objective.ce)
         starts = [uniform, _descend(without, uniform), *vertices[:several]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
     # The same end reached from two starts is one end.
@@ -229,8 +227,11 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         # Members without weight that promise nothing stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
-        convex, concave = objective.curvature(v, inside, rough)
-        step[inside] += _model_minimum(convex, concave, slope[inside], v[inside])
+        hessian, concave = objective.curvature(v, inside, rough)
+        if concave is not None and np.linalg.eigvalsh(_along(hessian + concave)).min() >= 0:
+            hessian = hessian + concave
+        linear = slope[inside] - hessian @ v[inside] + hessian[:, 0]
+        step[inside] += minimize_on_simplex(_along(hessian), linear, support=v[inside] > 0)
         decrease = float(slope @ step)
         if -decrease > _ROUNDING * max(1.0, abs(value)):
             bends = concave is not None
@@ -243,23 +244,13 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
     return best
 
 
-def _model_minimum(convex: Floats, concave: Floats | None, slope: Floats, v: Floats) -> Floats:
-    """Where the quadratic model around v is lowest on the simplex."""
-    hessian = convex if concave is None else convex + concave
-    if concave is not None and np.linalg.eigvalsh(_along(hessian)).min() < 0:
-        hessian = convex
-    linear = slope - hessian @ v + hessian[:, 0]
-    return minimize_on_simplex(_along(hessian), linear, support=v > 0)
-
-
 def _along(hessian: Floats) -> Floats:
     """A quadratic that equals xᵀHx on the simplex up to linear terms.
 
     It is positive semidefinite if H is so along the simplex, whatever H does across it, where
     the diversity term makes it indefinite.
     """
-    along: Floats = hessian - hessian[:, :1] - hessian[:1, :] + hessian[0, 0]
-    return along
+    return np.asarray(hessian - hessian[:, :1] - hessian[:1, :] + hessian[0, 0])
 
 
 def _line_search(
@@ -275,7 +266,7 @@ def _line_search(
 
     Doubling (where ``double``) is for concave terms: a convex model is too cautious for them.
     """
-    length, edge = 1.0, to_the_edge(v, step)
+    length, edge = 1.0, _to_the_edge(v, step)
     while length > 1e-12:
         moved, lower = _moved(objective, v, length, step)
         if lower <= value + 1e-4 * length * decrease:
@@ -336,3 +327,101 @@ def _within_support(objective: JointObjective, v: Floats) -> Floats:
             break
         v = moved
     return v
+
+
+def minimize_on_simplex(
+    hessian: Floats, linear: Floats, tolerance: float = 1e-13, support: Bools | None = None
+) -> Floats:
+    """The x [K] on the simplex that minimises ½·xᵀHx + c·x; H [K, K] is semidefinite along it.
+
+    ``support`` [K] guesses which x are above zero. A few exchanges of members between the two sides
+    settle most problems; those that they don't (H singular, say) go to an interior-point method.
+    """
+    if len(linear) == 1:
+        return np.ones(1)
+    # Costs of order one make the stopping rule and the starting point free of units.
+    scale = max(float(np.abs(hessian).max()), float(linear.max() - linear.min()), 1e-300)
+    h, c = hessian / scale, (linear - linear.min()) / scale
+    x = _exchange(h, c, tolerance, np.ones(len(c), bool) if support is None else support.copy())
+    if x is None:
+        x = _interior(h, c, tolerance)
+    return np.asarray(x / x.sum())
+
+
+def _exchange(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats | None:
+    """Solve among the members inside; those that come out negative leave, those outside whose
+    slope promises a gain enter, all at once, until nobody moves. None if that does not end well.
+    """
+    fewest, patience = len(c) + 1, _PATIENCE
+    for _ in range(_EXCHANGES):
+        places = np.flatnonzero(inside)
+        count = len(places)
+        if count == 0:
+            return None
+        system = np.ones((count + 1, count + 1))
+        system[:count, :count] = h if count == len(c) else h[places[:, None], places]
+        system[count, count] = 0.0
+        right = np.ones(count + 1)
+        np.negative(c[places], out=right[:count])
+        try:
+            solved = np.linalg.solve(system, right)
+        except np.linalg.LinAlgError:
+            return None
+        x = np.zeros(len(c))
+        x[places] = solved[:count]
+        slope = h @ x + c + solved[count]
+        wrong = np.where(inside, x < 0, slope < -tolerance)
+        moving = int(wrong.sum())
+        if moving == 0:
+            exact = np.abs(slope[places]).max() < max(1e2 * tolerance, 1e-11)
+            return x if exact and abs(x.sum() - 1) < 1e-9 else None
+        if moving < fewest:
+            fewest, patience = moving, _PATIENCE
+        elif patience > 0:
+            patience -= 1
+        else:
+            return None
+        inside ^= wrong
+    return None
+
+
+def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
+    """Mehrotra's predictor-corrector steps, one K × K system each: some twenty, whatever K is."""
+    k = len(c)
+    x = np.full(k, 1.0 / k)
+    slope = h @ x + c
+    level = float(slope.min()) - 1.0
+    z = slope - level  # the price of each x ≥ 0
+    for _ in range(_INTERIOR_STEPS):
+        off_dual = h @ x + c - level - z
+        off_sum = 1.0 - x.sum()
+        gap = float(x @ z) / k
+        if gap < tolerance and np.abs(off_dual).max() < tolerance and abs(off_sum) < tolerance:
+            break
+        system = h.copy()
+        system[np.diag_indices(k)] += z / x + 1e-15
+        factor, failed = dpotrf(system, lower=1)
+        if failed:
+            break
+        ones = dpotrs(factor, np.ones(k), lower=1)[0]
+
+        target = np.zeros(k)
+        for corrected in (False, True):
+            # Newton's step towards x·z = target.
+            free = dpotrs(factor, -off_dual + target / x - z, lower=1)[0]
+            level_step = float((off_sum - free.sum()) / ones.sum())
+            x_step = free + level_step * ones
+            z_step = target / x - z - z / x * x_step
+            along_x, along_z = (min(1.0, _to_the_edge(*way)) for way in ((x, x_step), (z, z_step)))
+            if not corrected:
+                ahead = (x + along_x * x_step) @ (z + along_z * z_step) / k
+                target = gap * (ahead / gap) ** 3 - x_step * z_step
+        along = _SHORT_OF_EDGE * min(along_x, along_z)
+        x, z, level = x + along * x_step, z + along * z_step, level + along * level_step
+    return np.asarray(np.maximum(x, 0.0))
+
+
+def _to_the_edge(values: Floats, step: Floats) -> float:
+    """How many such steps all values stay at least zero."""
+    shrinking = step < 0
+    return float((values[shrinking] / -step[shrinking]).min()) if shrinking.any() else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -177,23 +177,15 @@ def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
 def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
-    def column(value: Callable[[_Run], float]) -> Floats:
-        return np.array([[[value(run)] for run in seed] for seed in batch], dtype=np.float64)
+    def numbers(of: Settings, how: GumbelSettings) -> tuple[float, ...]:
+        weights = of.lambda_f1, of.lambda_ce, of.diversity.sign * of.lambda_div, of.lambda_reg
+        cooling = how.temperature, how.temperature_decay, how.min_temperature
+        return *weights, of.regularize is Regularize.RAW, how.learning_rate, *cooling
 
+    rows = [[numbers(run.settings, run.options) for run in seed] for seed in batch]
+    columns = np.moveaxis(np.array(rows, dtype=np.float64), 2, 0)[..., None]
     kinds = [run.settings.ce for run in batch[0]]
-    return Columns(
-        lambda_f1=column(lambda run: run.settings.lambda_f1),
-        lambda_ce=column(lambda run: run.settings.lambda_ce),
-        lambda_div=column(lambda run: run.settings.diversity.sign * run.settings.lambda_div),
-        lambda_reg=column(lambda run: run.settings.lambda_reg),
-        on_raw=column(lambda run: run.settings.regularize is Regularize.RAW),
-        learning_rate=column(lambda run: run.options.learning_rate),
-        temperature=column(lambda run: run.options.temperature),
-        temperature_decay=column(lambda run: run.options.temperature_decay),
-        min_temperature=column(lambda run: run.options.min_temperature),
-        pooled=kinds.count(CE.MEAN),
-        drawn=kinds.count(CE.RANDOM),
-    )
+    return Columns(kinds.count(CE.MEAN), kinds.count(CE.RANDOM), *columns)
 
 
 class _Prepared:
@@ -232,7 +224,6 @@ def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Sol
         together.setdefault((chosen.class_weights, chosen.pool, chosen.ce), []).append(run)
     for alike in together.values():
         weights = [solutions[run.place].weights for run in alike]
-        # The pass depends on pool and class weights alone; the terms are then those of each run.
         found = solution_at(data, [run.settings for run in alike], weights)
         for run, (terms, slope) in zip(alike, found, strict=True):
             solutions[run.place] = replace(solutions[run.place], terms=terms, ce_gradient=slope)

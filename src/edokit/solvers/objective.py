@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,19 +25,6 @@ _ROUGH_SHARE = 1 / 16
 _REMEMBERED = 4  # weights whose cross-entropy is known without another look at the items
 
 
-class CrossEntropy(Protocol):
-    """A cross-entropy as a function of the weights v [K], mean over items."""
-
-    def value(self, v: Floats) -> float:
-        """At v."""
-
-    def gradient(self, v: Floats) -> Floats:
-        """[K] at v."""
-
-    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
-        """[k, k] among the members ``inside``, which hold all weight; ``rough``: a good guess."""
-
-
 class JointObjective:
     """The joint loss; its cross-entropy comes from ``ce``, all else from the problem's sums."""
 
@@ -47,13 +33,9 @@ class JointObjective:
     ) -> None:
         self.problem, self.settings = problem, settings
         self.members = problem.members
-        self.ce: CrossEntropy
-        if ce is not None:
-            self.ce = ce
-        elif settings.ce is CE.MEAN:
-            self.ce = PoolCE(problem)
-        else:
-            self.ce = MemberCE(problem.member_ce)
+        if ce is None:
+            ce = PoolCE(problem) if settings.ce is CE.MEAN else MemberCE(problem.member_ce)
+        self.ce = ce
         self._signed = settings.diversity.sign * settings.lambda_div
 
     def value(self, v: Floats) -> float:
@@ -105,13 +87,13 @@ class JointObjective:
             found["div"] = float(v @ self.problem.distances @ v)
         return {**found, "reg": float(v @ v), "total": self.value(v)}
 
-    def without_diversity(self) -> JointObjective:
-        """The same without the diversity term."""
-        return JointObjective(self.problem, replace(self.settings, lambda_div=0.0), self.ce)
-
 
 class MemberCE:
-    """The weighted mean of the members' own cross-entropies: linear in v."""
+    """The weighted mean of the members' own cross-entropies: linear in v.
+
+    Like the classes below, it gives the mean over items at weights v [K], the gradient [K], and the
+    Hessian [k, k] among the members ``inside``, which hold all weight (``rough``: a good guess).
+    """
 
     def __init__(self, member_ce: Floats) -> None:
         self._member_ce = member_ce
@@ -257,3 +239,6 @@ class DataCE:
     def _at(self, v: Floats) -> Curvature:
         self.look_at([v])
         return self._known[v.tobytes()]
+
+
+CrossEntropy: TypeAlias = MemberCE | PoolCE | DataCE
