@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from edokit.predictions.arrays import Invalid, Layout
-from edokit.predictions.core import Predictions
+from edokit.predictions.core import Invalid, Layout, Predictions
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards
 

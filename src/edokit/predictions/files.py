@@ -18,8 +18,7 @@ from edokit._io.npz import array_names, read_arrays, write_arrays
 from edokit._io.tables import number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
-from edokit.predictions.arrays import PREFIX, as_floats, checked
-from edokit.predictions.core import Predictions
+from edokit.predictions.core import PREFIX, Predictions, as_floats, checked
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")

@@ -15,8 +15,7 @@ from edokit._errors import InputError, examples, headings
 from edokit._io.tables import number_column, parquet_columns, read_table
 from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Strings
-from edokit.predictions.arrays import PREFIX, Invalid, canonical, checked
-from edokit.predictions.core import Predictions
+from edokit.predictions.core import PREFIX, Invalid, Predictions, canonical, checked
 from edokit.predictions.files import name_column
 from edokit.predictions.shards import read_predictions
 

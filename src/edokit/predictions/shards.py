@@ -18,8 +18,7 @@ from edokit._errors import InputError, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.arrays import Invalid
-from edokit.predictions.core import Predictions
+from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.files import SUFFIXES, read_file
 
 Hashes = npt.NDArray[np.uint64]
