@@ -139,9 +139,11 @@ def _structure(
         kind, text = "noise", "The disagreement is compatible with noise"
         if significant:
             text = "Taken together, the tests don't distinguish the disagreement from noise"
-    elif estimated and share < SLIGHT:
+    elif not estimated:
+        text = f"There is structure in the disagreement, of unknown size: {what}"
+    elif share < SLIGHT:
         kind, text = "slight", f"The disagreement is mostly noise, with a slight structure: {what}"
-    elif estimated and share < STRONG:
+    elif share < STRONG:
         text = f"The disagreement is partly structured: {what}"
     parts = [
         f"{_TESTS[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
@@ -152,7 +154,8 @@ def _structure(
         total = sum(variance[key]["share"] for key in ("annotator", "group_item") if variance[key])
         text += (
             f" At least {share:.0%} of the disagreement ({total:.0%} of the variance of the labels)"
-            " is systematic; the rest is noise or views of single annotators."
+            " is systematic; the rest is noise or views of single annotators"
+            + ("." if estimated else ", or of groups, whose part can't be estimated.")
         )
     if groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5:
         text += (

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from edokit._types import Bools, Floats, Ints
-from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, remove_bias, squares
+from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, squares
 
 MOST_GROUPS = 4
 """Largest number of groups."""
@@ -43,7 +43,8 @@ class Overlaps:
     @classmethod
     def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
         """The overlaps of all pairs of annotators."""
-        there = vectors.take(vectors.contested)
+        # Permuting changes something from three annotators on: two agree or disagree in any order.
+        there = vectors.take((vectors.scatter > 1e-12) & (vectors.per_item >= 3))
         placed = np.flatnonzero(there.per_annotator >= fewest)
         number = np.full(vectors.annotators, -1, dtype=np.int64)
         number[placed] = np.arange(len(placed))
@@ -244,8 +245,9 @@ class Structure(NamedTuple):
 def find_structure(vectors: LabelVectors, design: Design) -> Structure:
     """Estimate the bias of annotators and find or test their groups."""
     bias_variance = design.bias.variance(vectors)
-    own = estimate_bias(vectors, bias_variance, design.within)
-    excess = design.overlaps.excess(vectors, remove_bias(vectors, own))
+    bias = estimate_bias(vectors, bias_variance, design.within)[vectors.annotator]
+    unbiased = vectors.deviations - bias + vectors.means_by_item(bias)[vectors.item]
+    excess = design.overlaps.excess(vectors, unbiased)
     if design.declared is None:
         return Structure(bias_variance, find_groups(design.overlaps, excess))
     groups = contrast(design.overlaps, excess, design.declared, design.count)

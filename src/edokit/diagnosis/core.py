@@ -201,16 +201,14 @@ def diagnose(
     else:
         attribute = groups if isinstance(groups, str) else None
         group, found = declared, {"kind": "declared", "attribute": attribute}
-    unassigned = group < 0
     found = {"kind": "none", "attribute": None, "reason": None, "stability": None} | found
-    found |= {"unassigned": 0, "groups": []}
-    if found["kind"] != "none":
-        found["unassigned"] = int(unassigned.sum())
-        found["groups"] = overview.describe_groups(annotations, vectors, group, names)
+    known = found["kind"] != "none"
+    found["unassigned"] = int((group < 0).sum()) if known else 0
+    found["groups"] = overview.describe_groups(annotations, vectors, group, names) if known else []
     per_annotator = overview.describe_annotators(annotations)
     for row, code in zip(per_annotator, group, strict=True):
-        row["group"] = found["groups"][code]["name"] if code >= 0 else None
-    unassigned = unassigned & (vectors.per_annotator > 0) & (found["kind"] != "none")
+        row["group"] = names[code] if code >= 0 else None
+    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if known else 0
     balance = overview.balance(annotations)
     estimated = variance if variance and "total" in variance else None
     return Diagnosis(
@@ -220,10 +218,7 @@ def diagnose(
         classes=list(annotations.classes),
         coverage=overview.coverage(annotations),
         balance=balance,
-        agreement={
-            **overview.agreement(annotations),
-            "matrix": overview.matrix(annotations, group),
-        },
+        agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
         entropy=overview.entropy(annotations),
         per_annotator=per_annotator,
         groups=found,
@@ -231,7 +226,7 @@ def diagnose(
         test=test,
         careless=careless,
         advice=advise(annotations, balance, found, estimated, test, careless),
-        limits=limits(annotations, estimated, single, int(unassigned.sum())),
+        limits=limits(annotations, estimated, single, unassigned),
     )
 
 
@@ -258,11 +253,9 @@ def _careless(
         found = find_structure(rest, design)
         p = permutation_test(rest, design, found, test["permutations"], test["seed"])["p"]
         test["structured"] = p is None or p <= LEVEL
-    names = annotations.annotators
+    named = zip(annotations.annotators[careless], rate[careless], strict=True)
     return {
-        "annotators": [
-            {"annotator": str(names[a]), "random": float(rate[a])} for a in np.flatnonzero(careless)
-        ],
+        "annotators": [{"annotator": str(one), "random": float(share)} for one, share in named],
         "p": p,
         "explains": p is not None and p > LEVEL,
     }
@@ -274,14 +267,12 @@ def _declared_groupings(
     """Declared groups of two annotators or more, and the names of those of one."""
     active = np.where(vectors.per_annotator > 0, declared, -1)
     size = np.bincount(active[active >= 0], minlength=len(names))
-    kept = np.flatnonzero(size >= 2)
-    number = np.full(len(names) + 1, -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    single = [name for name, count in zip(names, size, strict=True) if count == 1]
-    if len(kept) < 2:
-        return [], single
+    kept = size >= 2
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     everything = np.ones(vectors.items, dtype=bool)
-    return [Grouping(number[active], len(kept), everything, False)], single
+    grouping = Grouping(number[active], int(kept.sum()), everything, False)
+    single = [name for name, count in zip(names, size, strict=True) if count == 1]
+    return [grouping] if grouping.count >= 2 else [], single
 
 
 def _found_groups(

@@ -75,15 +75,6 @@ class LabelVectors:
         """Sum of the squared deviations of each item [N]."""
         return self.sums_by_item(squares(self.deviations))
 
-    @cached_property
-    def contested(self) -> Bools:
-        """Whether permuting the labels of an item can change the structure [N].
-
-        It takes two different labels and three annotators: two always agree or always disagree.
-        """
-        contested: Bools = (self.scatter > 1e-12) & (self.per_item >= 3)
-        return contested
-
     def sums_by_item(self, numbers: Floats) -> Floats:
         """Sums of numbers [M] over each item [N]."""
         return totals(self.item, numbers, self.items)
@@ -103,20 +94,16 @@ class LabelVectors:
         """The labels of the items where the mask [N] is true; annotators keep their numbers."""
         kept = items[self.item]
         number = np.cumsum(items) - 1
-        return LabelVectors(
-            number[self.item[kept]],
-            self.annotator[kept],
-            self.values[kept],
-            int(items.sum()),
-            self.annotators,
-        )
+        part = self._kept(kept)
+        return replace(part, item=number[part.item], items=int(items.sum()))
 
     def without(self, annotators: Bools) -> LabelVectors:
         """The labels of all but these annotators (mask [A]); items keep their numbers."""
-        kept = ~annotators[self.annotator]
-        return replace(
-            self, item=self.item[kept], annotator=self.annotator[kept], values=self.values[kept]
-        )
+        return self._kept(~annotators[self.annotator])
+
+    def _kept(self, kept: Bools) -> LabelVectors:
+        item, annotator = self.item[kept], self.annotator[kept]
+        return replace(self, item=item, annotator=annotator, values=self.values[kept])
 
     def permuted(self, rng: np.random.Generator) -> LabelVectors:
         """The same labels, permuted among the annotators of each item."""
@@ -196,10 +183,3 @@ def estimate_bias(vectors: LabelVectors, variance: float, within: float) -> Floa
         mean = vectors.means_by_item(found[vectors.annotator])
         found = trust * vectors.sums_by_annotator(vectors.deviations + mean[vectors.item])
     return found
-
-
-def remove_bias(vectors: LabelVectors, own: Floats) -> Floats:
-    """Deviations [M, D] without the annotators' biases [A, D]."""
-    bias = own[vectors.annotator]
-    left: Floats = vectors.deviations - bias + vectors.means_by_item(bias)[vectors.item]
-    return left
