@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edokit.objective import softmax
-from edokit.objective.arrays import Array, namespace
+from edokit.objective.pools import Array, namespace
 
 
 def softmax_vjp(weights: Array, gradient: Array) -> Array:

@@ -1,11 +1,10 @@
 """What people import: `EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
+from edokit.ensemble._fit import PRESETS
 from edokit.ensemble.classifier import EDOClassifier, soft_score
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.explain import Reason
 from edokit.ensemble.files import fit, load, load_ensemble, predict_to_file, save_ensemble
-from edokit.ensemble.fitted import Pooled
-from edokit.ensemble.presets import PRESETS
+from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edokit._types import Floats, Ints, Strings
-from edokit.ensemble.presets import objective_of
+from edokit.ensemble._fit import objective_of
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
 from edokit.objective import Pool, Settings, average_groups, fit_temperature, pool, sharpen

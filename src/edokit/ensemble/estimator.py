@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from edokit._types import Floats
 from edokit.annotations import Ties
-from edokit.ensemble._fit import fit_ensemble, fit_given_weights
-from edokit.ensemble.explain import Reason
-from edokit.ensemble.fitted import Fitted, Pooled, spread_items
+from edokit.ensemble._fit import choices, fit_ensemble, fit_given_weights, objective_of
+from edokit.ensemble.fitted import Fitted, Pooled, Reason, spread_items
 from edokit.ensemble.inputs import (
     align_inputs,
     as_predictions,
@@ -26,7 +25,6 @@ from edokit.ensemble.inputs import (
     pooled_members,
 )
 from edokit.ensemble.persistence import read_fitted, write_fitted
-from edokit.ensemble.presets import choices, objective_of
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import sharpen

@@ -15,10 +15,10 @@ from edokit._errors import EDOWarning, InputError, examples, warn
 from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit.annotations import Annotations
+from edokit.ensemble._fit import choices, objective_of
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
 from edokit.ensemble.persistence import FILE
-from edokit.ensemble.presets import choices, objective_of
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
 from edokit.predictions import Predictions, Shards, read_shards

@@ -27,8 +27,7 @@ from edokit.objective import (
     pool,
     sharpen,
 )
-from edokit.objective.arrays import Additive, member_rows, slices
-from edokit.objective.pools import power_sums
+from edokit.objective.pools import Additive, member_rows, power_sums, slices
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties

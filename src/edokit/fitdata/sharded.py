@@ -22,7 +22,7 @@ from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_la
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
-from edokit.objective.arrays import slices
+from edokit.objective.pools import slices
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
 

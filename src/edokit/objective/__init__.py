@@ -1,8 +1,8 @@
 """The joint loss, what it needs to know of the data, and the weights it is a function of."""
 
-from edokit.objective.arrays import EPSILON
 from edokit.objective.loss import Curvature, Loss, curvature_sums, joint_loss
 from edokit.objective.pools import (
+    EPSILON,
     average_groups,
     effective_weights,
     fit_temperature,

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edokit._parallel import available_cores
-from edokit.objective.arrays import EPSILON, Array, double, like, namespace, one_thread, slices
+from edokit.objective.pools import EPSILON, Array, double, like, namespace, one_thread, slices
 
 Floats: TypeAlias = NDArray[Any]
 

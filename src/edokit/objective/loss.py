@@ -13,18 +13,19 @@ import numpy as np
 from array_api_compat import device
 
 from edokit._errors import InputError
-from edokit.objective.arrays import (
+from edokit.objective.pools import (
     EPSILON,
     Additive,
     Array,
     double,
     like,
+    log_probabilities,
     member_rows,
     namespace,
     slices,
+    softmax,
     without_gradient,
 )
-from edokit.objective.pools import log_probabilities, softmax
 from edokit.objective.settings import CE, Pool, Regularize, Settings
 from edokit.objective.summaries import Problem
 

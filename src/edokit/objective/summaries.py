@@ -12,9 +12,17 @@ from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
-from edokit.objective.arrays import Additive, Array, double, like, member_rows, namespace, take
 from edokit.objective.kernels import block_sums, tensor_sums
-from edokit.objective.pools import log_probabilities
+from edokit.objective.pools import (
+    Additive,
+    Array,
+    double,
+    like,
+    log_probabilities,
+    member_rows,
+    namespace,
+    take,
+)
 from edokit.objective.settings import Pool
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from edokit._types import Floats, Ints
 from edokit.objective import EPSILON, Pool, Problem
-from edokit.objective.arrays import slices
+from edokit.objective.pools import slices
 
 # Numbers that one block of steps may gather: few enough to stay near the processor.
 _BLOCK = 2**21

@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.objective import EPSILON, Pool
-from edokit.objective.arrays import slices
+from edokit.objective.pools import slices
 from edokit.solvers.batches import Block
 
 # As in effective_weights: members further below the best are lifted to exp(-600), still positive.

@@ -13,7 +13,7 @@ from edokit._errors import InputError
 from edokit._types import Bools, Floats
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Regularize, Settings, rank_members
-from edokit.objective.arrays import one_thread
+from edokit.objective.pools import one_thread
 from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
 from edokit.solvers.solution import Certificate, Solution
 

@@ -22,7 +22,7 @@ from edokit.objective import (
     rank_members,
     softmax,
 )
-from edokit.objective.arrays import slices
+from edokit.objective.pools import slices
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
 from edokit.solvers.exact import expected, solution_at

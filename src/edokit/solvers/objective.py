@@ -12,8 +12,8 @@ import numpy as np
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
-from edokit.objective.arrays import slices
 from edokit.objective.loss import pool_ce, pool_hessian, pool_rows
+from edokit.objective.pools import slices
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.
 _BLOCK = 2**17
