@@ -104,7 +104,7 @@ def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     assert found.variance["structured"] < 0.1
     assert choices(found)["structure"] == "slight"
     assert choices(found)["supervision"] == "random-select"
-    assert found.advice[0].text.startswith("The disagreement is mostly noise")
+    assert found.advice[0].text.startswith("The disagreement has only a slight structure")
     assert "of the variance of the labels" in found.advice[0].text
 
 

@@ -142,7 +142,7 @@ def _structure(
     elif not estimated:
         text = f"There is structure in the disagreement, of unknown size: {what}"
     elif share < SLIGHT:
-        kind, text = "slight", f"The disagreement is mostly noise, with a slight structure: {what}"
+        kind, text = "slight", f"The disagreement has only a slight structure: {what}"
     elif share < STRONG:
         text = f"The disagreement is partly structured: {what}"
     parts = [
