@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edokit._errors import EDOWarning, InputError, counted
+from edokit._errors import InputError, counted, warn
 from edokit.cli import console, options
 
 WithReport = Annotated[
@@ -24,18 +23,14 @@ def add_page(folder: Path, *, fit_items: bool = True) -> None:
         found = collect(folder, fit_items=fit_items)
         write_report(found, folder / "report.html")
         if not fit_items and found.evaluation is None:
-            warnings.warn(
+            warn(
                 f"{folder / 'report.html'} shows no items, since they were read shard by shard;"
-                f" show a part of them with `edo report {folder} --predictions … --annotations …`",
-                EDOWarning,
-                stacklevel=2,
+                f" show a part of them with `edo report {folder} --predictions … --annotations …`"
             )
     except Exception as error:
-        warnings.warn(
+        warn(
             f"the page {folder / 'report.html'} could not be made ({error}); the results are"
-            f" complete, `edo report {folder}` tries again",
-            EDOWarning,
-            stacklevel=2,
+            f" complete, `edo report {folder}` tries again"
         )
 
 

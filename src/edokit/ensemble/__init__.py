@@ -1,4 +1,4 @@
-"""What people import: `EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
+"""`EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
 from edokit.ensemble._fit import PRESETS
 from edokit.ensemble.classifier import EDOClassifier, soft_score

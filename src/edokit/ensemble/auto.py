@@ -2,7 +2,7 @@
 
 The default is left only for what is better on held-out items by more than the noise: the candidate
 with the lowest held-out cross-entropy takes its place if the difference is above one standard
-error. List and rule were chosen on simulated people and on held-out parts of development sets
+error. List and rule were chosen on simulated annotators and on held-out parts of development sets
 (``benchmarks/auto.py``).
 """
 

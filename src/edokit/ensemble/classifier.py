@@ -171,7 +171,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if _is_table(X):
             X = self._validated(X, reset=True)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        people, self.classes_ = self._labels(y, rows)
+        labelled, self.classes_ = self._labels(y, rows)
         if len(self.classes_) < 2:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
@@ -183,12 +183,12 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             self.estimators_ = estimators
             held_out = self._member_probabilities(X)
         else:
-            held_out = self._cross_fit(X, people, estimators)
+            held_out = self._cross_fit(X, labelled, estimators)
         predictions = Predictions.from_arrays(
-            held_out, items=people.items, members=names, classes=people.classes, layout="NKC"
+            held_out, items=labelled.items, members=names, classes=labelled.classes, layout="NKC"
         )
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
-        self.ensemble_ = pool.fit(predictions, people)
+        self.ensemble_ = pool.fit(predictions, labelled)
         return self
 
     def describe(self, X: Any) -> Pooled:
@@ -234,8 +234,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Between 0 and 1; the same measure as ``EDOEnsemble.score``.
         """
         predicted = self.predict(X)
-        people, classes = self._labels(y, len(predicted))
-        hard = classes[people.hard_labels(ties="first")]
+        labelled, classes = self._labels(y, len(predicted))
+        hard = classes[labelled.hard_labels(ties="first")]
         return float(np.average(predicted == hard, weights=sample_weight))
 
     def soft_score(self, X: Any, y: Any) -> float:
@@ -336,9 +336,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
         """The annotations in y, and their classes in the type of its labels."""
-        people = as_annotations(y, rows, missing_values=self.missing_values)
-        labels = class_labels(y, people.classes, missing_values=self.missing_values)
-        return people, label_array(people.classes, labels)
+        labelled = as_annotations(y, rows, missing_values=self.missing_values)
+        labels = class_labels(y, labelled.classes, missing_values=self.missing_values)
+        return labelled, label_array(labelled.classes, labels)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         takes = self.__sklearn_tags__().input_tags
@@ -351,10 +351,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             reset=reset,
         )
 
-    def _cross_fit(self, X: Any, people: Annotations, estimators: list[Any]) -> Floats:
+    def _cross_fit(self, X: Any, labelled: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
-        rows, splitter = len(people.items), None
-        hard = people.hard_labels(ties="random", random_state=self.random_state)
+        rows, splitter = len(labelled.items), None
+        hard = labelled.hard_labels(ties="random", random_state=self.random_state)
         if isinstance(self.cv, int | np.integer):
             splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
         elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
@@ -370,7 +370,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             )
         targets = [hard] * len(estimators)
         if self.supervision == "random-select":
-            shares = np.cumsum(people.soft_labels, axis=1)[:, :-1]
+            shares = np.cumsum(labelled.soft_labels, axis=1)[:, :-1]
             seeds = [[self.random_state, k] for k in range(len(estimators))]
             draws = [np.random.default_rng(seed).random((rows, 1)) for seed in seeds]
             targets = [np.sum(draw >= shares, axis=1, dtype=np.int32) for draw in draws]
@@ -418,10 +418,10 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
     p = estimator.predict_proba(X)
     marked = getattr(estimator, "missing_values", None)
     classes = tuple(map(as_name, estimator.classes_))
-    people = as_annotations(y, len(p), classes, missing_values=marked)
-    if people.classes != classes:
-        people = people.with_classes(classes)
-    return -ce(p, people.soft_labels)
+    labelled = as_annotations(y, len(p), classes, missing_values=marked)
+    if labelled.classes != classes:
+        labelled = labelled.with_classes(classes)
+    return -ce(p, labelled.soft_labels)
 
 
 def _fit(

@@ -342,21 +342,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         float
             Between 0 and 1; the same measure as ``EDOClassifier.score``.
         """
-        p, people = self._aligned(predictions, annotations)
-        hard = people.hard_labels(ties=self.ties, random_state=self.random_state)
+        p, labelled = self._aligned(predictions, annotations)
+        hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
         return float(np.average(p.argmax(axis=1) == hard, weights=sample_weight))
 
     def soft_score(self, predictions: Any, annotations: Any) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better."""
-        p, people = self._aligned(predictions, annotations)
-        return -cross_entropy(p, people.soft_labels)
+        p, labelled = self._aligned(predictions, annotations)
+        return -cross_entropy(p, labelled.soft_labels)
 
     def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
         one = Predictions(pooled.probabilities[:, None], pooled.items, ("pool",), pooled.classes)
-        named, people = align_inputs(one, annotations)
-        return named.probabilities[:, 0], people
+        named, labelled = align_inputs(one, annotations)
+        return named.probabilities[:, 0], labelled
 
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""

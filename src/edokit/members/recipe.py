@@ -144,12 +144,17 @@ def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
     if name in recipe_names():
         held = import_module(f"{recipes.__name__}.{name}")
-        (recipe,) = (
+        found = [
             value
             for value in vars(held).values()
             if isinstance(value, type) and value.__module__ == held.__name__ and _is_member(value)
-        )
-        return recipe
+        ]
+        if len(found) != 1:
+            raise InputError(
+                f"{held.__name__} holds {len(found)} classes that are members",
+                "write one recipe per file",
+            )
+        return found[0]
     module, colon, attribute = name.partition(":")
     if not colon:
         raise InputError(

@@ -166,9 +166,9 @@ class SearchResult:
 
     def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
-        named, people = align_inputs(as_predictions(predictions), annotations)
-        y = people.hard_labels(ties=self.ties, random_state=self.plan.seed)
-        return compute_metrics(self.ensemble.predict_proba(named), people.soft_labels, y)
+        named, labelled = align_inputs(as_predictions(predictions), annotations)
+        y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
+        return compute_metrics(self.ensemble.predict_proba(named), labelled.soft_labels, y)
 
     def save(self, folder: str | Path) -> None:
         """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``."""
