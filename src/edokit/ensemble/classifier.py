@@ -21,9 +21,9 @@ from edokit._names import as_name
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.files import FORMAT, reading
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
-from edokit.ensemble.persistence import FORMAT, reading
 from edokit.metrics import ce
 from edokit.predictions import Predictions
 

@@ -24,7 +24,6 @@ from edokit.ensemble.inputs import (
     label_array,
     pooled_members,
 )
-from edokit.ensemble.persistence import read_fitted, write_fitted
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import sharpen
@@ -396,11 +395,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             Created if it does not exist.
         """
         check_is_fitted(self)
+        from edokit.ensemble.files import write_fitted
+
         write_fitted(self.fitted_, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:
         """Read what ``save`` wrote, by this or an older version; see `edokit.load`."""
+        from edokit.ensemble.files import read_fitted
+
         fitted = read_fitted(folder)
         known = cls._get_param_names()
         given = {name: value for name, value in fitted.parameters.items() if name in known}
