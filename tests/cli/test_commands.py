@@ -236,7 +236,7 @@ def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: P
         ("c,nan,0.4", ["finite", "'c'"]),
         ("c,-0.2,1.2", ["are negative", "'c'"]),
         ("c,0.2,0.2", ["do not sum to 1", "'c'", "--normalize"]),
-        ("c,many,0.2", ["numbers"]),
+        ("c,many,0.2", ["p_no", "'many'", "row 3"]),
     ],
 )
 def test_bad_probabilities_get_one_line(
@@ -383,7 +383,7 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
     out = tmp_path / "ensemble"
     base = ("fit", "--predictions", three_models, "--annotations", people, "--out", out)
     assert_one_line(edo(*base, "--ce", "median"), "ce must be one of")
-    assert_one_line(edo(*base, "--lambda-div", -1), "lambda_div")
+    assert_one_line(edo(*base, "--lambda-div", -1), "--lambda-div -1", "the diversity term")
     assert_one_line(edo(*base, "--groups"), "groups")
     assert_one_line(edo(*base, "--max-members", 0), "--max-members 0")
     assert_one_line(edo(*base, "--min-members", 3, "--max-members", 2), "--min-members 3")

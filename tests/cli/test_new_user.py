@@ -168,7 +168,7 @@ def test_a_single_class_is_refused_before_anything_is_trained(tmp_path: Path) ->
                 [f"{split}-{i}", "ann", "no", split, f"tea number {i}"] for i in range(count)
             )
     done = edo("train", tmp_path / "one.csv", "--members", 2, "--out", tmp_path / "m")
-    assert_one_line(done, "two at least, but everyone said 'no'", "--classes")
+    assert_one_line(done, "one class, 'no'", "--classes no,yes")
     assert not (tmp_path / "m").exists()
 
 
@@ -262,6 +262,8 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("fit", "the ties are left", [], "the ties are left"),
         ("fit", "random_state=-1", ["random_state"], "--seed -1"),
         ("fit", "columns={'item': 'id'}", ["columns"], "--column item=id"),
+        ("fit", "classes=['no', 'yes']", ["classes"], "--classes no,yes"),
+        ("fit", "the diversity term", ["diversity"], "the diversity term"),
         ("diagnose", "use permutations=99", ["permutations"], "use --permutations 99"),
         (
             "train",
@@ -358,7 +360,7 @@ def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> N
     asked = ("--members", tmp_path / "m", "--texts", shelf / "data.csv", "--split", "dev")
     done = edo("predict", tmp_path / "f", "--out", tmp_path / "p.csv", *asked, *given[-2:])
     assert done.returncode == 0, done.stderr
-    assert "cannot tell annotators apart" in done.stderr
+    assert "no head per annotator" in done.stderr
 
 
 def test_simulated_items_are_not_taken_for_published_ones() -> None:

@@ -92,7 +92,7 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     stopped = edo(*fit, "--stream")
     assert_one_line(stopped, "'part-1', 'part-2' have no predictions")
     (made.predictions / "part-0.npz").unlink()
-    all_refuse("no .npz or .parquet shards", "holds none")
+    all_refuse("no .npz or .parquet shards")
     assert not (tmp_path / "new").exists()
     assert not out.exists()
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 _VALUE = (
-    r"""=(?P<value>\{'\w+': '[^']+'\}|'[^']*'|"[^"]*"|-?\d[\w.+-]*(?<!\.)"""
+    r"""=(?P<value>\{'\w+': '[^']+'\}|\['[^\]]*'\]|'[^']*'|"[^"]*"|-?\d[\w.+-]*(?<!\.)"""
     r"""|True\b|False\b|[A-Z]+\b)"""
 )
 _SIMPLE = re.compile(r"[\w./:@%+-]+")
@@ -56,7 +56,11 @@ def _option(found: re.Match[str], name: str, options: dict[str, Any]) -> str:
             return str(sides[0]) if sides else found[0]
         if pair := _MAPPING.fullmatch(value):
             value = f"{pair[1]}={pair[2]}"
-        return f"{option.opts[0]} {value if _SIMPLE.fullmatch(value.replace('=', '')) else given}"
+        if value.startswith("["):
+            value = ",".join(re.findall(r"'([^']*)'", value))
+        return (
+            f"{option.opts[0]} {value if _SIMPLE.fullmatch(re.sub('[=,]', '', value)) else given}"
+        )
     if value is None:
         return found[0]
     if value in options and options[value].is_flag:
