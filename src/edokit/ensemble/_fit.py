@@ -223,7 +223,7 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
     if idle and chosen["solver"] == "exact":
         warn(
-            f"only the gumbel solver uses {', '.join(idle)}; without effect on the exact one",
+            f"{', '.join(idle)}: only the gumbel solver uses this, the exact one does not",
             parameters=idle,
         )
     if given.get("diversity") is not None and chosen["lambda_div"] == 0:
