@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import edokit
 from edokit._errors import InputError
 from edokit._outputs import begin_run
 from edokit.runs import Input, RunRecord, command_text, digest
@@ -91,3 +93,11 @@ def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) 
     before = digest(tmp_path)
     (tmp_path / ".edo-abcdefgh.csv").write_text("item,ann", encoding="utf-8")
     assert digest(tmp_path) == before
+
+
+@pytest.mark.parametrize("verb", [edokit.search, edokit.compare])
+def test_a_mistyped_parameter_is_not_swallowed(verb: Any) -> None:
+    P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]]
+    test = (P, [0, 1]) if verb is edokit.compare else ()
+    with pytest.raises(InputError, match="seed: for annotations that are files"):
+        verb(P, [0, 1], *test, seed=3)

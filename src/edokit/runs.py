@@ -152,6 +152,13 @@ class InputReader:
         if isinstance(given, str | Path):
             self._read[role] = (Path(given), self._how(several))
             return _read_annotations(*self._read[role])
+        if self._options:
+            names = sorted(self._options)
+            raise InputError(
+                f"{', '.join(names)}: for annotations that are files, but {role} is not a file",
+                "leave it out",
+                names,
+            )
         if several and not isinstance(given, Annotations):
             raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
         return given.split(*several) if several else given
