@@ -152,7 +152,7 @@ def implied_uniform(study: Study) -> Check:
     return Check(
         question,
         not bad,
-        "If the weighted side is the benchmark row, its CE less the printed ΔCE is the plain"
+        "If the weighted side is the benchmark row, its CE less the printed ΔCE is the uniform"
         f" mean's. In {len(bad)} of {len(rows)} cases that is worse than the same answer for"
         f" every item ({listed}): gains over such a mean say little about weighting.",
         Table(
