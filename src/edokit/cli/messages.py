@@ -28,7 +28,11 @@ def render(text: str, parameters: Sequence[str], command: Any) -> str:
     options = {one.name: one for one in command.params if one.opts[0].startswith("--")}
     for name in sorted(set(parameters), key=len, reverse=True):
         # A name of one word may also be an ordinary word, as in "the diversity term".
-        start = r"(?<![\w'\"=.,-])" if "_" in name else r"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give ))"
+        start = (
+            r"(?<![\w'\"=.,-])"
+            if "_" in name
+            else r"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give )|(?<= or ))"
+        )
         named = rf"{start}{re.escape(name)}(?![\w=])"
         assigned = rf"(?<![\w'\"=.,-]){re.escape(name)}{_VALUE}(?![\w=])"
         pattern = re.compile(f"{assigned}|{named}")
