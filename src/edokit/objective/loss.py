@@ -219,10 +219,10 @@ def ce_random(
 
 def pool_rows(v: Array, rows: Array, targets: Array, kind: Pool) -> Array:
     """φ + ε of a linear pool [..., n·C], ln φ of a log pool [..., n, C] under v [..., K]."""
-    xp = namespace(v, rows)
-    scores = xp.matmul(v, rows)
+    scores = v @ rows
     if kind is Pool.LINEAR:
         return scores + EPSILON
+    xp = namespace(v, rows)
     scores = xp.reshape(scores, (*v.shape[:-1], *targets.shape))
     top = without_gradient(xp.max(scores, axis=-1, keepdims=True))
     return scores - top - xp.log(xp.sum(xp.exp(scores - top), axis=-1, keepdims=True))
@@ -233,10 +233,10 @@ def pool_ce(rows: Array, targets: Array, pooled: Array, kind: Pool) -> tuple[Arr
     xp = namespace(rows, pooled)
     if kind is Pool.LINEAR:
         flat = xp.reshape(targets, (-1,))
-        return -xp.matmul(xp.log(pooled), flat), -xp.matmul(flat / pooled, rows.T)
+        return -(xp.log(pooled) @ flat), -((flat / pooled) @ rows.T)
     residual = xp.exp(pooled) * xp.sum(targets, axis=1, keepdims=True) - targets
     flat = xp.reshape(residual, (*residual.shape[:-2], -1))
-    return -xp.sum(pooled * targets, axis=(-2, -1)), xp.matmul(flat, rows.T)
+    return -xp.sum(pooled * targets, axis=(-2, -1)), flat @ rows.T
 
 
 def pool_hessian(
@@ -256,7 +256,7 @@ def pool_hessian(
         by_item = xp.reshape(rows, (rows.shape[0], *targets.shape))
         centred = by_item - xp.sum(by_item * phi, axis=2, keepdims=True)
         scaled = xp.reshape(centred * xp.sqrt(mass * phi), (rows.shape[0], -1))
-    return xp.matmul(scaled, scaled.T)
+    return scaled @ scaled.T
 
 
 @dataclass(frozen=True, eq=False)
