@@ -126,6 +126,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         raise InputError(
             f"{name} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
             f"choose {choices[0]!r}, for example",
+            parameters=(name,),
         )
 
 

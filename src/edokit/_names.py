@@ -287,7 +287,7 @@ def _stored_names(values: pa.Array, name: str) -> Strings:
         if len(large):
             raise InputError(
                 f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
-                f" {exact.precision} digits only, so names can't be told apart",
+                f" {exact.precision} digits only, so different names may look equal",
                 "store the column as text or as whole numbers",
             )
         listed = ["" if np.isnan(number) else as_name(number) for number in numbers]

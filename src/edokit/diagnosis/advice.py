@@ -299,8 +299,8 @@ def limits(
         )
     if variance is not None:
         texts["one_label"] = (
-            "With one label per annotator and item, the view of a single annotator can't be told"
-            " from noise; asking the same annotators again about some items would tell them apart."
+            "With one label per annotator and item, the view of a single annotator can't be"
+            " distinguished from noise; a second label of the same annotators for some items can."
         )
         if active < 4:
             texts["few_annotators"] = (
@@ -318,7 +318,7 @@ def limits(
             names = ", ".join(map(repr, single[:3])) + (", …" if len(single) > 3 else "")
             texts["single_groups"] = (
                 f"{len(single)} declared groups have one annotator each ({names}): their view can't"
-                " be told from noise."
+                " be distinguished from noise."
             )
         if unassigned:
             texts["unassigned"] = (

@@ -38,7 +38,7 @@ class Overlaps:
     chance: float
     """Sum of the variances of all pairs, placed or not."""
     smallest: int
-    """Smallest size of a group; from two on its views can be told from noise."""
+    """Smallest size of a group; from two on its views can be distinguished from noise."""
 
     @classmethod
     def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:

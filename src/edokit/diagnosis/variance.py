@@ -32,7 +32,7 @@ class Part:
     high: float
     hidden: float
     """How much more it could be if the rest were views of single annotators: with few annotators
-    these can't be told from noise, and count as noise."""
+    these can't be distinguished from noise, and count as noise."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
 
 
 class SortedAnnotations:
-    """One long Parquet table whose items stand in the order of the shards, read as it is needed."""
+    """One long Parquet table whose items are in the order of the shards, read as needed."""
 
     def __init__(self, path: Path, reading: ReadOptions | None = None) -> None:
         self.path = path
@@ -135,7 +135,7 @@ class SortedAnnotations:
         if rest is not None:
             raise InputError(
                 f"{self.path}: items from {examples(self._items(rest)[:1])} on have no predictions",
-                "check that no shard is missing, and that both stand in one order",
+                "check that no shard is missing, and that both are in the same order",
             )
 
     def _next(self) -> pa.Table | None:

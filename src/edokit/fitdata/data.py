@@ -195,7 +195,7 @@ class FitData:
             The shards, or their folder.
         annotations : Annotations, str or Path
             Anything that fits into memory; a folder with a file for each shard, named like it; or
-            one Parquet table whose items stand in the order of the shards.
+            one Parquet table whose items are in the order of the shards.
         classes : sequence of str, optional
             The classes, in order.
         splits : sequence of str, default=()

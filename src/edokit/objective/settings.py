@@ -108,7 +108,7 @@ class Settings:
             if field.name.startswith("lambda_") and not (math.isfinite(value) and value >= 0):
                 raise InputError(
                     f"{field.name}={value!r} is not a number of at least 0",
-                    "the direction of the diversity term is set by diversity, not by a sign",
+                    "turn the diversity term round by diversity='suppress', not by a sign",
                     parameters=(field.name, "diversity"),
                 )
         for kind in (Diversity, CE, Regularize, Pool):

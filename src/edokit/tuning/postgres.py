@@ -325,7 +325,7 @@ def own_mark() -> str:
 
 
 def is_gone(mark: str) -> bool:
-    """Whether the marked process has surely ended; False where that can't be told from here."""
+    """Whether the marked process has surely ended; False where that is unknown."""
     parts = mark.rsplit("/", 3)
     if len(parts) != 4 or parts[1] != _place() or not _place() or not parts[2].isdecimal():
         return False
