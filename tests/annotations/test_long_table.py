@@ -12,7 +12,7 @@ from annotation_cases import assert_same, known, long_tables, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edokit._errors import EDOError, InputError
+from edokit._errors import EDOError, EDOWarning, InputError
 from edokit.annotations import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
@@ -171,7 +171,6 @@ def test_attributes_have_one_value_per_annotator_whatever_their_type() -> None:
                 age=[30.0, np.nan, 30.0],
                 home=["here", "there", "here"],
                 seconds=[1.5, 2.5, 3.5],
-                tags=[["a"], ["b"], ["a"]],
             )
         )
     )
@@ -179,6 +178,65 @@ def test_attributes_have_one_value_per_annotator_whatever_their_type() -> None:
         "age": ["30", ""],
         "home": ["here", "there"],
     }
+
+
+def test_every_other_column_is_kept_with_what_it_describes() -> None:
+    table = changed(
+        item=["a", "a", "b"],
+        annotator=["x", "y", "x"],
+        lang=["en", "en", None],
+        home=["here", "there", "here"],
+        seconds=[1.5, 2.5, 3.5],
+        p_value=[1, 2, 2],
+        source=["web", "web", "web"],
+    )
+    made = Annotations.from_table(table)
+    assert {name: list(values) for name, values in made.item_columns.items()} == {
+        "lang": ["en", ""],
+        "source": ["web", "web"],
+    }
+    assert {*made.attributes} == {"home", "source"}
+    assert {name: list(values) for name, values in made.annotation_columns.items()} == {
+        "seconds": ["1.5", "2.5", "3.5"],
+        "p_value": ["1", "2", "2"],
+    }
+    assert made.item_column("lang").tolist() == ["en", ""]
+    last = made.take([1])
+    assert last.item_columns["lang"].tolist() == [""]
+    assert last.annotation_columns["seconds"].tolist() == ["3.5"]
+    again = Annotations.from_table(made.to_table()).to_table()
+    assert again.to_pylist() == made.to_table().to_pylist()
+    assert {*again.column_names} == {*table}
+
+
+def test_a_repeated_annotation_goes_with_its_columns() -> None:
+    table = changed(item=[1, 1, 1], annotator=["x", "x", "y"], seconds=[5, 6, 7])
+    made = Annotations.from_table(table, duplicates="first")
+    assert made.annotation_columns["seconds"].tolist() == ["5", "7"]
+
+
+def test_a_column_that_items_do_not_have_is_refused_by_name() -> None:
+    table = changed(item=["a", "a", "b"], lang=["en", "en", "it"], seconds=[1, 2, 3])
+    made = Annotations.from_table(table)
+    with pytest.raises(InputError, match=r"no column 'language'.* are 'lang'") as caught:
+        made.item_column("language", "by")
+    assert caught.value.parameters == ("by",)
+    with pytest.raises(InputError, match="'seconds' does not describe items"):
+        made.item_column("seconds")
+
+
+@pytest.mark.parametrize(
+    ("extra", "columns", "named"),
+    [
+        ({"tags": [["a"], ["b"], ["a"]]}, {}, "'tags'"),
+        ({"id": ["p", "p", "q"]}, {"item": "id"}, "'item'.*'id' is the item"),
+    ],
+)
+def test_a_column_that_cannot_be_kept_is_named(
+    extra: dict[str, Any], columns: dict[str, str], named: str
+) -> None:
+    with pytest.warns(EDOWarning, match=f"{named}.*left out"):
+        Annotations.from_table(changed(**extra), columns=columns)
 
 
 def test_named_attributes_must_be_attributes() -> None:
@@ -196,7 +254,8 @@ def test_named_attributes_must_be_attributes() -> None:
 
 def test_a_column_that_another_took_the_place_of_is_no_attribute() -> None:
     table = {"id": [1, 1, 2], "item": ["u", "v", "u"], **changed()} | {"item": ["u", "v", "u"]}
-    made = Annotations.from_table(table, columns={"item": "id"})
+    with pytest.warns(EDOWarning, match="'item'.*left out"):
+        made = Annotations.from_table(table, columns={"item": "id"})
     assert made.attributes == {}
     assert_same(Annotations.from_table(made.to_table()), made)
 

@@ -509,3 +509,18 @@ def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
         except EDOError:
             return
     np.testing.assert_allclose(read.soft_labels.sum(axis=1), 1)
+
+
+def test_fields_and_metadata_are_columns_of_the_items() -> None:
+    in_one = flat(**{"metadata.lang": ["en"], "source": "web"})
+    apart = nested(metadata={"lang": "en", "tags": ["x"]})
+    for record in apart:
+        record["fields"]["source"] = "web"
+    for records in (in_one, apart):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            read = read_argilla(records, text="text")
+        assert {name: [*values] for name, values in read.item_columns.items()} == {
+            "lang": ["en", "en"],
+            "source": ["web", "web"],
+        }

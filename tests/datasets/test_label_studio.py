@@ -735,3 +735,19 @@ def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
         except EDOError:
             return
     np.testing.assert_allclose(read.soft_labels.sum(axis=1), 1)
+
+
+def test_other_fields_are_columns_of_the_items() -> None:
+    tasks = [
+        task(k, annotation(1, "calm"), data={"text": "Hm.", "n": k, "tags": []}) for k in (1, 2)
+    ]
+    assert {name: [*values] for name, values in read_label_studio(tasks).item_columns.items()} == {
+        "n": ["1", "2"]
+    }
+
+
+def test_a_field_with_two_values_for_one_item_is_named() -> None:
+    first, second = task(1, annotation(1, "calm")), task(1, annotation(2, "calm"))
+    first["data"]["lang"], second["data"]["lang"] = "en", "it"
+    with pytest.warns(EDOWarning, match="'lang'.*left out"):
+        assert not read_label_studio([first, second]).item_columns

@@ -143,6 +143,16 @@ def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
     assert read_lewidi(path, clean=True).texts.tolist() == ["tea oclock"]
 
 
+def test_language_and_plain_information_are_columns_of_the_items(tmp_path: Path) -> None:
+    other = {"domain": "parks", "other annotations": {"kind": "0,0,1"}, "text": "not this"}
+    read = read_lewidi(write(tmp_path / "a.json", item(other_info=other), item(lang="it")))
+    assert {name: list(values) for name, values in read.item_columns.items()} == {
+        "lang": ["en", "it"],
+        "domain": ["parks", ""],
+    }
+    assert not read.attributes
+
+
 def test_the_language_field_alone_protects_non_ascii_letters(tmp_path: Path) -> None:
     text = "the café is open today"
     path = write(tmp_path / "a.json", item(text=text, lang="ar"), item(text=text))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, counted, examples, one_of, warn
+from edokit._errors import EDOWarning, InputError, counted, examples, headings, one_of, warn, word
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Codes, Floats, Strings
 
@@ -75,6 +75,10 @@ class Annotations:
     """Split of each item [N]."""
     attributes: Mapping[str, Strings] = field(default_factory=dict)
     """Attributes of the annotators by name, each [A]."""
+    item_columns: Mapping[str, Strings] = field(default_factory=dict)
+    """Other columns with one value per item, such as its language, each [N]; gaps are ""."""
+    annotation_columns: Mapping[str, Strings] = field(default_factory=dict)
+    """Columns that vary between the annotations of an item and of an annotator, each [M]."""
 
     @classmethod
     def from_table(
@@ -93,8 +97,9 @@ class Annotations:
         ----------
         table : pyarrow.Table, pandas.DataFrame or mapping of str to sequence
             Columns ``item``, ``annotator`` and ``label`` (or one ``p_<class>`` column per class).
-            ``text``, ``split`` and ``hard_label`` are optional and describe the item. Every other
-            column with one value per annotator is an attribute of the annotators.
+            ``text``, ``split`` and ``hard_label`` are optional and describe the item. Any other
+            column is kept as text: in ``item_columns`` if it has one value per item, in
+            ``attributes`` if it has one per annotator, else in ``annotation_columns``.
         columns : mapping of str to str, optional
             Names of the columns where they differ, as in ``{"item": "id"}``.
         classes : sequence, optional
@@ -364,7 +369,9 @@ class Annotations:
             annotators=self.annotators[annotators],
             item_codes=where[self.item_codes[kept]],
             annotator_codes=renumber[self.annotator_codes[kept]],
-            attributes={name: values[annotators] for name, values in self.attributes.items()},
+            attributes=rows_of_each(self.attributes, annotators),
+            item_columns=rows_of_each(self.item_columns, chosen),
+            annotation_columns=rows_of_each(self.annotation_columns, kept),
             **self.rows_of(kept, "label_codes", "label_probabilities"),
             **self.rows_of(chosen, "published", "texts", "splits"),
         )
@@ -476,6 +483,41 @@ class Annotations:
         splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
         return self.take(np.flatnonzero(np.isin(splits, wanted)))
 
+    def item_column(self, name: str, parameter: str = "column") -> Strings:
+        """Return the value of each item in a column that describes items.
+
+        Parameters
+        ----------
+        name : str
+            One of ``item_columns``, or ``split``.
+        parameter : str, default="column"
+            The caller's parameter that this name was given as, for the error message.
+
+        Returns
+        -------
+        numpy.ndarray of str, shape [N]
+            Empty text where an item has no value.
+
+        Examples
+        --------
+        >>> rows = {"item": [1, 2], "annotator": ["x", "x"], "label": [0, 1], "lang": ["en", "it"]}
+        >>> Annotations.from_table(rows).item_column("lang").tolist()
+        ['en', 'it']
+        """
+        known = dict(self.item_columns)
+        if self.splits is not None:
+            known["split"] = self.splits
+        if name not in known:
+            of_annotators = name in self.attributes or name in self.annotation_columns
+            raise InputError(
+                f"{name!r} does not describe items: it differs between the rows of an item"
+                if of_annotators
+                else f"the items have no column {word(name)}",
+                f"the columns with one value per item are {headings(known) or 'none'}",
+                parameters=(parameter,),
+            )
+        return known[name]
+
     def to_table(self) -> pa.Table:
         """Return the long table that `from_table` reads, one row per annotation.
 
@@ -492,6 +534,11 @@ class Annotations:
         from edokit.annotations.long_table import to_long_table
 
         return to_long_table(self)
+
+
+def rows_of_each(columns: Mapping[str, Strings], chosen: npt.NDArray[Any]) -> dict[str, Strings]:
+    """These rows of every column."""
+    return {name: values[chosen] for name, values in columns.items()}
 
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:

@@ -31,6 +31,7 @@ from edokit.annotations.core import (
     Duplicates,
     PublishedLabelWarning,
     contradiction_message,
+    rows_of_each,
 )
 
 Where = Callable[[int], str]
@@ -116,7 +117,7 @@ def from_long_table(
         published=published,
         texts=per_item.get("text"),
         splits=per_item.get("split"),
-        attributes=_attributes(table, attributes, names, annotator),
+        **_other_columns(table, attributes, names, item, annotator),
     )
     result = _without_duplicates(built, duplicates, where)
     if (found := result.contradicted).any():
@@ -177,7 +178,7 @@ def _no_gaps(
 def _probability_columns(
     table: pa.Table, classes: Sequence[object] | None, where: Where
 ) -> tuple[tuple[str, ...], Floats]:
-    found = [name for name in table.column_names if name.startswith(PROBABILITY)]
+    found = list(filter(is_share, table.column_names))
     order = ordered_classes(classes, [name.removeprefix(PROBABILITY) for name in found])
     wanted = [PROBABILITY + name for name in order]
     if set(wanted) != set(found) or len(found) < 2:
@@ -201,6 +202,11 @@ def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> 
             "classes is empty", "name the classes, or leave it out", parameters=("classes",)
         )
     return tuple(unique_ids(names, len(names), "classes", "class"))
+
+
+def is_share(name: str) -> bool:
+    """Whether a column of this name holds the probabilities of a class."""
+    return name.startswith(PROBABILITY)
 
 
 def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
@@ -279,32 +285,55 @@ def _names(encoded: Encoded) -> Strings:
     return values
 
 
-def _attributes(
-    table: pa.Table, wanted: Sequence[str] | None, names: Mapping[str, str], annotator: Encoded
-) -> dict[str, Strings]:
-    """Columns with one value per annotator [A]."""
-    taken = {*names.values(), *ROLES}
-    attributes: dict[str, Strings] = {}
-    for name in table.column_names if wanted is None else wanted:
+def _other_columns(
+    table: pa.Table,
+    wanted: Sequence[str] | None,
+    names: Mapping[str, str],
+    item: Encoded,
+    annotator: Encoded,
+) -> dict[str, dict[str, Strings]]:
+    """The columns without a role as fields of `Annotations`, by what they describe."""
+    shares = [] if "label" in names else filter(is_share, table.column_names)
+    taken = {*names.values(), *ROLES, *shares}
+    for name in wanted or ():
         if name not in table.column_names:
             raise _no_attribute(name, f"not among the columns {headings(table.column_names)}")
-        if name in taken or name.startswith(PROBABILITY):
-            if wanted is not None:
-                raise _no_attribute(name, "a column with another meaning")
-            continue
+        if name in taken:
+            raise _no_attribute(name, "a column with another meaning")
+    of_items, of_annotators, of_annotations = dict[str, Strings](), dict[str, Strings](), {}
+    left_out = [
+        f"{name!r} ({names[name]!r} is the {name})"
+        for name in table.column_names
+        if name in names and names[name] != name
+    ]
+    for name in (name for name in table.column_names if name not in taken):
+        asked = wanted is not None and name in wanted
         try:
             encoded = encode(table[name], name)
         except InputError:
-            # Columns of lists and the like are attributes only where they are asked for.
-            if wanted is None:
-                continue
-            raise
+            if asked:
+                raise
+            left_out.append(f"{word(name)} (no text or plain numbers)")
+            continue
+        first = _first_codes(item, encoded)
+        if (first[item.codes] == encoded.codes).all():
+            of_items[name] = _names(Encoded(first, encoded.names))
         first = _first_codes(annotator, encoded)
-        if (first[annotator.codes] == encoded.codes).all():
-            attributes[name] = _names(Encoded(first, encoded.names))
-        elif wanted is not None:
-            raise _no_attribute(name, "not the same in all rows of an annotator")
-    return attributes
+        if (first[annotator.codes] != encoded.codes).any():
+            if asked:
+                raise _no_attribute(name, "not the same in all rows of an annotator")
+        elif asked or wanted is None:
+            of_annotators[name] = _names(Encoded(first, encoded.names))
+        if name not in of_items and name not in of_annotators:
+            of_annotations[name] = _names(encoded)
+    if left_out:
+        several = len(left_out) > 1
+        warn(f"column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} left out")
+    return {
+        "item_columns": of_items,
+        "attributes": of_annotators,
+        "annotation_columns": of_annotations,
+    }
 
 
 def _no_attribute(name: str, why: str) -> InputError:
@@ -358,7 +387,7 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
             names[role] = alias
     names = {role: name for role, name in names.items() if name in present}
     needed = ["item", "annotator"]
-    if not any(name.startswith(PROBABILITY) for name in present):
+    if not any(map(is_share, present)):
         needed.append("label")
     missing = [role for role in needed if role not in names]
     if missing:
@@ -395,7 +424,9 @@ def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Whe
         )
 
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
-    return replace(annotations, **annotations.rows_of(~again, *fields))
+    kept = annotations.rows_of(~again, *fields)
+    others = rows_of_each(annotations.annotation_columns, ~again)
+    return replace(annotations, annotation_columns=others, **kept)
 
 
 def to_long_table(annotations: Annotations) -> pa.Table:
@@ -415,8 +446,13 @@ def to_long_table(annotations: Annotations) -> pa.Table:
     for name, values in (("split", annotations.splits), ("text", annotations.texts)):
         if values is not None:
             data[name] = _column(items, values)
+    for name, values in annotations.item_columns.items():
+        data[name] = _column(items, values)
     for name, values in annotations.attributes.items():
         data[name] = _column(annotators, values)
+    rows = np.arange(len(annotations), dtype=np.int32)
+    for name, values in annotations.annotation_columns.items():
+        data[name] = _column(rows, values)
     return pa.table(data)
 
 

@@ -95,7 +95,11 @@ def print_described(title: str, result: dict[str, Any]) -> None:
         ["mean entropy (nats)", *(f"{part['entropy']:.3f}" for part in splits.values())],
         ["median coverage", *(f"{part['coverage']['median']:.1%}" for part in splits.values())],
     ]
-    notes = []
+    notes = [
+        f"{what}: {', '.join(result[key])}."
+        for what, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes"))
+        if result[key]
+    ]
     duplicates = result.get("near_duplicates", {})
     for name, counts in duplicates.get("splits", {}).items():
         near, known = counts["near"], duplicates["also_in"]

@@ -31,17 +31,18 @@ def convert(
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
-    """Write any source as one row per annotation: item, annotator, label and what else is known."""
+    """Write any source as one row per annotation, with all its columns of text or numbers."""
     from edokit._outputs import refuse_input
     from edokit.datasets import write_annotations
 
     refuse_input(out, source)
     annotations = reading.annotations(source)
     write_annotations(annotations, out)
-    items = len(annotations.items)
+    items, columns = len(annotations.items), annotations.to_table().column_names
     console.done(
-        {"out": str(out), "items": items, "annotations": len(annotations)},
-        f"{out}: {counted(len(annotations), 'annotation')} of {counted(items, 'item')}",
+        {"out": str(out), "items": items, "annotations": len(annotations), "columns": columns},
+        f"{out}: {counted(len(annotations), 'annotation')} of {counted(items, 'item')};"
+        f" columns {', '.join(columns)}",
         json,
     )
 

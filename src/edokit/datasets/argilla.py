@@ -148,7 +148,10 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
         )
     name = plain(value, "the id of a record", place)
     own = {field: value for field, value in fields.items() if field != item}
-    collected.about.append((name, own, metadata))
+    # A flat export has everything in one place; its metadata are those with this prefix.
+    roles = ("split", "hard_label")
+    known = {key: metadata[key] for key in metadata if key not in record or key in roles}
+    collected.about.append((name, own, known))
     where = collected.where(name)
     for question, user, value, status in _responses(record, where):
         question = plain(question, "the question of a response", where)

@@ -20,6 +20,7 @@ from edokit._io import check_depth, check_file, not_utf8, read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
+from edokit.annotations.long_table import ROLES
 
 OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
 """What every export takes; see `Collected`."""
@@ -252,6 +253,8 @@ class Collected:
         for role, known in (("text", texts), ("split", splits), ("hard_label", hard_labels)):
             if known:
                 table[role] = [known.get(item, "") for item in items]
+        for name, values in self._columns(kept, {*ROLES, *table, self.text, self.item}).items():
+            table[name] = [values.get(item, "") for item in items]
         for note in self.notes:
             warn(note)
         if self.without_label:
@@ -260,7 +263,28 @@ class Collected:
         if self.without_annotator:
             what = "name no annotator and count as one annotator each (anonymous='separate')"
             warn(f"{self.without_annotator} {self.answer}s {what}")
-        return Annotations.from_table(table, classes=self.classes, duplicates=self.duplicates)
+        return Annotations.from_table(
+            table, classes=self.classes, duplicates=self.duplicates, attributes=[]
+        )
+
+    def _columns(self, kept: set[str], taken: Collection[object]) -> dict[str, dict[str, str]]:
+        """Other fields and metadata of the items that are text or numbers, by name."""
+        columns: dict[str, dict[str, str]] = {}
+        differing = dict[str, None]()
+        for item, fields, metadata in self.about:
+            for name, value in {**metadata, **fields}.items():
+                if item not in kept or name in taken or isinstance(value, bool):
+                    continue
+                with suppress(InputError):
+                    given = plain(value, "", "")
+                    if columns.setdefault(str(name), {}).setdefault(item, given) != given:
+                        differing[str(name)] = None
+        if differing:
+            self.notes.append(
+                f"{examples(differing, 6)}: a {self.unit} has several values, so the field is left"
+                " out"
+            )
+        return {name: values for name, values in columns.items() if name not in differing}
 
     def _check_unlabelled(self) -> None:
         labelled = {item for item, _, _ in self.rows}
@@ -286,7 +310,10 @@ class Collected:
     def _texts(self) -> dict[str, str]:
         labelled = {item for item, _, _ in self.rows}
         about = [(item, fields) for item, fields, _ in self.about if item in labelled]
-        name = self._text_field([fields for _, fields in about]) if self.text is None else self.text
+        named = self.text is not None
+        if not named:
+            self.text = self._text_field([fields for _, fields in about])
+        name = self.text
         if name is None:
             return {}
         texts: dict[str, str] = {}
@@ -296,7 +323,7 @@ class Collected:
                 # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
                 value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
                 self.once(texts, item, value, "text")
-            elif self.text is not None:
+            elif named:
                 raise InputError(
                     f"{self.where(item)} has {shown(value)} in the field {name!r}, not a text",
                     f"its fields are {examples(fields, 10)}" if fields else "it has no fields",

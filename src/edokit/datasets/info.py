@@ -30,15 +30,16 @@ def describe_annotations(
     Returns
     -------
     dict
-        ``items``, ``annotators``, ``annotations``, ``classes``, ``attributes``, ``texts``, and
-        ``splits`` with, for each split: ``items``, ``annotators``, ``annotations``,
-        ``annotations_per_item`` [fewest, most], ``classes`` (items by hard label), ``ratio``
-        (largest class to smallest), ``soft_classes`` (mean soft label), ``ties`` (and how many of
-        them have no published label), ``unanimous`` (share of items), ``entropy`` (mean, nats),
-        ``coverage`` (share of the items that an annotator labelled) and ``repeated`` (annotations
-        by someone who had labelled the item before). ``near_duplicates`` counts the items of each
-        split whose text is also in the first (train, if there is one): ``verbatim`` but for case,
-        links, mentions and punctuation, and ``near``, which includes these.
+        ``items``, ``annotators``, ``annotations``, ``classes``, ``columns`` (that describe items),
+        ``attributes`` (of the annotators), ``texts``, and ``splits`` with, for each split:
+        ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest, most],
+        ``classes`` (items by hard label), ``ratio`` (largest class to smallest), ``soft_classes``
+        (mean soft label), ``ties`` (and how many of them have no published label), ``unanimous``
+        (share of items), ``entropy`` (mean, nats), ``coverage`` (share of the items that an
+        annotator labelled) and ``repeated`` (annotations by someone who had labelled the item
+        before). ``near_duplicates`` counts the items of each split whose text is also in the first
+        (train, if there is one): ``verbatim`` but for case, links, mentions and punctuation, and
+        ``near``, which includes these.
     """
     names = annotations.split_names
     parts = {str(name): annotations.split(name) for name in names} or {"all": annotations}
@@ -47,6 +48,7 @@ def describe_annotations(
         "annotators": len(annotations.annotators),
         "annotations": len(annotations),
         "classes": list(annotations.classes),
+        "columns": sorted(annotations.item_columns),
         "attributes": sorted(annotations.attributes),
         "splits": {name: _describe_split(part) for name, part in parts.items()},
     }

@@ -13,6 +13,7 @@ from edokit._errors import InputError, examples, one_of, word
 from edokit._io import read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
+from edokit.annotations.long_table import ROLES
 from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source, errors_in
@@ -81,7 +82,11 @@ class _Item(NamedTuple):
     labels: list[str]
     hard_label: str
     groups: list[str]
-    arabic: bool
+    columns: dict[str, str]
+
+    @property
+    def arabic(self) -> bool:
+        return self.columns.get("lang", "").lower().startswith("ar")
 
 
 def read_lewidi(
@@ -96,15 +101,18 @@ def read_lewidi(
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
 
     Items are named ``<split>-<key>``, classes are "0" and "1", hard labels are the published
-    ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``. Soft labels follow
-    from the annotations, not from the rounded ones in the file. ``duplicates`` is "all" because
-    one item of MD-Agreement lists an annotator twice. ``dialogue`` is one of `DIALOGUE_TEXTS`;
-    ``clean`` applies the paper's cleaning.
+    ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``; items have the columns
+    ``lang`` and, in the other datasets, what is plain in ``other_info`` (``domain``, ``bot``).
+    Soft labels follow from the annotations, not from the rounded ones in the file. ``duplicates``
+    is "all" because one item of MD-Agreement lists an annotator twice. ``dialogue`` is one of
+    `DIALOGUE_TEXTS`; ``clean`` applies the paper's cleaning.
     """
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
     rows: defaultdict[str, list[str]] = defaultdict(list)
     groups: dict[str, str] = {}
-    for item in _items(path):
+    items = list(_items(path))
+    columns = dict.fromkeys(name for item in items for name in item.columns)
+    for item in items:
         for annotator, group in zip(item.annotators, item.groups, strict=False):
             if groups.setdefault(annotator, group) != group:
                 raise _wrong(
@@ -121,6 +129,8 @@ def read_lewidi(
         rows["split"] += [item.split] * n
         rows["hard_label"] += [item.hard_label] * n
         rows["text"] += [text] * n
+        for name in columns:
+            rows[name] += [item.columns.get(name, "")] * n
     if groups:
         rows["group"] = [groups.get(annotator, "") for annotator in rows["annotator"]]
     with errors_in(path):
@@ -251,6 +261,7 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
     except UnicodeEncodeError as error:
         # JSON can write one half of a pair of surrogates, which stands for no character.
         raise _wrong(f"{where} has half a character, which is not valid Unicode") from error
+    groups = _groups(item.get("other_info"), annotators, where)
     return _Item(
         name=f"{split}-{key}",
         split=split,
@@ -258,8 +269,8 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
         annotators=annotators,
         labels=[classes[label] for label in labels],
         hard_label=hard_label,
-        groups=_groups(item.get("other_info"), annotators, where),
-        arabic=str(item.get("lang", "")).lower().startswith("ar"),
+        groups=groups,
+        columns=_columns(item, groups),
     )
 
 
@@ -276,6 +287,19 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]
     return []
+
+
+def _columns(item: dict[str, Any], groups: list[str]) -> dict[str, str]:
+    """What else is known of an item: its language, and plain values such as its domain."""
+    other = item.get("other_info")
+    # Where the groups of the annotators stand there, the rest explains these.
+    known = {} if groups or not isinstance(other, dict) else other
+    known = {"lang": item.get("lang"), **known}
+    return {
+        name: as_name(value)
+        for name, value in known.items()
+        if isinstance(value, str | int | float) and name not in (*ROLES, "group")
+    }
 
 
 def _wrong(message: str) -> InputError:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from edokit._errors import InputError
 from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations, Duplicates
+from edokit.annotations.long_table import is_share
 from edokit.datasets.read import Source, errors_in
 
 
@@ -30,7 +31,7 @@ def read_annotation_table(
     are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``. A folder of such
     files is read as one table.
     """
-    parts = [read_table(file, numbers=_is_share) for file in table_files(path)]
+    parts = [read_table(file, numbers=is_share) for file in table_files(path)]
     with errors_in(path):
         try:
             table = pa.concat_tables(parts, promote_options="permissive")
@@ -65,14 +66,10 @@ def table_files(path: str | Path) -> list[Path]:
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     """The table; soft labels (shares without an annotator) become those of one annotator."""
     named = {*columns, *table.column_names}
-    if named & {"annotator", "worker", "label"} or not any(map(_is_share, table.column_names)):
+    if named & {"annotator", "worker", "label"} or not any(map(is_share, table.column_names)):
         return table
     codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
     return table.append_column("annotator", pa.DictionaryArray.from_arrays(codes, ["soft"]))
-
-
-def _is_share(name: str) -> bool:
-    return name.startswith("p_")
 
 
 def _is_table(path: Path, content: object) -> bool:

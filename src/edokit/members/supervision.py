@@ -161,6 +161,7 @@ def crowd_targets(
         label_codes=None,
         label_probabilities=soft,
         attributes={},
+        annotation_columns={},
     )
 
 
