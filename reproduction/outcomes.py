@@ -86,6 +86,12 @@ class Outcome:
         values = getattr(self, part)[:, MAIN_METRICS.index(metric)]
         return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
+    def interval(self, metric: str) -> tuple[float, float]:
+        """95 % interval of the mean over seeds: a bootstrap over test items."""
+        own = self.items[:, MAIN_METRICS.index(metric)].mean(axis=0)
+        found = paired_test(own, np.zeros_like(own), samples=SAMPLES)
+        return found.low, found.high
+
     def gap(self, metric: str) -> float:
         """Test less fit, mean over seeds."""
         return self.mean(metric) - self.mean(metric, "fit")

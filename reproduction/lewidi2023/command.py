@@ -145,9 +145,12 @@ def results_page(sections: Sequence[Section], study: Study, command: str) -> str
     ]
     first = next((section for section in sections if section.name == "findings"), None)
     if first is not None:
-        lines += [f"## {first.title}", "", f"{first.words[0]}", ""]
+        lines += [f"## {first.title}", "", f"{first.words[0]} {first.words[1]}", ""]
         for one in first.values["findings"]:
-            lines.append(f"- *{one['paper']}* **{one['verdict'].capitalize()}.** {one['here']}")
+            lines.append(
+                f"- *{one['paper']}* **{one['verdict'].capitalize()}**"
+                f" ({one['supported']} of {one['cases']} cases). {one['here']}"
+            )
         lines += ["", "Beyond the paper's findings:", ""]
         lines += [f"- {sentence}" for sentence in first.values["beyond"]]
         lines.append("")

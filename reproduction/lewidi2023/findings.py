@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from edokit._io import read_json
 from edokit._io.markup import Table
-from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.ablations import diversity_effects, sign_effects, weighting_effects
 from reproduction.lewidi2023.benchmark import (
+    BETTER,
     PAPERS,
+    UNDECIDED,
+    WORSE,
     Chosen,
+    against_paper,
     best_printed,
     choice,
     on_front,
@@ -34,8 +38,37 @@ from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, signed
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not replicate", "not available"
-Measured = tuple[str, str]
-"""What was measured, in words, and the verdict."""
+ENOUGH = 0.5
+RULE = (
+    "Every finding is judged by the share of its cases that support it. A case is a dataset, a"
+    " variant or a correlation that the finding speaks of. An effect supports it if it has the"
+    " direction that the paper gives (a reduction also its least size, 40 %), is larger than the"
+    " spread between seeds, and 0 is outside its 95 % interval over test items; a correlation, if"
+    " it is as the text says; a deviation, if it is no larger than the paper's largest. Holds: all"
+    " cases; holds in part: at least half; does not replicate: fewer."
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured, in words, and in how many of the finding's cases it came out as said."""
+
+    here: str
+    supported: int = 0
+    cases: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """The same rule for every finding: all cases, at least half of them, or fewer."""
+        if not self.cases:
+            return OPEN
+        share = self.supported / self.cases
+        return HOLDS if share == 1 else PARTLY if share >= ENOUGH else FAILS
+
+
+def lower(one: Effect) -> bool:
+    """Whether an effect lowers a loss by more than the noise."""
+    return one.claimed and one.value < 0
 
 
 def shown(one: Effect) -> str:
@@ -53,7 +86,7 @@ def largest(effects: Sequence[Effect]) -> Effect:
 
 def not_tested(members: str = "random-select") -> Measured:
     """Without members there is nothing to measure."""
-    return f"There are no predictions of {members} members.", OPEN
+    return Measured(f"There are no predictions of {members} members.")
 
 
 def sign(study: Study) -> Measured:
@@ -69,17 +102,13 @@ def sign(study: Study) -> Measured:
             parts.append(f"{dataset} {shown(largest(own))}")
     exact = sign_effects(study, "exact")
     deeper = [f"{d} {signed(largest(own).value)}" for d in DATASETS if (own := _of(exact, d))]
-    brexit = [one.claimed for (name, _), one in effects.items() if name == "HS-Brexit"]
-    critical = max((abs(one.value) for one in _of(effects, "HS-Brexit")), default=0.0)
-    verdict = FAILS if not any(brexit) else HOLDS if critical > 0.1 else PARTLY
-    if not brexit:
-        verdict = OPEN
-    return (
+    return Measured(
         "Preserve less suppress in test CE, the largest of the three variants:"
         f" {'; '.join(parts)}. {len(claimed)} of {len(effects)} differences exceed the noise"
         f"{_where(claimed)}. Solved to the optimum the same objectives differ by"
         f" {', '.join(deeper)}{_collapse(study)}.",
-        verdict,
+        len(claimed),
+        len(effects),
     )
 
 
@@ -114,12 +143,11 @@ def diversity(study: Study) -> Measured:
     mean = float(np.mean([one.value for one in own.values()]))
     spread = float(np.mean([one.spread for one in own.values()]))
     listed = "; ".join(f"{dataset} {shown(one)}" for dataset, one in own.items())
-    helps = [d for d, one in own.items() if one.claimed and one.value < 0]
-    verdict = FAILS if mean > -0.01 and not helps else PARTLY if mean > -0.05 else HOLDS
-    return (
+    return Measured(
         f"Mean over {len(own)} datasets {signed(mean)}, with a spread between seeds of"
         f" {spread:.4f}: {listed}.",
-        verdict,
+        sum(map(lower, own.values())),
+        len(own),
     )
 
 
@@ -129,22 +157,22 @@ def weights(study: Study) -> Measured:
     own = {k: one for k, one in effects.items() if k[1:] == (PAPERS_POOL, "paper's search")}
     if not own:
         return not_tested()
-    gains = [k for k, one in own.items() if one.claimed and one.value < 0]
+    gains = sum(map(lower, own.values()))
     listed = "; ".join(f"{key[0]} {shown(one)}" for key, one in own.items())
     mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO default"}
     more = ""
     if mixed:
         listed_mixed = "; ".join(f"{key[0]} {shown(one)}" for key, one in mixed.items())
-        won = sum(one.claimed and one.value < 0 for one in mixed.values())
+        won = sum(map(lower, mixed.values()))
         more = (
             f" Where members differ (all pools joined, pool settled on dev): {listed_mixed};"
             f" {won} of {len(mixed)} beyond the noise."
         )
-    verdict = HOLDS if len(gains) == len(own) else PARTLY if gains else FAILS
-    return (
-        f"Ten like members, the paper's search: {listed}. {len(gains)} of {len(own)} gains exceed"
+    return Measured(
+        f"Ten like members, the paper's search: {listed}. {gains} of {len(own)} gains exceed"
         f" the noise.{more}",
-        verdict,
+        gains,
+        len(own),
     )
 
 
@@ -168,15 +196,14 @@ def size(study: Study) -> Measured:
                 f"{dataset} {first.mean('ce'):.4f} at K = {min(points)}, {last.mean('ce'):.4f} at"
                 f" {max(points)}, lowest at {best}"
             )
-    adapts, goes = between > within, size["agree"] > size["of"] / 2
-    verdict = HOLDS if adapts and goes else FAILS if not adapts and not goes else PARTLY
     listed = ", ".join(f"{d} {'/'.join(map(str, s))}" for d, s in sizes.items())
-    return (
+    return Measured(
         f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
         f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
         f" {size['agree']} of {size['of']} cases ({size['shown']}). Test CE of the uniform mean of"
         f" the K best: {'; '.join(curve)}.",
-        verdict,
+        int(between > within) + size["agree"],
+        1 + size["of"],
     )
 
 
@@ -192,14 +219,15 @@ def variants(study: Study) -> Measured:
             for variant in ("mean", "random", "all")
         )
         effects = [effect(mean, other, "ce") for other in others]
-        claimed += any(one.claimed and one.value < 0 for one in effects)
+        claimed += all(map(lower, effects))
         parts.append(f"{dataset} {shown(largest(effects))}")
     if not parts:
         return not_tested()
-    return (
+    return Measured(
         "CE-mean less the other variant that differs most, preserving, fixed settings:"
         f" {'; '.join(parts)}.",
-        HOLDS if claimed == len(parts) else PARTLY if claimed else FAILS,
+        claimed,
+        len(parts),
     )
 
 
@@ -214,16 +242,12 @@ def heat_maps(study: Study) -> Measured:
         f"{one['setting']} and {HEADS[one['metric']]} {one['says']}: {one['agree']} of {one['of']}"
         for one in claims
     )
-    share = agree / cases
-    return (
-        f"{agree} of {cases} cases are as the text says ({listed}).",
-        HOLDS if share > 0.9 else FAILS if share < 0.5 else PARTLY,
-    )
+    return Measured(f"{agree} of {cases} cases are as the text says ({listed}).", agree, cases)
 
 
 def lowest(study: Study) -> Measured:
     """Has EDO-Random the lowest CE?"""
-    parts, verdicts = [], []
+    parts, supported = [], 0
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         if isinstance(edo, Missing):
@@ -239,13 +263,13 @@ def lowest(study: Study) -> Measured:
         seeds = min(len(edo.items), len(rival.items))
         one = effect(_first(edo, seeds), _first(rival, seeds), "ce")
         parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(one)}")
-        verdicts.append(one.claimed and one.value < 0)
+        supported += lower(one)
     if not parts:
         return not_tested()
-    verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
-    return (
+    return Measured(
         f"EDO-Random less the best of the paper's baselines on our members: {'; '.join(parts)}.",
-        verdict,
+        supported,
+        len(parts),
     )
 
 
@@ -255,27 +279,28 @@ def _first(found: Outcome, seeds: int) -> Outcome:
 
 def reductions(study: Study) -> Measured:
     """By how much does it lower the CE?"""
-    parts, cuts = [], []
+    parts, supported = [], 0
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         wel = method_outcome(study, dataset, PAPERS_POOL, "wel")
         if isinstance(edo, Missing) or isinstance(wel, Missing):
             continue
         one, level = effect(edo, wel, "ce"), wel.mean("ce")
-        cuts.append(-100 * one.value / level)
+        supported += one.claimed and -one.value / level >= 0.4
         ends = f"{signed(100 * one.low / level, 1)} … {signed(100 * one.high / level, 1)} %"
         parts.append(f"{dataset} {signed(100 * one.value / level, 1)} % [{ends}]")
     if not parts:
         return not_tested()
-    return (
+    return Measured(
         f"EDO-Random against WEL on the same members, both with a real CE: {'; '.join(parts)}.",
-        HOLDS if min(cuts) >= 40 else FAILS,
+        supported,
+        len(parts),
     )
 
 
 def per_annotator(study: Study) -> Measured:
     """Has EDO-PerAnn the lowest MD where annotators are few?"""
-    parts, verdicts = [], []
+    parts, supported = [], 0
     for dataset in ("ConvAbuse", "HS-Brexit"):
         own = searched_outcome(study, dataset, "per-annotator")
         if isinstance(own, Missing):
@@ -290,27 +315,30 @@ def per_annotator(study: Study) -> Measured:
         seeds = min(len(own.items), len(others[best].items))
         one = effect(_first(own, seeds), _first(others[best], seeds), "md")
         parts.append(f"{dataset} MD {own.mean('md'):.4f}, best other {best} {shown(one)}")
-        verdicts.append(one.claimed and one.value < 0)
+        supported += lower(one)
     if not parts:
         return not_tested("per-annotator")
-    verdict = HOLDS if all(verdicts) else PARTLY if any(verdicts) else FAILS
-    return (f"EDO-PerAnn less the best of the others: {'; '.join(parts)}.", verdict)
+    return Measured(
+        f"EDO-PerAnn less the best of the others: {'; '.join(parts)}.", supported, len(parts)
+    )
 
 
 def stable(study: Study) -> Measured:
     """Are results stable over seeds?"""
-    parts, verdicts = [], []
+    parts, supported = [], 0
+    most = max(row["ce"] for row in paper.matching("deviations", method="EDO-Random"))
     for dataset in DATASETS:
         own = searched_outcome(study, dataset, PAPERS_POOL)
         paper_row = paper.row("deviations", method="EDO-Random", dataset=dataset)
         if not isinstance(own, Missing) and paper_row is not None:
             parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {paper_row['ce']:.4f})")
-            verdicts.append(own.spread("ce") < 0.02)
+            supported += own.spread("ce") <= most
     if not parts:
         return not_tested()
-    return (
+    return Measured(
         f"Standard deviation of test CE over seeds, other members in each: {', '.join(parts)}.",
-        HOLDS if all(verdicts) else PARTLY,
+        supported,
+        len(parts),
     )
 
 
@@ -325,14 +353,17 @@ def beyond(study: Study) -> list[str]:
         if isinstance(row, Missing):
             words.append(f"{dataset}: no row of ours, {row.reason}.")
             continue
-        best = best_printed(dataset)
-        won = [m for m in MAIN_METRICS if (row.outcome.mean(m) > best[m]) == (m == "f1")]
-        lost = [m for m in MAIN_METRICS if m not in won]
+        marks = against_paper(row.outcome, best_printed(dataset))
+        sides = {
+            side: _listed(
+                row.outcome, best_printed(dataset), [m for m in marks if marks[m] == side]
+            )
+            for side in (BETTER, WORSE, UNDECIDED)
+        }
         words.append(
             f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
-            " held-out items); on test it is better than the best of the paper's table in"
-            f" {_listed(row.outcome, best, won) or 'no column'}"
-            + (f", and not in {_listed(row.outcome, best, lost)}." if lost else ".")
+            " held-out items). Against the best of the paper's table, by the 95 % interval over"
+            f" test items: {'; '.join(f'{k} in {v}' for k, v in sides.items() if v)}."
             + _by_dev(row)
         )
     words += _without_encoder(study)
@@ -391,12 +422,7 @@ def _without_encoder(study: Study) -> list[str]:
 
 
 def _listed(found: Outcome, best: dict[str, float], metrics: Sequence[str]) -> str:
-    parts = []
-    for m in metrics:
-        near = abs(found.mean(m) - best[m]) <= found.spread(m)
-        noise = ", less apart than seeds are" if near else ""
-        parts.append(f"{HEADS[m]} ({found.mean(m):.4f} to {best[m]:.4f}{noise})")
-    return ", ".join(parts)
+    return ", ".join(f"{HEADS[m]} ({found.mean(m):.4f}, paper {best[m]:.4f})" for m in metrics)
 
 
 FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
@@ -417,27 +443,40 @@ FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
 def findings(study: Study) -> Section:
     """All of the paper's findings, and more results."""
     claims = {row["finding"]: row["says"] for row in paper.rows("findings")}
-    listed = [(claims[name], *measure(study)) for name, measure in FINDINGS.items()]
+    listed = [(claims[name], measure(study)) for name, measure in FINDINGS.items()]
     more = beyond(study)
-    counts = {v: sum(verdict == v for *_, verdict in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
+    counts = {v: sum(one.verdict == v for _, one in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
     return Section(
         "findings",
         "Which findings hold",
         {
             "findings": Table(
                 "The paper's findings and ours",
-                ["the paper says", "verdict", "what was measured here"],
-                [[says, verdict, here] for says, here, verdict in listed],
+                ["the paper says", "verdict", "cases that support it", "what was measured here"],
+                [
+                    [says, one.verdict, f"{one.supported} of {one.cases}", one.here]
+                    for says, one in listed
+                ],
+                notes=[RULE],
             )
         },
         [
             f"{len(listed)} findings: " + ", ".join(f"{n} × {v}" for v, n in counts.items()) + ".",
-            *(f"{says} {verdict.capitalize()}. {here}" for says, here, verdict in listed),
+            RULE,
+            *(f"{says} {one.verdict.capitalize()}. {one.here}" for says, one in listed),
             *more,
         ],
         {
+            "rule": RULE,
             "findings": [
-                {"paper": says, "verdict": verdict, "here": here} for says, here, verdict in listed
+                {
+                    "paper": says,
+                    "verdict": one.verdict,
+                    "supported": one.supported,
+                    "cases": one.cases,
+                    "here": one.here,
+                }
+                for says, one in listed
             ],
             "beyond": more,
         },

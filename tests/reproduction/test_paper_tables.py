@@ -13,6 +13,7 @@ from reproduction_cases import small_lewidi, small_pool, small_study
 
 from edokit._errors import InputError
 from edokit.baselines import wel
+from edokit.metrics import MAIN_METRICS
 from reproduction.lewidi2023 import benchmark as bars
 from reproduction.lewidi2023.benchmark import best_printed
 from reproduction.lewidi2023.command import TABLES, reproduce, results_page
@@ -24,9 +25,11 @@ from reproduction.lewidi2023.configurations import (
     fixed_outcomes,
     searched,
 )
+from reproduction.lewidi2023.findings import Measured
 from reproduction.lewidi2023.methods import HeldOut
 from reproduction.lewidi2023.searches import within_seeds
 from reproduction.lewidi2023.study import Missing, Study
+from reproduction.outcomes import Outcome
 from reproduction.section import Section
 
 
@@ -150,6 +153,54 @@ def test_bars_are_the_best_of_the_papers_columns() -> None:
     }
     for dataset, best in expected.items():
         assert list(best_printed(dataset).values()) == pytest.approx(best, abs=2e-4)
+
+
+def test_a_figure_is_better_than_the_papers_only_outside_its_interval() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0.5, 0.1, size=(2, 4, 400))
+    found = Outcome(scores.mean(axis=2), scores)
+    low, high = found.interval("ce")
+    assert 0.005 < high - low < 0.05
+    inside = dict.fromkeys(MAIN_METRICS, found.mean("ce"))
+    assert set(bars.against_paper(found, inside).values()) == {bars.UNDECIDED}
+    lower = dict.fromkeys(MAIN_METRICS, 0.4)
+    marks = bars.against_paper(found, lower)
+    assert marks == {"f1": bars.BETTER, "ce": bars.WORSE, "md": bars.WORSE, "bs": bars.WORSE}
+    higher = dict.fromkeys(MAIN_METRICS, 0.6)
+    marks = bars.against_paper(found, higher)
+    assert marks == {"f1": bars.WORSE, "ce": bars.BETTER, "md": bars.BETTER, "bs": bars.BETTER}
+
+
+def test_uniform_mean_constant_answer_and_paper_stand_beside_our_row(
+    sections: dict[str, Section],
+) -> None:
+    rows = cells(sections["bars"], "bars")
+    first = next(at for at, row in enumerate(rows) if row["dataset"] == "HS-Brexit")
+    _, uniform, constant, printed = rows[first : first + 4]
+    assert "uniform mean" in uniform["row"]
+    assert "constant" in constant["row"]
+    assert printed["CE"] == pytest.approx(0.3441)
+    values = sections["bars"].values["bars"]["HS-Brexit"]
+    assert values["constant"]["ce"] == constant["CE"]
+    assert values["uniform"]["ce"] == uniform["CE"]
+    value, low, high = values["ce_less_uniform"]
+    assert low <= value <= high
+    assert value == pytest.approx(values["ce"] - uniform["CE"])
+
+
+@pytest.mark.parametrize(
+    ("supported", "cases", "verdict"),
+    [
+        (4, 4, "holds"),
+        (3, 4, "holds in part"),
+        (2, 4, "holds in part"),
+        (1, 4, "does not replicate"),
+        (0, 2, "does not replicate"),
+        (0, 0, "not available"),
+    ],
+)
+def test_one_rule_for_every_verdict(supported: int, cases: int, verdict: str) -> None:
+    assert Measured("", supported, cases).verdict == verdict
 
 
 def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
