@@ -47,7 +47,7 @@ def items(browser: Any, page: str, out: Path) -> None:
     """The explorer in dark: a named filter, the simulated texts shown."""
     tab = browser.new_page(viewport={"width": 1240, "height": 900}, color_scheme="dark")
     tab.goto(page)
-    tab.locator(".chips button", has_text="Annotators disagree, ensemble confident").click()
+    tab.locator(".chips button", has_text="Annotators divided, ensemble confident").click()
     tab.check("#bare")
     tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     tab.evaluate("document.getElementById('items').scrollIntoView()")

@@ -14,6 +14,7 @@ from edokit import Annotations
 from edokit._errors import InputError
 from edokit.datasets import read_annotations
 from edokit.diagnosis import Diagnosis, advice, diagnose
+from edokit.diagnosis.overview import _character
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),
@@ -264,3 +265,39 @@ def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
     found = advice._structure(variance, test, None, {"kind": None})
     assert found.choice == "noise"
     assert found.text.startswith("The disagreement is compatible with noise. Tests: ")
+
+
+@pytest.mark.parametrize("count", [2, 6, 11])
+def test_lines_about_annotators_hold_for_any_number_of_classes(count: int) -> None:
+    """Random labels, and one annotator who slightly prefers the first class."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, count, size=(300, 4))
+    codes[:40, 0] = 0
+    people = Annotations.from_matrix(codes.astype(str), classes=[str(c) for c in range(count)])
+    found = diagnose(people, permutations=39)
+    line = next(line for line in found.lines() if line.startswith("  0: 300 labels"))
+    assert ("most often '0'" in line) is (count > 2)
+    assert ("'1' " in line) is (count == 2)
+    assert choices(found)["structure"] in ("slight", "noise")
+    assert choices(found)["supervision"] == "random-select"
+
+
+def test_annotators_with_few_labels_are_not_compared() -> None:
+    rng = np.random.default_rng(0)
+    rows = [(f"i{i}", f"a{3 * i + k}") for i in range(10) for k in range(3)]
+    table = {
+        "item": [item for item, _ in rows],
+        "annotator": [annotator for _, annotator in rows],
+        "label": rng.integers(0, 3, len(rows)).astype(str),
+    }
+    said = diagnose(Annotations.from_table(table), permutations=0).lines()
+    at = said.index("Annotators who agree least with the others")
+    assert "all 30 gave fewer than 10 labels" in said[at + 1]
+
+
+@pytest.mark.parametrize(("labels", "differs"), [(30, False), (3000, True)])
+def test_a_group_differs_only_by_more_than_chance(labels: int, differs: bool) -> None:
+    shares, overall = np.array([0.45, 0.55]), np.array([0.5, 0.5])
+    words = _character(("no", "yes"), shares, overall, labels, 0.01, 0.02)
+    assert ("more often" in words) is differs
+    assert "less consistent" not in words

@@ -70,7 +70,7 @@ def labelled(tasks: list[dict[str, Any]], answers: dict[str, list[str]]) -> list
 def test_the_most_urgent_stand_first_each_with_its_reasons() -> None:
     queue = review(CASES, 3)
     assert [one.item for one in queue] == ["item-1", "item-2", "item-3"]
-    assert list(queue[0].reasons) == ["disagreement", "minority", "spread"]
+    assert list(queue[0].reasons) == ["disagreement", "no-majority", "spread"]
     assert list(queue[1].reasons) == ["disagreement", "minority"]
     assert list(queue[2].reasons) == ["spread"]
     assert "25%" in queue[1].reasons["minority"]
@@ -79,7 +79,28 @@ def test_the_most_urgent_stand_first_each_with_its_reasons() -> None:
 
 def test_the_nearest_reason_is_named_where_nothing_is_alarming() -> None:
     (only,) = review(pooled([[0.99, 0.01]], [0.0]), 1)
-    assert len(only.reasons) == 1
+    (sentence,) = only.reasons.values()
+    assert "little stands out" in sentence
+    assert "2%" in sentence
+
+
+@pytest.mark.parametrize("count", [2, 6, 11])
+def test_of_many_classes_a_plurality_hides_no_minority(count: int) -> None:
+    classes = tuple(f"c{k}" for k in range(count))
+    even = [0.18, *[0.82 / (count - 1)] * (count - 1)] if count > 6 else [1 / count] * count
+    clear = [0.7, *[0.3 / (count - 1)] * (count - 1)]
+    split = [0.45, 0.55, *[0.0] * (count - 2)]
+    first, second, third = sorted(
+        review(pooled([even, clear, split], [0.0] * 3, classes), 3), key=lambda one: one.item
+    )
+    assert list(first.reasons) == ["disagreement", "no-majority"]
+    assert "c0" in first.reasons["no-majority"]
+    assert f"{even[0]:.0%}" in first.reasons["no-majority"]
+    assert "30%" in second.reasons["minority"]
+    # An even split of two classes is a disagreement however many other classes there are.
+    assert "49%" in third.reasons["disagreement"]
+    assert "45%" in third.reasons["minority"]
+    assert "'c0'" in third.reasons["minority"]
 
 
 def test_asking_for_more_items_than_there_are_gives_all() -> None:

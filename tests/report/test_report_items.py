@@ -37,8 +37,24 @@ def test_people_disagree_and_the_ensemble_is_sure() -> None:
         [[no, no, yes, yes, no], [no] * 5, [no, yes, no, yes, no], [no, no, no, no, yes]],
         [0.02, 0.02, 0.4, 0.05],
     )
-    assert chosen(evaluation, "sure") == [0, 3]
-    assert chosen(evaluation, "divided") == [0, 2, 3]
+    assert chosen(evaluation, "sure") == [0]
+    assert chosen(evaluation, "divided") == [0, 2]
+
+
+@pytest.mark.parametrize("count", [2, 6, 11])
+def test_people_are_divided_however_many_classes_there_are(count: int) -> None:
+    classes = [f"c{k}" for k in range(count)]
+    rows = [["c0", "c0", "c1"], ["c0"] * 3, ["c0", "c1", classes[-1]]]
+    people = Annotations.from_matrix(np.array(rows, dtype=object), classes=classes)
+    p = np.full((3, 1, count), 0.05 / (count - 1))
+    p[:, :, 0] = 0.95
+    p[1] = 1 / count
+    pool = Predictions.from_arrays(p, items=people.items, classes=classes, layout="NKC")
+    ensemble = EDOEnsemble(ties="random").fit(pool, people)
+    evaluation = evaluate_items(ensemble, pool, people, name="test items", held_out=True)
+    assert chosen(evaluation, "divided") == [0, 2]
+    assert chosen(evaluation, "sure") == [0, 2]
+    assert chosen(evaluation, "unsure") == [1]
 
 
 def test_people_agree_and_the_ensemble_is_unsure() -> None:

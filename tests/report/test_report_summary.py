@@ -12,7 +12,7 @@ from report_cases import make_run, people_and_pool
 from edokit import EDOEnsemble
 from edokit._io import write_json
 from edokit.baselines import compare
-from edokit.metrics import MAIN_METRICS, PairedTest
+from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
@@ -170,3 +170,33 @@ def test_cautions_follow_the_data(tmp_path: Path) -> None:
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "alike")
     alike = summarize(collect(tmp_path / "alike", predictions=pool, annotations=people))
     assert any("nearly identical" in line for line in alike.caveats)
+
+
+@pytest.mark.parametrize(
+    ("rho", "low", "high", "words"),
+    [
+        (0.5, 0.4, 0.6, "clearly correlated"),
+        (0.15, 0.05, 0.25, "weakly correlated"),
+        (0.35, -0.02, 0.6, "not significantly correlated"),
+        (-0.4, -0.5, -0.3, "negatively, correlated"),
+    ],
+)
+def test_a_correlation_is_called_by_its_size_and_interval(
+    found: ReportData, rho: float, low: float, high: float, words: str
+) -> None:
+    assert found.evaluation is not None
+    evaluation = replace(found.evaluation, rho=Interval(rho, low, high))
+    assert words in describe_improvement(evaluation)[-1]
+
+
+@pytest.mark.parametrize(("count", "rare"), [(2, True), (11, False)])
+def test_a_class_is_rare_by_the_number_of_classes(tmp_path: Path, count: int, rare: bool) -> None:
+    data = collect(make_run(tmp_path, classes=[f"c{k}" for k in range(count)]))
+    assert data.evaluation is not None
+    n = 60
+    hard = np.arange(n) % count
+    if count == 2:
+        hard[:] = 0
+        hard[:5] = 1  # 8 %, as is the rarest of eleven
+    changed = replace(data, evaluation=replace(data.evaluation, hard_labels=hard))
+    assert any("hardly affect" in line for line in summarize(changed).caveats) is rare

@@ -25,7 +25,7 @@ SLIGHT, STRONG = 0.1, 0.3
 """Systematic shares of the disagreement: below the first it is called slight, and no advice follows
 from it; from the second on the disagreement is called structured without "partly"."""
 _TESTS = {
-    "annotator": "annotators differ in how often they choose each class",
+    "annotator": "annotators differ in how often they choose each class (strictness)",
     "group_item": "some annotators agree with each other more than chance explains",
     "views": "also beyond what strictness alone explains",
 }
@@ -83,7 +83,8 @@ def advise(
         finding = f"only about {variance['structured']:.0%} of the disagreement is systematic"
     elif variance and test and structured:
         finding = (
-            f"the disagreement is structured (p = {test['p']:.2g}), at least"
+            f"the disagreement is {'partly ' if variance['structured'] < STRONG else ''}structured"
+            f" (p = {test['p']:.2g}), at least"
             f" {variance['structured']:.0%} of it systematic"
         )
     return [
@@ -190,7 +191,8 @@ def _supervision(
     share = float(annotations.annotations_per_annotator[trainers].sum() / len(annotations))
     complete = float(np.median(annotations.coverage[trainers])) if count else 0.0
     enough = count >= _FEWEST_TRAINERS and share >= _MOST
-    known = f"{count} of {len(annotations.annotators)} annotators have {ENOUGH} labels or more"
+    known = f"{count or 'none'} of {len(annotations.annotators)} annotators"
+    known += f" {'has' if count < 2 else 'have'} {ENOUGH} labels or more"
     if annotations.label_codes is not None:
         known += f", at least {ENOUGH_RARE} of them outside their most frequent class"
     if structured and enough and complete >= _MOST:
@@ -206,7 +208,7 @@ def _supervision(
             " would be trained on different ones"
         )
     elif structured:
-        finding += f", but only {known} ({share:.0%} of all labels)"
+        finding += f", but {'only ' if count else ''}{known} ({share:.0%} of all labels)"
     text = (
         f"Use random-select: {finding}. One label drawn per item teaches every member the"
         " distribution of all annotators, however few labels each of them gave."
@@ -259,7 +261,8 @@ def _balance(balance: dict[str, Any]) -> list[Advice]:
         rare = min(hard, key=hard.__getitem__)
         text = (
             f"Classes are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; {rare!r} is the"
-            f" hard label of {hard[rare]} items. Split by class, look at macro-F1 beside micro-F1,"
+            f" hard label of {counted(hard[rare], 'item')}. Split by class, look at macro-F1"
+            " beside micro-F1,"
             " and leave class weights off where test is as uneven: they cost cross-entropy there."
         )
         result.append(Advice("balance", "uneven", text))

@@ -191,6 +191,8 @@ def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
 
 
 _SHOWN = 20
+_SLIGHT = 0.02
+"""Differences between shares below this are not worth a word."""
 Declared = str | Mapping[Any, Any] | Sequence[Any]
 
 
@@ -265,7 +267,9 @@ def describe_groups(
                 "within": near,
                 "between": far,
                 "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
-                "character": _character(annotations.classes, shares, overall, near, far),
+                "character": _character(
+                    annotations.classes, shares, overall, int(here.sum()), near, far
+                ),
             }
         )
     return described
@@ -275,16 +279,19 @@ def _character(
     classes: tuple[str, ...],
     shares: Any,
     overall: Any,
+    labels: int,
     within: float | None,
     between: float | None,
 ) -> str:
-    """How a group differs from the others, in words."""
+    """How a group differs from the others, in words; small and chance differences are none."""
     if shares is None:
         return "no labels"
     parts = []
     apart = shares - overall
     c = int(np.argmax(np.abs(apart)))
-    if abs(apart[c]) >= 0.02:
+    # Three standard errors, since the largest of several differences is looked at.
+    chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
+    if abs(apart[c]) >= max(_SLIGHT, chance):
         if len(classes) == 2 and apart[c] < 0:
             c = 1 - c
         more = "more" if apart[c] > 0 else "less"
@@ -292,7 +299,7 @@ def _character(
             f"{more} often {classes[c]!r} than all groups"
             f" ({shares[c]:.0%} against {overall[c]:.0%})"
         )
-    if within is not None and between is not None and within < between:
+    if within is not None and between is not None and within < between - _SLIGHT:
         parts.append(
             "its annotators agree less with each other than with the others: less consistent"
         )

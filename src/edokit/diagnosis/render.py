@@ -8,6 +8,8 @@ from edokit._errors import counted
 
 _BAR = 20
 """Characters of a full bar: a line fits into 80."""
+_FEWEST = 10
+"""Labels from which on the agreement of an annotator with the others says something."""
 
 
 def lines(content: dict[str, Any]) -> list[str]:
@@ -72,19 +74,29 @@ def _agreement(agree: dict[str, Any], entropy: dict[str, Any]) -> list[str]:
 
 def _annotators(content: dict[str, Any]) -> list[str]:
     known = [one for one in content["people"] if one["agreement"] is not None]
-    title, more, last = "Annotators", [], content["classes"][-1]
+    title, more = "Annotators", []
     if len(known) > 12:
         title = "Annotators who agree least with the others"
         more = [f"  … {len(known) - 5} others (--json has all)"]
-        known.sort(key=lambda p: (p["agreement"] - p["expected"]) * p["annotations"] ** 0.5)
-        known = known[:5]
+        enough = [one for one in known if one["annotations"] >= _FEWEST]
+        if not enough:
+            few = f"all {len(known)} gave fewer than {_FEWEST} labels, too few to compare them"
+            return [title, f"  {few} (--json has all)"]
+        enough.sort(key=lambda p: (p["agreement"] - p["expected"]) * p["annotations"] ** 0.5)
+        known = enough[:5]
     rows = [
-        f"  {one['annotator']}: {one['annotations']} labels, {one['shares'][last]:.0%} {last!r},"
+        f"  {one['annotator']}: {counted(one['annotations'], 'label')}, {_choice(one['shares'])},"
         f" agrees {one['agreement']:.0%} with the others (two others {one['expected']:.0%})"
         + (f", group {one['group']}" if one["group"] else "")
         for one in known
     ]
     return [title, *rows, *more] if rows else []
+
+
+def _choice(shares: dict[str, float]) -> str:
+    """Of two classes the share of the last, of more the most frequent one."""
+    name = list(shares)[-1] if len(shares) == 2 else max(shares, key=shares.__getitem__)
+    return f"{'' if len(shares) == 2 else 'most often '}{name!r} {shares[name]:.0%}"
 
 
 def _groups(groups: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from edokit._errors import HAVE, InputError, are, examples
 from edokit._io import whole_file, write_json
+from edokit._types import Floats
 from edokit._version import __version__
 from edokit.ensemble.fitted import Pooled
 
@@ -20,8 +21,11 @@ CONTROL = "label"
 """Name of the labelling control."""
 MINORITY = 0.2
 """Expected share from which on those who label otherwise are a minority that one label hides."""
-UNCERTAIN = 0.5
-"""Share of the largest entropy from which on annotators are expected to disagree."""
+MAJORITY = 0.5
+"""Up to this expected share the likeliest label has no majority, and hides no minority."""
+DISAGREE = 0.2
+"""Probability that two annotators choose differently from which on they are expected to disagree,
+whatever the number of classes; 0.89 against 0.11 of two."""
 APART = 0.25
 """Share of the largest spread from which on members are far apart."""
 
@@ -41,7 +45,7 @@ class Review:
     """Mean of three numbers in [0, 1]: entropy, expected minority and spread, each as a share of
     its largest value."""
     reasons: Mapping[str, str]
-    """Why: ``disagreement``, ``minority``, ``spread``, each with a sentence."""
+    """Why: ``disagreement``, ``minority``, ``no-majority``, ``spread``, each with a sentence."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; ``reasons`` are the sentences, ``kinds`` their names."""
@@ -100,37 +104,53 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
     found = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
         p = pooled.probabilities[row]
-        first, *others = (pooled.classes[c] for c in np.argsort(-p, kind="stable"))
         entropy, spread = float(entropies[row]), float(pooled.spread[row])
-        mostly = f" ({'mostly ' if len(others) > 1 else ''}{others[0]!r})" if others else ""
-        reasons = {
-            "disagreement": "annotators are expected to disagree:"
-            f" entropy {entropy:.2f} of {largest:.2f}",
-            "minority": f"the label {first!r} hides a minority: about {minority[row]:.0%} are"
-            f" expected to label it otherwise{mostly}",
-            "spread": f"the members are far apart: spread {spread:.2f}",
-        }
-        strength = {
-            "disagreement": entropy / largest / UNCERTAIN,
-            "minority": minority[row] / MINORITY,
-            "spread": spread / APART,
-        }
-        named = [name for name in strength if strength[name] >= 1]
-        if not named:  # nothing is alarming: name what comes closest
-            named = [max(strength, key=lambda name: strength[name])]
+        label, reasons = _reasons(pooled.classes, p, spread)
         found.append(
             Review(
                 item=str(pooled.items[row]),
-                label=first,
+                label=label,
                 probabilities=dict(zip(pooled.classes, p.tolist(), strict=True)),
                 entropy=entropy,
                 spread=spread,
                 urgency=float(urgency[row]),
-                reasons={name: reasons[name] for name in named},
+                reasons=reasons,
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
     return sorted(found, key=lambda one: -one.urgency)[: int(count)]
+
+
+def _reasons(classes: Sequence[str], p: Floats, spread: float) -> tuple[str, dict[str, str]]:
+    """The likeliest label, and why people should look at it; sizes decide the words."""
+    order = np.argsort(-p, kind="stable")
+    (label, *others), (most, *shares) = [classes[c] for c in order], p[order].tolist()
+    rest, differ = 1.0 - most, 1.0 - float(p @ p)
+    another = f"{others[0]!r}" if others else "another class"
+    if len(others) > 1:
+        another = f"another class, most often {another} ({shares[0]:.0%})"
+    minority = (
+        "minority",
+        f"the label {label!r} hides a minority",
+        f"about {rest:.0%} are expected to choose {another}",
+    )
+    if most <= MAJORITY + 1e-9:
+        minority = (
+            "no-majority",
+            "no label is expected to have a majority",
+            f"{label!r} has about {most:.0%}, {others[0]!r} {shares[0]:.0%}",
+        )
+    differing = f"two annotators would choose differently in {differ:.0%} of cases"
+    found = {
+        ("disagreement", "annotators are expected to disagree", differing): differ / DISAGREE,
+        minority: rest / MINORITY,
+        ("spread", "the members are far apart", f"spread {spread:.2f}"): spread / APART,
+    }
+    named = {kind: f"{what}: {size}" for (kind, what, size), share in found.items() if share >= 1}
+    if not named:
+        kind, _, size = max(found, key=found.__getitem__)
+        named = {kind: f"little stands out: {size}"}
+    return label, named
 
 
 def label_studio_tasks(

@@ -14,27 +14,27 @@ MOST = 20_000
 """Items that a page holds; of more, those with the largest distance are kept."""
 LONGEST = 2_000
 """Characters of a text that a page holds."""
-DIVIDED, SURE, UNSURE = 0.7, 0.5, 0.8
-"""Shares of the maximum entropy: 4 against 1 is divided; p = 0.89 is confident."""
+DIVIDED, SURE = 2 / 3, 0.9
+"""Largest share of a class: up to the first people are divided and an ensemble is uncertain, from
+the second on it is confident, however many classes there are."""
 MINORITY = 0.2
 """The share of annotations from which a class counts as a minority's."""
 TOP = 0.9
 """The quantile above which spread and distance are high."""
 FILTERS = {
     "sure": (
-        "Annotators disagree, ensemble confident",
-        "The entropy of the annotations is at least 70 % of the maximum (4 against 1 is enough),"
-        " that of the ensemble at most 50 % (a probability of about 0.89).",
+        "Annotators divided, ensemble confident",
+        "No class was chosen by more than two thirds of the annotators; the ensemble gives one a"
+        " probability of 0.9 or more.",
     ),
     "unsure": (
         "Annotators agree, ensemble uncertain",
-        "All annotations are the same; the entropy of the ensemble is at least 80 % of the"
-        " maximum.",
+        "All annotations, two or more, are the same; the ensemble gives no class more than 2/3.",
     ),
     "minority": (
         "Minority underestimated",
-        "A class chosen by at least a fifth of the annotators, but not by most, gets less than"
-        " half of its share.",
+        "A class chosen by at least a fifth of the annotators, other than the most frequent one,"
+        " gets less than half of its share.",
     ),
     "label": (
         "Label differs from the hard label",
@@ -42,7 +42,7 @@ FILTERS = {
     ),
     "divided": (
         "Annotators divided",
-        "The entropy of the annotations is at least 70 % of the maximum.",
+        "No class was chosen by more than two thirds of the annotators.",
     ),
     "spread": (
         "High member spread",
@@ -64,14 +64,15 @@ def filters(evaluation: Evaluation) -> dict[str, Bools]:
     if annotations is None or md is None or evaluation.hard_labels is None:
         return {"spread": spread}
     p, q = evaluation.pooled.probabilities, annotations.soft_labels
-    annotated = annotations.entropy / evaluation.max_entropy
-    predicted = evaluation.pooled.entropy / evaluation.max_entropy
+    most, likeliest = q.max(axis=1), p.max(axis=1)
+    divided = most <= DIVIDED + 1e-9
+    same = (most >= 1 - 1e-9) & (annotations.annotations_per_item > 1)
     return {
-        "sure": (annotated >= DIVIDED) & (predicted <= SURE),
-        "unsure": (annotated <= 1e-9) & (predicted >= UNSURE),
+        "sure": divided & (likeliest >= SURE),
+        "unsure": same & (likeliest <= DIVIDED),
         "minority": minority_lost(p, q),
         "label": p.argmax(axis=1) != evaluation.hard_labels,
-        "divided": annotated >= DIVIDED,
+        "divided": divided,
         "spread": spread,
         "far": _top(md),
     }

@@ -29,7 +29,8 @@ EQUAL = 1.2
 """Weights whose largest is less than this many times their smallest are nearly equal."""
 FEW_ITEMS = 200
 FEW_ANNOTATIONS = 3
-RARE = 0.1
+RARE = 0.2
+"""Share of an even share below which a class is rare: 10 % of the items with two classes."""
 MISCALIBRATED = 0.05
 SIMILAR = 0.05
 
@@ -135,8 +136,13 @@ def describe_improvement(evaluation: Evaluation) -> list[str]:
     sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
     rho = evaluation.rho.estimate
     if rho is not None:
-        ends = interval((evaluation.rho.low, evaluation.rho.high), 2)
-        strength = "clearly" if rho >= 0.3 else "weakly" if rho >= 0.1 else "hardly"
+        low, high = evaluation.rho.low, evaluation.rho.high
+        ends = interval((low, high), 2)
+        strength = "clearly" if abs(rho) >= 0.3 else "weakly" if abs(rho) >= 0.1 else "hardly"
+        if low is not None and high is not None and low <= 0 <= high:
+            strength = "not significantly"
+        elif rho < 0:
+            strength += ", and negatively,"
         sentences.append(
             f"The entropies of ensemble and annotations are {strength} correlated:"
             f" ρ = {number(rho, 2)}{f' ({level}: {ends})' if ends else ''}."
@@ -273,6 +279,7 @@ def _about_items(evaluation: Evaluation) -> list[str]:
     present = np.flatnonzero(shares)
     only, rarest = len(present) == 1, present[shares[present].argmin()]
     rare = clean(evaluation.pooled.classes[rarest], 40)
+    rare_share = float(shares[rarest]) * len(evaluation.pooled.classes)
     masks = filters(evaluation)
     sure, minority = (int(masks[key].sum()) for key in ("sure", "minority"))
     # Each sentence with the condition under which it is shown.
@@ -290,8 +297,8 @@ def _about_items(evaluation: Evaluation) -> list[str]:
         " labels are coarse.": per_item < FEW_ANNOTATIONS and annotations.label_codes is not None,
         f"Every item has the same hard label, “{rare}”, so F1 is not informative.": only,
         f"Class “{rare}” is the hard label of only {percent(float(shares[rarest]), 1)} of the"
-        " items, so errors on it hardly affect the averages.": shares[rarest] < RARE,
-        f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators disagree and the ensemble"
+        " items, so errors on it hardly affect the averages.": rare_share < RARE,
+        f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators are divided and the ensemble"
         " is confident.": sure > 0,
         f"In {count(minority, 'item')} ({percent(minority / n, 1)}) a class chosen by at least a"
         " fifth of the annotators gets less than half of its share.": minority > 0,
