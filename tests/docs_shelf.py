@@ -51,6 +51,7 @@ def _annotations(people: Annotations, folder: Path) -> None:
     table[table["split"] == "dev"].to_csv(folder / "dev.csv", index=False)
     renamed = table.rename(columns={"item": "post_id", "annotator": "rater"})
     renamed.to_csv(folder / "crowd.csv", index=False)
+    table.drop(columns="split").to_csv(folder / "unsplit.csv", index=False)
     texts = table[["item", "text"]].drop_duplicates().head(20)
     texts.to_csv(folder / "new.csv", index=False)
 

@@ -15,6 +15,7 @@ from unittest import mock
 
 import pytest
 
+from edokit._io.tables import read_table
 from edokit.cli import main
 
 ANNOTATIONS = """item,annotator,label,text
@@ -151,6 +152,19 @@ def test_data_info_counts_hard_labels(people: Path) -> None:
     assert part["classes"] == {"no": 2, "yes": 1}
 
 
+def test_convert_and_split_keep_every_column(tmp_path: Path) -> None:
+    source, middle, last = (tmp_path / name for name in ("rows.csv", "rows.jsonl", "rows.parquet"))
+    rows = [f"{i},{who},{i % 2},{'en' if i % 3 else 'it'},{i}" for i in range(20) for who in "xy"]
+    source.write_text("\n".join(["item,annotator,label,lang,seconds", *rows]), encoding="utf-8")
+    shown = answer("data", "convert", source, middle)["columns"]
+    assert shown == ["item", "annotator", "label", "lang", "seconds"]
+    answer("data", "split", middle, last)
+    before, after = read_table(source).to_pylist(), read_table(last).to_pylist()
+    assert [
+        {**row, "split": kept["split"]} for row, kept in zip(before, after, strict=True)
+    ] == after
+
+
 def test_convert_keeps_everything(people: Path, tmp_path: Path) -> None:
     for ending in (".parquet", ".jsonl", ".csv", ".tsv"):
         out = tmp_path / f"converted{ending}"
@@ -171,6 +185,14 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     assert sum(sizes.values()) == 60
     assert sizes == {"train": 30, "dev": 15, "test": 15}
     assert answer("data", "info", out, "--split", "dev")["items"] == 15
+    again = tmp_path / "again.csv"
+    assert answer("data", "split", out, again)["splits"] == result["splits"]
+    moved = answer("data", "split", out, again, "--from", "dev", "--into", "train,dev")["moves"]
+    assert {"from": "dev", "to": "train", "items": 13} in moved
+    assert {"from": "test", "to": "test", "items": 15} in moved
+    shown = edo("data", "split", out, again, "--from", "dev", "--into", "dev,test").stdout
+    assert "dev → test: 7 items" in shown
+    assert "Kept: train 30, test 15, dev 8." in shown
 
 
 def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from edokit._errors import InputError
 from edokit.annotations import Annotations
 from edokit.datasets import near_duplicates_of, read_lewidi, split_items
+from edokit.datasets.split import split_moves
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 
@@ -132,9 +133,46 @@ def test_a_group_larger_than_its_split_leaves_the_rest_to_the_others() -> None:
     assert sum(sizes.values()) == 60
 
 
-def test_splits_that_were_there_are_replaced() -> None:
-    again = split_items(split_items(people(50), SHARES), {"a": 0.5, "b": 0.5})
-    assert counts(again) == {"a": 25, "b": 25}
+def test_items_in_a_split_stay_there() -> None:
+    official = split_items(people(50), SHARES)
+    assert split_items(official) is official
+    with pytest.raises(InputError, match=r"already: .*test 10.*from_splits=\['train'\]"):
+        split_items(official, {"train": 0.5, "dev": 0.5})
+
+
+def test_a_named_split_is_divided_and_no_other() -> None:
+    official = split_items(people(100), SHARES)
+    further = split_items(official, ["train", "dev"], from_splits=["dev"])
+    untouched = official.splits != "dev"
+    assert (further.splits[untouched] == official.splits[untouched]).all()
+    assert split_moves(official, further) == {
+        ("train", "train"): 60,
+        ("dev", "train"): 18,
+        ("dev", "dev"): 2,
+        ("test", "test"): 20,
+    }
+    anew = split_items(official, {"a": 0.5, "b": 0.5}, from_splits=["train", "dev", "test"])
+    assert counts(anew) == {"a": 50, "b": 50}
+
+
+def test_only_items_without_a_split_get_one() -> None:
+    made = people(60)
+    partly = replace(made, splits=np.array(["test"] * 20 + [""] * 40, dtype=object))
+    with pytest.raises(InputError, match=r"40 of 60 are in no split.*test 20"):
+        split_items(partly)
+    after = split_items(partly, {"train": 0.5, "dev": 0.5})
+    assert (after.splits[:20] == "test").all()
+    assert counts(after) == {"train": 20, "dev": 20, "test": 20}
+
+
+def test_what_is_not_said_about_a_split_is_asked() -> None:
+    official = split_items(people(50), SHARES)
+    with pytest.raises(InputError, match="what the items of test become"):
+        split_items(official, from_splits=["test"])
+    with pytest.raises(InputError, match="no split 'tset'"):
+        split_items(official, ["train", "dev"], from_splits=["tset"])
+    with pytest.raises(InputError, match="'fold-1' has no share"):
+        split_items(official, ["train", "fold-1"], from_splits=["dev"])
 
 
 def test_annotations_in_probabilities_can_be_split() -> None:
@@ -161,7 +199,7 @@ def test_a_split_that_would_be_empty_is_refused() -> None:
 
 def test_a_real_dataset_divides_evenly_without_near_duplicates_across(lewidi: Path) -> None:
     made = read_lewidi(lewidi / "ConvAbuse")
-    parted = split_items(made, SHARES, random_state=0)
+    parted = split_items(made, SHARES, from_splits=made.split_names, random_state=0)
     hard, n = made.hard_labels(), len(made.items)
     for name, share in SHARES.items():
         here = parted.splits == name

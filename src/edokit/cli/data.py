@@ -51,26 +51,59 @@ def convert(
 def split(
     source: options.Source,
     out: options.TableOut,
+    from_splits: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SPLITS",
+            help="The splits whose items are divided, e.g. dev; else the items without a split.",
+        ),
+    ] = None,
     shares: Annotated[
-        str, typer.Option(help="Names and shares of the splits.")
-    ] = "train=0.8,dev=0.1,test=0.1",
+        str | None,
+        typer.Option(
+            "--into",
+            "--shares",
+            help="The splits to divide into, with or without shares: train,dev or"
+            " train=0.7,dev=0.3; by default train=0.8,dev=0.1,test=0.1 if no item is in a split.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random split.")] = 0,
     *,
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
-    """Split by item, stratified by hard label, near-duplicate texts kept on one side."""
+    """Split by item, stratified by hard label, near-duplicate texts kept on one side.
+
+    Items that are in a split already stay there, unless --from names it.
+    """
     from edokit._outputs import refuse_input
     from edokit.datasets import describe_annotations, split_items, write_annotations
+    from edokit.datasets.split import split_moves
 
     refuse_input(out, source)
-    annotations = split_items(reading.annotations(source), _shares(shares), random_state=seed)
+    before = reading.annotations(source)
+    annotations = split_items(
+        before,
+        None if shares is None else _shares(shares),
+        from_splits=options.names(from_splits),
+        random_state=seed,
+    )
     write_annotations(annotations, out)
-    result = describe_annotations(annotations)
+    moves, result = split_moves(before, annotations), describe_annotations(annotations)
     if json:
-        console.print_json({"out": str(out), **result})
-    else:
-        console.print_described(str(out), result)
+        listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
+        console.print_json({"out": str(out), "moves": listed, **result})
+        return
+    console.print_described(str(out), result)
+    lines = [
+        f"{old or 'no split'} → {new}: {counted(n, 'item')}"
+        for (old, new), n in moves.items()
+        if old != new
+    ]
+    kept = [f"{old} {n}" for (old, new), n in moves.items() if old == new]
+    lines = lines or ["Every item is in a split already: nothing moves."]
+    console.print_lines([*lines, *([f"Kept: {', '.join(kept)}."] if kept else [])])
 
 
 def get(
@@ -95,15 +128,21 @@ def get(
     )
 
 
-def _shares(text: str) -> dict[str, float]:
+def _shares(text: str) -> dict[str, float] | list[str]:
+    """``train,dev`` as names, ``train=0.7,dev=0.3`` as shares."""
+    parts = [part.strip() for part in text.split(",")]
+    if all(parts) and "=" not in text:
+        return parts
     shares = {}
-    for part in text.split(","):
-        name, _, share = part.strip().partition("=")
+    for part in parts:
+        name, _, share = part.partition("=")
         try:
             shares[name] = float(share)
         except ValueError as error:
             raise InputError(
-                f"--shares has the part {part!r}, which is not of the form NAME=SHARE",
-                "write --shares train=0.8,dev=0.1,test=0.1",
+                f"--into has the part {part!r}, which is not of the form NAME=SHARE",
+                "write --into train=0.8,dev=0.1,test=0.1, or names alone: --into train,dev",
             ) from error
+        if not name:
+            raise InputError(f"--into has a share without a name: {part!r}", "name the split")
     return shares

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError, examples
-from edokit._types import Floats, Ints
+from edokit._errors import InputError, are, examples
+from edokit._names import as_names, check_unique
+from edokit._types import Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
 
@@ -19,20 +21,25 @@ _LEVELS = 4
 
 def split_items(
     annotations: Annotations,
-    shares: Mapping[str, float] | None = None,
+    shares: Mapping[str, float] | Sequence[str] | None = None,
     *,
+    from_splits: Sequence[str] | None = None,
     random_state: int = 0,
     threshold: float | None = THRESHOLD,
 ) -> Annotations:
     """Divide items into splits, stratified by hard label and disagreement.
 
-    Near-duplicate texts stay in one split. Splits that the annotations had are replaced.
+    Items that are in a split stay there unless ``from_splits`` names it. Near-duplicate texts among
+    the items that are divided stay in one split.
 
     Parameters
     ----------
     annotations : Annotations
-    shares : mapping of str to float, default=None
-        Names and shares of the splits; ``{"train": 0.8, "dev": 0.1, "test": 0.1}`` if None.
+    shares : mapping of str to float or sequence of str, default=None
+        Names and shares of the splits; names alone share as train 8, dev 1, test 1. If None,
+        ``{"train": 0.8, "dev": 0.1, "test": 0.1}``, provided that no item is in a split yet.
+    from_splits : sequence of str, default=None
+        The splits whose items are divided; if None, the items without a split.
     random_state : int, default=0
         Seed; the same seed gives the same splits.
     threshold : float or None, default=0.8
@@ -46,39 +53,36 @@ def split_items(
     Raises
     ------
     InputError
-        If the shares are not positive and do not sum to 1, or a split would get no item.
+        If the shares are not positive and do not sum to 1, a split would get no item, or it is not
+        said which items are divided into what.
 
     Examples
     --------
     >>> from edokit import simulate
     >>> from edokit.datasets import split_items
-    >>> annotations = simulate("two-camps", items=(100, 0, 0)).annotations
-    >>> parts = split_items(annotations, {"train": 0.7, "test": 0.3})
+    >>> annotations = simulate("two-camps", items=(100, 0, 40)).annotations
+    >>> parts = split_items(annotations, {"train": 0.7, "dev": 0.3}, from_splits=["train"])
     >>> {name: len(parts.split(name).items) for name in parts.split_names}
-    {'train': 70, 'test': 30}
+    {'train': 70, 'dev': 30, 'test': 40}
     """
-    shares = SHARES if shares is None else shares
-    names, wanted = list(shares), np.array(list(shares.values()), dtype=np.float64)
-    if not names or not (wanted > 0).all() or abs(wanted.sum() - 1) > 1e-6:
-        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
-        raise InputError(
-            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
-            "write for example train=0.8, dev=0.1, test=0.1",
-            parameters=("shares",),
-        )
-    n = len(annotations.items)
+    chosen = _to_divide(annotations, shares, from_splits)
+    if not len(chosen):
+        return annotations
+    names, wanted = _shares(SHARES if shares is None else shares)
+    part = annotations.take(chosen)
+    n = len(chosen)
     rng = np.random.default_rng(random_state)
-    if annotations.texts is None or threshold is None:
+    if part.texts is None or threshold is None:
         groups = np.arange(n)
     else:
-        groups = near_duplicate_groups(annotations.texts, threshold)
+        groups = near_duplicate_groups(part.texts, threshold)
     # Groups in random order, but those of one stratum side by side.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
-    strata = _strata(annotations, random_state)[first_item]
+    strata = _strata(part, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    chosen = _deal(sizes, order, _whole(wanted / wanted.sum(), n), rng)
-    empty = [name for k, name in enumerate(names) if k not in chosen]
+    dealt = _deal(sizes, order, _whole(wanted, n), rng)
+    empty = [name for k, name in enumerate(names) if k not in dealt]
     if empty:
         together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
         raise InputError(
@@ -87,7 +91,81 @@ def split_items(
             + (", or let near-duplicates part (threshold=None)" if together else ""),
             parameters=("shares", "threshold"),
         )
-    return replace(annotations, splits=np.array(names, dtype=object)[chosen[groups]])
+    splits = _splits(annotations).copy()
+    splits[chosen] = np.array(names, dtype=object)[dealt[groups]]
+    return replace(annotations, splits=splits)
+
+
+def split_moves(before: Annotations, after: Annotations) -> dict[tuple[str, str], int]:
+    """How many items came from one split (empty for none) to another, or stayed."""
+    return dict(Counter(zip(_splits(before), _splits(after), strict=True)))
+
+
+def _splits(annotations: Annotations) -> Strings:
+    """The split of each item, empty where there is none."""
+    none = np.full(len(annotations.items), "", dtype=object)
+    return none if annotations.splits is None else annotations.splits
+
+
+def _to_divide(
+    annotations: Annotations,
+    shares: Mapping[str, float] | Sequence[str] | None,
+    from_splits: Sequence[str] | None,
+) -> Ints:
+    """The positions of the items to divide."""
+    splits = _splits(annotations)
+    there = ", ".join(f"{name} {count}" for name, count in Counter(splits).items() if name)
+    if from_splits is not None:
+        annotations.split(*from_splits)  # refuses unknown names
+        if shares is None:
+            named = ",".join(from_splits)
+            raise InputError(
+                f"it is not said what the items of {named} become",
+                "name the splits to divide them into: shares=['train', 'dev']",
+                parameters=("shares",),
+            )
+        return np.flatnonzero(np.isin(splits, from_splits))
+    rest = np.flatnonzero(splits == "")
+    if there and shares is None and len(rest):
+        raise InputError(
+            f"{are(len(rest), len(splits))} in no split, the others in {there}, and it is not said"
+            " what those become",
+            "name the splits to divide them into: shares=['train', 'dev']",
+            parameters=("shares",),
+        )
+    if shares is not None and not len(rest):
+        raise InputError(
+            f"every item is in a split already: {there}",
+            "name the splits to divide, as in from_splits=['train']",
+            parameters=("from_splits",),
+        )
+    return rest
+
+
+def _shares(shares: Mapping[str, float] | Sequence[str]) -> tuple[list[str], Floats]:
+    """Names and shares that sum to one."""
+    names = list(shares)
+    if not isinstance(shares, Mapping):
+        unknown = [name for name in names if name not in SHARES]
+        if unknown:
+            raise InputError(
+                f"the split {examples(unknown)} has no share; only train, dev and test have one by"
+                " default",
+                "give every split its share, as in train=0.5",
+                parameters=("shares",),
+            )
+        check_unique(as_names(names), "names of splits", "name each once")
+        usual = np.array([SHARES[name] for name in names])
+        return names, usual / usual.sum()
+    wanted = np.array(list(shares.values()), dtype=np.float64)
+    if not names or not (wanted > 0).all() or abs(wanted.sum() - 1) > 1e-6:
+        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+        raise InputError(
+            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
+            "write for example train=0.8, dev=0.1, test=0.1",
+            parameters=("shares",),
+        )
+    return names, wanted / wanted.sum()
 
 
 def _strata(annotations: Annotations, random_state: int) -> Ints:
