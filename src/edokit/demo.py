@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from edokit._io import write_json
 from edokit._io.tables import write_table
 from edokit._outputs import check_output
 from edokit.annotations import Annotations
+from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, item_scores, score_methods
 from edokit.datasets.simulate import simulate
 from edokit.ensemble import EDOEnsemble
@@ -65,9 +66,10 @@ def run_demo(
         progress=lambda done, total, best: step(done, total, "searching"),
     )
     found.test = found.evaluate(on_test, test)
-    constant = annotations.split("train").soft_labels.mean(axis=0)
+    constant = ConstantAnswer().take_shares(annotations.split("train"), "train")
+    ensemble._keep(replace(ensemble.fitted_, constant=constant.constant_))
     probabilities = {
-        "constant": np.tile(constant, (len(on_test), 1)),
+        "constant": constant.predict_proba(on_test),
         "best-single": on_test.probabilities[:, int(ensemble.member_ce_.argmin())],
         "uniform": on_test.uniform,
         "edo": ensemble.predict_proba(on_test),

@@ -10,7 +10,16 @@ from edokit.baselines import WeightedPool, make_method, method_names, methods, r
 
 
 def test_the_names_that_scripts_rely_on_are_there() -> None:
-    expected = ["uniform", "best-single", "top-5", "wel", "wel-ce", "greedy", "linear-pool"]
+    expected = [
+        "constant",
+        "uniform",
+        "best-single",
+        "top-5",
+        "wel",
+        "wel-ce",
+        "greedy",
+        "linear-pool",
+    ]
     expected += ["log-pool", "edo-paper-fixed", "edo-paper", "edo"]
     assert [name for name in method_names() if name in expected] == expected
 
@@ -29,6 +38,6 @@ def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch)
             return np.eye(P.shape[1])[0]
 
     assert isinstance(make_method("first-one"), FirstOne)
-    assert method_names()[:2] == ["uniform", "first-one"]
+    assert method_names()[:3] == ["constant", "uniform", "first-one"]
     with pytest.raises(InputError, match="taken"):
         register_method("first-one", "another")(make_method)

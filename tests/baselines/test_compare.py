@@ -40,7 +40,7 @@ def found(samples: tuple) -> Comparison:
 
 def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> None:
     names = [score.name for score in found.scores]
-    assert names == ["uniform", *QUICK, "single:fair", "fair", "edo:fair", "one"]
+    assert names == ["constant", "uniform", *QUICK, "single:fair", "fair", "edo:fair", "one"]
 
 
 def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, samples: tuple) -> None:
@@ -51,6 +51,62 @@ def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, sample
         expected = compute_metrics(p, q, y, metrics=("f1", "ce", "md", "bs"))
         for metric, value in expected.items():
             assert getattr(found[name], metric) == pytest.approx(value, abs=1e-12)
+
+
+def test_the_constant_has_the_shares_and_the_majority_of_the_items_to_fit_on(
+    samples: tuple,
+) -> None:
+    dev, test = samples
+    found = compare(*dev, *test, methods=["edo"], samples=100)
+    shares = dev[1].soft_labels.mean(axis=0)
+    p = np.tile(shares, (50, 1))
+    q, y = test[1].soft_labels, test[1].hard_labels()
+    assert found["constant"].ce == pytest.approx(ce(p, q))
+    majority = np.bincount(dev[1].hard_labels()).argmax()
+    assert found["constant"].f1 == pytest.approx((y == majority).mean())
+    assert found["constant"].only_label == dev[1].classes[majority]
+    assert found.facts["constant"] == {"shares": pytest.approx(shares), "source": "fit"}
+    gap = found["edo"].against_constant["ce"]
+    assert gap.difference == pytest.approx(found["edo"].ce - found["constant"].ce)
+    assert gap.high < 0
+    assert found.headline == []
+    assert found.fitted["edo"].constant_.shares == pytest.approx(shares)
+
+
+def test_the_constant_has_the_shares_of_the_training_items_where_these_are_given(
+    samples: tuple, tmp_path: Path
+) -> None:
+    dev, test = samples
+    train = sample(30, seed=5, prefix="train")[1]
+    found = compare(*dev, *test, train_annotations=train, methods=["edo"], samples=0)
+    shares = train.soft_labels.mean(axis=0)
+    assert found["constant"].ce == pytest.approx(ce(np.tile(shares, (50, 1)), test[1].soft_labels))
+    assert found.facts["constant"]["source"] == "train"
+    found.save(tmp_path)
+    kept = EDOEnsemble.load(tmp_path / "ensemble").constant_
+    assert (kept.source, kept.shares.tolist()) == ("train", pytest.approx(shares))
+
+
+def test_a_pool_that_knows_nothing_is_called_no_better_than_the_constant() -> None:
+    def useless(items: int, seed: int, prefix: str) -> tuple[Predictions, Annotations]:
+        rng = np.random.default_rng(seed)
+        labels = np.where(rng.random((items, 5)) < 0.2, "yes", "no").astype(object)
+        people = Annotations.from_matrix(labels, items=[f"{prefix}-{i}" for i in range(items)])
+        noise = np.clip(rng.normal(0.2, 0.05, size=(3, items)), 0.05, 0.45)
+        return Predictions.from_arrays(
+            noise, items=people.items, classes=["no", "yes"], layout="KN"
+        ), people
+
+    found = compare(*useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=200)
+    one, other = found.headline
+    share = found["edo"].f1
+    assert f"edo labels all 70 items 'no': its F1 ({share:.4f}) is the majority share" in one
+    assert "constant answer" in other
+    assert f"CE ({found['edo'].ce:.4f} against {found['constant'].ce:.4f}" in other
+    assert "F1" not in other
+    assert found.to_dict()["headline"] == found.headline
+    plain = compare(*useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=0)
+    assert plain.headline[0] == one
 
 
 def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
@@ -127,7 +183,7 @@ def test_tables_say_the_same_in_every_form(found: Comparison) -> None:
 def test_without_samples_there_are_values_and_no_intervals(samples: tuple) -> None:
     plain = compare(*samples[0], *samples[1], methods=["edo"], samples=0)
     assert plain["edo"].intervals == {}
-    assert plain.to_dict()["methods"][1]["within_noise_of_lowest_ce"] is None
+    assert plain.to_dict()["methods"][2]["within_noise_of_lowest_ce"] is None
     assert "interval" not in plain.text("markdown")
 
 

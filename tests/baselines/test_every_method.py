@@ -12,7 +12,8 @@ from edokit._errors import InputError
 from edokit.baselines import method_names
 
 pytestmark = [
-    pytest.mark.parametrize("name", method_names()),
+    # The constant answer does not depend on the members.
+    pytest.mark.parametrize("name", [name for name in method_names() if name != "constant"]),
     pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning"),
 ]
 

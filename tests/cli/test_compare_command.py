@@ -59,7 +59,14 @@ def test_compare_answers_in_the_promised_shape(files: Path) -> None:
     extra = f"again={files / 'dev.npz'},{files / 'test.npz'}"
     told = answer(*words(files, "--methods", METHODS, "--extra", extra))
     names = [method["name"] for method in told["methods"]]
-    assert names == ["uniform", *METHODS.split(","), "single:again", "again", "edo:again"]
+    assert names == [
+        "constant",
+        "uniform",
+        *METHODS.split(","),
+        "single:again",
+        "again",
+        "edo:again",
+    ]
     for method in told["methods"]:
         assert all(isinstance(method[metric], float) for metric in ("f1", "ce", "md", "bs"))
     again = {method["name"]: method["ce"] for method in told["methods"]}

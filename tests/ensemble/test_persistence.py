@@ -41,6 +41,24 @@ def test_a_saved_ensemble_predicts_the_same(ensemble: EDOEnsemble, tmp_path: Pat
         np.testing.assert_array_equal(loaded.trajectory_.sizes, ensemble.trajectory_.sizes)
 
 
+def test_the_constant_answer_is_saved_and_old_ensembles_have_none(tmp_path: Path) -> None:
+    ensemble = EDOEnsemble().fit(POOL, PEOPLE)
+    assert ensemble.constant_.shares == pytest.approx(PEOPLE.soft_labels.mean(axis=0))
+    assert ensemble.constant_.label == np.bincount(PEOPLE.hard_labels()).argmax()
+    ensemble.save(tmp_path)
+    loaded = EDOEnsemble.load(tmp_path).constant_
+    assert loaded.shares.tolist() == ensemble.constant_.shares.tolist()
+    assert (loaded.label, loaded.source) == (ensemble.constant_.label, "fit")
+    assert all(EDOEnsemble.load(folder).constant_ is None for folder in KEPT.iterdir())
+    for broken in ({"shares": [2.0, -1.0]}, {"label": 9}, {"shares": [1.0]}):
+        content = json.loads((tmp_path / "ensemble.json").read_text())
+        content["constant"] |= broken
+        (tmp_path / "broken").mkdir(exist_ok=True)
+        (tmp_path / "broken" / "ensemble.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match="constant"):
+            EDOEnsemble.load(tmp_path / "broken")
+
+
 def test_the_same_fit_writes_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         EDOEnsemble("paper-fixed").fit(POOL, PEOPLE).save(tmp_path / name)

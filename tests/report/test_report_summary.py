@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +116,41 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
     assert "(90\u00a0%: " in describe_improvement(evaluation)[0]
+
+
+def test_an_ensemble_no_better_than_a_constant_is_called_so(found: ReportData) -> None:
+    evaluation = found.evaluation
+    assert evaluation is not None
+    assert summarize(found).headline == []
+    assert "A constant answer" in " ".join(describe_improvement(evaluation))
+    edo, *others = evaluation.scores
+    level = replace(edo, against_constant={**edo.against_constant, "ce": LEVEL})
+    said = replace(evaluation, scores=[level, *others]).headline
+    assert len(said) == 1
+    shares = "a constant answer (the shares of the items of the fit)"
+    assert f"not better than {shares} in CE ({edo.ce:.4f}" in said[0]
+    assert "F1" not in said[0]
+    worse = replace(edo, against_constant={"ce": UP, "f1": LEVEL}, only_label="no")
+    first, second = replace(evaluation, scores=[worse, *others]).headline
+    assert "labels all 300 items 'no': its F1" in first
+    assert "worse than a constant" in second
+    assert "and not better than it in F1" in second
+
+
+def test_an_old_ensemble_has_the_constant_of_the_items_and_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    path = run / "ensemble" / "ensemble.json"
+    content = json.loads(path.read_text())
+    del content["constant"]
+    write_json(content, path)
+    data = collect(run)
+    assert data.evaluation is not None
+    assert data.evaluation.constant is not None
+    assert "without the shares of its fit data" in " ".join(data.missing)
+    people = data.evaluation.annotations
+    assert people is not None
+    shares = people.soft_labels.mean(axis=0)
+    assert data.evaluation.constant.ce == pytest.approx(-(shares * np.log(shares)).sum())
 
 
 def test_every_metric_has_its_difference(found: ReportData) -> None:

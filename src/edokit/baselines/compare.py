@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,13 +15,23 @@ from edokit._errors import EDOError, InputError
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._outputs import begin_run, check_output
-from edokit._types import Codes, Floats
+from edokit._types import Codes, Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
-from edokit.baselines.scores import Score, item_scores, score_methods
+from edokit.baselines.scores import (
+    CONSTANT,
+    SHARES,
+    Score,
+    item_scores,
+    only_label,
+    score_methods,
+    signed,
+    worth,
+)
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
+    as_annotations,
     as_predictions,
     check_disjoint,
     select_members,
@@ -74,17 +84,37 @@ class Comparison:
         """The method with the lowest CE."""
         return min(self.scores, key=lambda score: score.ce)
 
+    @property
+    def headline(self) -> list[str]:
+        """What must not be missed: whether EDO (else the best method) is worth its members.
+
+        Empty where it is better than the constant answer in CE and in F1.
+        """
+        rivals = [score for score in self.scores if score.name != CONSTANT]
+        ours = {score.name: score for score in rivals}.get("edo")
+        if ours is None:
+            ours = min(rivals, key=lambda score: score.ce)
+        facts = self.facts
+        return worth(
+            ours,
+            self[CONSTANT],
+            facts["items"]["test"],
+            subject=ours.name,
+            source=facts["constant"]["source"],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``."""
         return {
             "methods": [score.to_dict() for score in self.scores],
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
             "lowest_ce": self.lowest.name,
+            "headline": self.headline,
             **self.facts,
         }
 
     def table(self) -> Table:
-        """F1, CE, MD and BS, and how the CE compares with the uniform mean's; for a terminal."""
+        """F1, CE, MD and BS, and the CE against constant and uniform mean; for a terminal."""
         return _text_table(self, full=False)
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
@@ -132,6 +162,8 @@ def compare(
     *,
     split: str | Sequence[str] | None = None,
     test_split: str | Sequence[str] | None = None,
+    train_annotations: AnyAnnotations | None = None,
+    train_split: str | Sequence[str] | None = None,
     methods: Iterable[str] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
     samples: int = 1000,
@@ -155,9 +187,14 @@ def compare(
         The annotations of these; ``annotations`` if None.
     split, test_split : str or sequence of str, default=None
         Only these splits of ``annotations`` and of ``test_annotations``.
+    train_annotations : Annotations, str or Path, default=None
+        The annotations that the members were trained on; the constant answer then has their shares,
+        else those of the items to fit on.
+    train_split : str or sequence of str, default=None
+        Only these splits of them, or, without ``train_annotations``, of ``annotations``.
     methods : iterable of str, default=None
-        Names of methods (see `edokit.baselines.method_names`); all if None. ``uniform`` is always
-        among them.
+        Names of methods (see `edokit.baselines.method_names`); all if None. ``constant`` and
+        ``uniform`` are always among them.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
         members, and, if there are several, ``single:NAME``, what one of them scores alone on
@@ -179,8 +216,8 @@ def compare(
     Returns
     -------
     Comparison
-        A score per method, with intervals and paired tests against ``uniform``. A method that these
-        data do not allow is left out, with the reason in ``skipped``.
+        A score per method, with intervals and paired tests against ``uniform`` and ``constant``. A
+        method that these data do not allow is left out, with the reason in ``skipped``.
 
     Raises
     ------
@@ -200,7 +237,7 @@ def compare(
     ...     return np.stack([1 - p, p], axis=2), labels
     >>> found = compare(*sample(80), *sample(80), methods=["best-single", "edo"], samples=200)
     >>> [score.name for score in found.scores]
-    ['uniform', 'best-single', 'edo']
+    ['constant', 'uniform', 'best-single', 'edo']
     >>> found["edo"].ce < found["uniform"].ce
     True
     """
@@ -235,11 +272,18 @@ def compare(
         (test_labels, test_annotations, test_split, "test annotations"),
     ):
         warn_if_unanimous(found.classes, found.counts.sum(axis=0), source, part, what)
+    train_labels: Annotations | None = None
+    if train_annotations is not None or train_split is not None:
+        given = annotations if train_annotations is None else train_annotations
+        read = files.annotations("train_annotations", given, train_split)
+        if not isinstance(read, Annotations):
+            read = as_annotations(read, len(read), dev_labels.classes)
+        train_labels = read.with_classes(dev_labels.classes)
     test = select_members(test, dev.members, "test predictions")
     check_disjoint(dev, test)
     known = method_names()
     asked = known if methods is None else [find_method(name).name for name in methods]
-    names = [name for name in known if name in asked or name == REFERENCE]
+    names = [name for name in known if name in asked or name in (CONSTANT, REFERENCE)]
     rows = [_Row(name, find_method(name).about, name, (dev, test)) for name in names]
     for name, pair in (extra or {}).items():
         if ":" in name or not name or name in known:
@@ -268,16 +312,19 @@ def compare(
         started = time.perf_counter()
         method: Any = make_method(row.method, random_state=random_state, ties=ties)
         try:
-            method.fit(row.pools[0], dev_labels)
+            if row.method == CONSTANT and train_labels is not None:
+                method.take_shares(train_labels, "train")
+            else:
+                method.fit(row.pools[0], dev_labels)
         except EDOError as error:
-            if row.method == REFERENCE:
+            if row.method in (CONSTANT, REFERENCE):
                 raise
             # The other methods' results are not lost for it.
             skipped[row.name] = error.message
             continue
         fitted[row.name] = method
         seconds = time.perf_counter() - started
-        on_dev, losses[row.name] = (
+        (on_dev, _), (losses[row.name], hard) = (
             _losses(row, method, pool, *part) for pool, part in zip(row.pools, truth, strict=True)
         )
         probabilities[row.name] = method.predict_proba(row.pools[1])
@@ -292,6 +339,7 @@ def compare(
                 seconds=seconds,
                 size=None if row.alone else getattr(method, "size_", None),
                 weights=weights,
+                only_label=None if hard is None else only_label(hard, dev_labels.classes),
             )
         )
     step(len(rows), len(rows), "done")
@@ -299,6 +347,10 @@ def compare(
         scores, losses, REFERENCE, samples=samples, level=level, random_state=random_state
     )
     classes = test_labels.classes
+    constant = fitted[CONSTANT].constant_  # type: ignore[attr-defined]
+    for method in fitted.values():
+        if train_labels is not None and isinstance(method, EDOEnsemble):
+            method._keep(replace(method.fitted_, constant=constant))
     pooled = Predictions.from_arrays(
         list(probabilities.values()),
         items=test.items,
@@ -311,6 +363,7 @@ def compare(
         "items": {"dev": len(dev), "test": len(test)},
         "members": len(dev.members),
         "classes": list(classes),
+        "constant": {"shares": constant.shares.tolist(), "source": constant.source},
         "ce_floor": entropy(test_labels.soft_labels),
         "level": level,
         "samples": samples,
@@ -346,30 +399,36 @@ def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: 
 
 def _losses(
     row: _Row, method: Method, predictions: Predictions, q: Floats, y: Codes
-) -> dict[str, Floats]:
-    """Each metric item by item [N]."""
+) -> tuple[dict[str, Floats], Ints | None]:
+    """Each metric item by item [N], and the hard labels [N] where there is one per item."""
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
-        return {metric: np.mean([one[metric] for one in each], axis=0) for metric in MAIN_METRICS}
+        mean = {metric: np.mean([one[metric] for one in each], axis=0) for metric in MAIN_METRICS}
+        return mean, None
     codes = {name: code for code, name in enumerate(predictions.classes)}
     hard = np.array([codes[str(name)] for name in method.predict(predictions)])
-    return item_scores(method.predict_proba(predictions), hard, q, y)
+    return item_scores(method.predict_proba(predictions), hard, q, y), hard
 
 
 def _text_table(comparison: Comparison, *, full: bool) -> Table:
-    """The four metrics, and the test of the CE against the uniform mean; ``full`` with intervals.
+    """The four metrics, and the CE against constant and uniform mean; ``full`` with intervals.
 
     The short one fits into a terminal of 80 characters.
     """
     scores, facts, tested = comparison.scores, comparison.facts, _tested(comparison)
     notes = [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
     if tested:
-        columns = [f"ΔCE vs {REFERENCE}", "p", *(["≈ lowest"] if full else [])]
+        delta = "ΔCE vs" if full else "Δ"
+        columns = [f"{delta} {other}" for other in (CONSTANT, REFERENCE)]
+        columns += [f"p vs {REFERENCE}", "≈ lowest"] if full else []
+        p_value = (
+            ", and the p-value of a paired sign-flip test (not corrected for the number of tests)"
+        )
         notes.append(
-            f"ΔCE vs {REFERENCE}: {facts['level']:.0%} bootstrap interval of the difference to the"
-            " uniform mean, and the p-value of a paired sign-flip test (not corrected for the"
-            " number of tests). ≈: not significantly above the lowest CE,"
+            f"{delta[0]}: {facts['level']:.0%} bootstrap interval of the CE less that of {CONSTANT}"
+            f" ({SHARES[facts['constant']['source']]}) and of the uniform mean"
+            f"{p_value if full else ''}. ≈: not significantly above the lowest CE,"
             f" {comparison.lowest.name}'s."
         )
         rows = [_tested_row(score, full) for score in scores]
@@ -395,28 +454,32 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
             cells[column] = f"{cells[column]:.4f} ({low:.4f} … {high:.4f})"
     else:
         cells[1 + MAIN_METRICS.index("ce")] = f"{score.ce:.4f}{near or ' '}"
-    difference = p_value = None
-    if (test := score.against.get("ce")) is not None:
-        change, lower, upper = (
-            f"{value:+.4f}".replace("-", "−") for value in (test.difference, test.low, test.high)
-        )
-        p_value = "<.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"
-        if full:
-            difference = f"{change} ({lower} … {upper})"
-        else:
-            difference = f"{lower}…{upper}".replace("0.", ".")
-            p_value = p_value.replace("0.", ".")
-    return [*cells, difference, p_value, *([near] if full else [])]
+    for test in (score.against_constant.get("ce"), score.against.get("ce")):
+        if test is None:
+            cells.append(None)
+            continue
+        change, lower, upper = map(signed, (test.difference, test.low, test.high))
+        short = f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")
+        cells.append(f"{change} ({lower} … {upper})" if full else short)
+    if full:
+        p = None if test is None else test.p_value
+        cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]
+    return cells
 
 
 def _number_table(comparison: Comparison) -> Table:
-    """One column per number: metrics, ends of intervals, tests against the uniform mean, dev."""
+    """One column per number: metrics, intervals, tests against uniform and constant, dev."""
     header = ["method", "about", *MAIN_METRICS, *(f"dev_{metric}" for metric in MAIN_METRICS)]
     header += ["size", "seconds"]
     tested = _tested(comparison)
     if tested:
         header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
-        header += [f"{metric}_vs_{REFERENCE}_{part}" for metric in MAIN_METRICS for part in _TEST]
+        header += [
+            f"{metric}_vs_{other}_{part}"
+            for other in (REFERENCE, CONSTANT)
+            for metric in MAIN_METRICS
+            for part in _TEST
+        ]
         header.append("within_noise_of_lowest_ce")
     rows = []
     for score in comparison.scores:
@@ -424,7 +487,8 @@ def _number_table(comparison: Comparison) -> Table:
         row += [*(score.dev[metric] for metric in MAIN_METRICS), score.size, score.seconds]
         if tested:
             row += [end for metric in MAIN_METRICS for end in score.intervals[metric]]
-            tests = [score.against.get(metric) for metric in MAIN_METRICS]
+            both = (score.against, score.against_constant)
+            tests = [against.get(metric) for against in both for metric in MAIN_METRICS]
             row += [None if t is None else getattr(t, part) for t in tests for part in _TEST]
             row.append(int(score.within_noise))
         rows.append(row)

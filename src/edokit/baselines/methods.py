@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +11,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from edokit._errors import InputError, examples
+from edokit._errors import EDOWarning, InputError, examples
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations, Ties
 from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, as_predictions, pooled_members
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
@@ -218,6 +220,45 @@ def _best(P: Floats, q: Floats, count: int) -> Floats:
     weights = np.zeros(P.shape[1])
     weights[best] = 1.0 / len(best)
     return weights
+
+
+@register_method("constant", "the same shares and the majority class for every item", order=5)
+class ConstantAnswer:
+    """The mean soft label of the items that it was fitted on, whatever the members predict."""
+
+    constant_: Constant
+    classes_: Strings
+
+    def __init__(self, *, random_state: int = 0, ties: Ties = "first") -> None:
+        self.random_state = random_state
+        self.ties = ties
+
+    def fit(self, predictions: Any, annotations: Any) -> ConstantAnswer:
+        """Take the shares of these items."""
+        _, labels = align_inputs(as_predictions(predictions), annotations)
+        return self.take_shares(labels, "fit")
+
+    def take_shares(self, labels: Annotations, source: str) -> ConstantAnswer:
+        """Take the shares of these annotations, whichever items they are of."""
+        with warnings.catch_warnings():
+            # The majority class hardly depends on ties.
+            warnings.simplefilter("ignore", EDOWarning)
+            hard = labels.hard_labels(ties=self.ties, random_state=self.random_state)
+        counts = np.bincount(hard, minlength=len(labels.classes))
+        self.constant_ = Constant.of(labels.soft_labels.sum(axis=0), counts, source)
+        self.classes_ = np.array(labels.classes, dtype=object)
+        return self
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        """The shares, once per item [N, C]."""
+        if not hasattr(self, "constant_"):
+            raise NotFittedError("this ConstantAnswer is not fitted; call fit first")
+        return np.tile(self.constant_.shares, (len(predictions), 1))
+
+    def predict(self, predictions: Any) -> Strings:
+        """The majority class, once per item [N]."""
+        self.predict_proba(predictions)
+        return np.full(len(predictions), self.classes_[self.constant_.label], dtype=object)
 
 
 @register_method("uniform", "the uniform mean of all members", order=10)

@@ -1,4 +1,4 @@
-"""What methods scored, how sure that is, and whether they differ from the uniform mean."""
+"""What methods scored, how sure that is, and whether they beat the uniform mean and a constant."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 
 from edokit._types import Codes, Floats, Ints
+from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.fitted import Constant
 from edokit.metrics import MAIN_METRICS, PairedTest, bs_items, ce_items, md_items
 from edokit.metrics.resampling import paired_tests, quantiles, resamples
+
+CONSTANT = "constant"
+"""The method that gives every item the same answer."""
+SHARES = {
+    "train": "the shares of the training items",
+    "fit": "the shares of the items of the fit",
+    "items": "the shares of these very items",
+}
+"""What the constant answer is, by its source."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,8 @@ class Score:
     """Bootstrap interval of each metric."""
     against: Mapping[str, PairedTest] = field(default_factory=dict)
     """Paired test of each metric against the reference: below 0, this method's value is lower."""
+    against_constant: Mapping[str, PairedTest] = field(default_factory=dict)
+    """Paired test of each metric against the constant answer."""
     above_lowest: PairedTest | None = None
     """Paired test of the CE against the method with the lowest CE."""
     dev: Mapping[str, float] = field(default_factory=dict)
@@ -38,6 +51,8 @@ class Score:
     """Weight of each member, where the method has some."""
     seconds: float = 0.0
     """How long fitting took."""
+    only_label: str | None = None
+    """The class that it gives every item, if that is the same one."""
 
     @property
     def within_noise(self) -> bool:
@@ -53,12 +68,14 @@ class Score:
             **{metric: getattr(self, metric) for metric in MAIN_METRICS},
             "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
             "against_reference": {metric: asdict(test) for metric, test in self.against.items()},
+            "against_constant": {m: asdict(test) for m, test in self.against_constant.items()},
             "against_lowest_ce": None if lowest is None else asdict(lowest),
             "within_noise_of_lowest_ce": self.within_noise if self.intervals else None,
             "dev": dict(self.dev),
             "size": self.size,
             "weights": None if self.weights is None else dict(self.weights),
             "seconds": self.seconds,
+            "only_label": self.only_label,
         }
 
 
@@ -94,11 +111,11 @@ def score_methods(
     drawn = np.concatenate([block @ columns / len(columns) for block in counts])
     ends = iter([quantiles(column, level) for column in drawn.T])
     lowest = min(found, key=lambda score: score.ce).name
-    against = [
-        (one.name, reference, m) for one in found if one.name != reference for m in MAIN_METRICS
-    ]
-    above = [(one.name, lowest, "ce") for one in found if one.name != lowest]
-    asked = list(dict.fromkeys([*against, *above]))
+    names = [one.name for one in found]
+    others = [other for other in (reference, CONSTANT) if other in names]
+    pairs = [(name, other, m) for other in others for name in names for m in MAIN_METRICS]
+    pairs += [(name, lowest, "ce") for name in names]
+    asked = [(name, other, m) for name, other, m in dict.fromkeys(pairs) if name != other]
     tests = paired_tests(
         [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
         samples=2 * samples,
@@ -106,16 +123,73 @@ def score_methods(
         random_state=random_state,
     )
     known = dict(zip(asked, tests, strict=True))
+
+    def against(name: str, other: str) -> dict[str, PairedTest]:
+        found = {metric: known.get((name, other, metric)) for metric in MAIN_METRICS}
+        return {metric: test for metric, test in found.items() if test is not None}
+
     return [
         replace(
             score,
             intervals={metric: next(ends) for metric in MAIN_METRICS},
-            against={
-                metric: known[score.name, reference, metric]
-                for metric in MAIN_METRICS
-                if score.name != reference
-            },
+            against=against(score.name, reference),
+            against_constant=against(score.name, CONSTANT),
             above_lowest=known.get((score.name, lowest, "ce")),
         )
         for score in found
     ]
+
+
+def constant_of(
+    ensemble: EDOEnsemble | None, classes: Sequence[str], q: Floats, y: Ints | Codes
+) -> Constant:
+    """The constant answer that an ensemble recorded, else that of these items."""
+    known = None if ensemble is None else ensemble.constant_
+    if ensemble is not None and known is not None:
+        return known.ordered(ensemble.fitted_.classes, classes)
+    return Constant.of(q.sum(axis=0), np.bincount(y, minlength=len(classes)), "items")
+
+
+def only_label(hard: Ints | Codes, classes: Sequence[str]) -> str | None:
+    """The class of all hard labels, if they are the same; of a single item that says nothing."""
+    return str(classes[hard[0]]) if len(hard) > 1 and (hard == hard[0]).all() else None
+
+
+def worth(score: Score, constant: Score, items: int, *, subject: str, source: str) -> list[str]:
+    """Sentences for the headline: one label for everything, or no better than the constant.
+
+    Better means that the interval of the difference excludes 0; without intervals, the estimates
+    decide. The list is empty where the method is better in CE and in F1.
+    """
+    found, metrics = [], {"ce": 1, "f1": -1}
+    if score.only_label is not None:
+        same = score.only_label == constant.only_label
+        share = "the majority share" if same else "the share of that class"
+        found.append(
+            f"{subject} labels all {items} items {score.only_label!r}: its F1 ({score.f1:.4f}) is"
+            f" {share}."
+        )
+        if same:
+            del metrics["f1"]
+    verdicts: dict[str, list[str]] = {"worse than": [], "not better than": []}
+    for metric, sign in metrics.items():
+        own, other = getattr(score, metric), getattr(constant, metric)
+        test, shown = score.against_constant.get(metric), f"{own:.4f} against {other:.4f}"
+        low = high = sign * (own - other)
+        if test is not None:
+            low, high = sorted((sign * test.low, sign * test.high))
+            shown += f"; difference {signed(test.low)} to {signed(test.high)}"
+        if high >= 0:
+            verdict = "worse than" if low > 0 else "not better than"
+            verdicts[verdict].append(f"in {metric.upper()} ({shown})")
+    parts: list[str] = []
+    for verdict, where in verdicts.items():
+        if where:
+            rival = "it" if parts else f"a constant answer ({SHARES[source]})"
+            parts.append(f"{verdict} {rival} {' and '.join(where)}")
+    return [*found, f"{subject} is {' and '.join(parts)}."] if parts else found
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """``+0.0012`` or ``−0.0097``."""
+    return f"{value:+.{digits}f}".replace("-", "−")

@@ -31,6 +31,8 @@ def compare(
         typer.Option(help="The annotations of the test items; else those of --annotations."),
     ] = None,
     test_split: options.TestSplit = None,
+    train_annotations: options.TrainAnnotations = None,
+    train_split: options.TrainSplit = None,
     extra: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,7 +45,8 @@ def compare(
         str | None,
         typer.Option(
             help="Only these, separated by commas: best-single, top-5, wel, wel-ce, greedy,"
-            " linear-pool, log-pool, edo-paper-fixed, edo-paper, edo-default, edo (uniform always)."
+            " linear-pool, log-pool, edo-paper-fixed, edo-paper, edo-default, edo"
+            " (constant and uniform always)."
         ),
     ] = None,
     out: Annotated[
@@ -71,7 +74,9 @@ def compare(
         one_of("format", form, FORMATS)
     if out is not None:
         check_output(
-            out, "comparison", predictions, annotations, test_predictions, test_annotations
+            out,
+            "comparison",
+            *(predictions, annotations, test_predictions, test_annotations, train_annotations),
         )
     with console.progress() as bars:
         update = console.add_bar(bars, "")
@@ -81,6 +86,8 @@ def compare(
             test_predictions,
             test_annotations,
             test_split=options.names(test_split),
+            train_annotations=train_annotations,
+            train_split=options.names(train_split),
             methods=options.names(methods),
             extra=_extras(extra),
             samples=bootstrap,
@@ -105,7 +112,7 @@ def _show(found: Comparison, form: str | None, json: bool) -> None:
         typer.echo(found.text(form), nl=False)  # type: ignore[arg-type]  # checked before
         return
     table = found.table()
-    console.print_table(table.title, table.header, table.shown(), table.notes)
+    console.print_table(table.title, table.header, table.shown(), table.notes, found.headline)
 
 
 def _extras(given: list[str] | None) -> dict[str, tuple[Path, Path]]:

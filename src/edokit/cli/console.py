@@ -50,14 +50,18 @@ def print_json(value: Any) -> None:
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+    headline: Sequence[str] = (),
 ) -> None:
-    """A table with text on the left and numbers on the right, and lines below it."""
+    """A table with text on the left and numbers on the right, and lines above and below it."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True)
     for position, name in enumerate(map(printable, header)):
         table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
     # Names in the data may hold characters that steer a terminal.
@@ -66,6 +70,8 @@ def print_table(
     # Data may hold square brackets; they are text here, not markup.
     console = Console(highlight=False, markup=False)
     console.print(printable(title), style="bold")
+    for line in headline:
+        console.print(printable(line), style="bold yellow")
     console.print(table)
     for note in notes:
         console.print(printable(note))

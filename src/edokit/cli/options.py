@@ -39,6 +39,14 @@ Predictions = Annotated[
 TestSplit = Annotated[
     str | None, typer.Option(help="The split of the test annotations, e.g. test.")
 ]
+TrainAnnotations = Annotated[
+    Path | None,
+    typer.Option(help="Annotations of the training items: the constant answer has their shares."),
+]
+TrainSplit = Annotated[
+    str | None,
+    typer.Option(help="The split of the training annotations; else all of --train-annotations."),
+]
 Groups = Annotated[
     bool | None,
     typer.Option("--groups/--no-groups", help="Average the members of each group first."),

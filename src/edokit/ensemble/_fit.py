@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
-from edokit.ensemble.fitted import Fitted, explain, on_simplex
+from edokit.ensemble.fitted import Constant, Fitted, explain, on_simplex
 from edokit.fitdata import FitData
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
@@ -108,7 +108,8 @@ def _fitted(
     weights = solution.weights
     (metrics,) = units.evaluate(weights, settings.pool, temperature)
     counts = data.counts
-    hard = [int(count) for count in units.summaries().class_counts]
+    sums = units.summaries()
+    hard = [int(count) for count in sums.class_counts]
     limit = len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"]
     return Fitted(
         members=data.members,
@@ -132,6 +133,7 @@ def _fitted(
             "hard_labels": dict(zip(data.classes, hard, strict=True)),
         },
         explanation=explain(units, solution, settings, limit),
+        constant=Constant.of(np.asarray(sums.soft_counts), np.asarray(hard)),
     )
 
 

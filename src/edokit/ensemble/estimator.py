@@ -117,6 +117,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Items in the fit data.
     data_ : dict
         Annotators, annotations and hard labels by class in the fit data.
+    constant_ : Constant or None
+        The constant answer (mean soft label and majority class of the fit data) that the ensemble
+        has to beat; None in ensembles that earlier versions saved.
     fitted_ : Fitted
         All of the above in one frozen record, which is what ``save`` writes.
 
@@ -288,6 +291,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.trajectory_ = fitted.trajectory
         self.n_items_ = fitted.items
         self.data_ = fitted.data
+        self.constant_ = fitted.constant
         return self
 
     def describe(self, predictions: Any) -> Pooled:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._names import as_name
-from edokit._types import Floats, Strings
+from edokit._types import Floats, Ints, Strings
 from edokit.ensemble.inputs import Labels
 from edokit.fitdata import FitData
 from edokit.metrics import entropy_items
@@ -27,6 +27,31 @@ from edokit.objective import (
     pool,
 )
 from edokit.solvers import Certificate, Solution, Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """The same probabilities and the same label for every item: what an ensemble has to beat."""
+
+    shares: Floats
+    """Mean soft label [C]."""
+    label: int
+    """Majority class of the hard labels, as a position in the classes."""
+    source: str = "fit"
+    """Whose shares these are: ``train`` (training items), ``fit`` (those that the ensemble was
+    fitted on) or ``items`` (those that are evaluated)."""
+
+    @classmethod
+    def of(cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit") -> Constant:
+        """From the summed soft labels and the number of hard labels, both [C]."""
+        return cls(totals / totals.sum(), int(np.argmax(hard_counts)), source)
+
+    def ordered(self, own: Sequence[str], classes: Sequence[str]) -> Constant:
+        """The same with other classes, which include its own."""
+        at = [tuple(classes).index(name) for name in own]
+        shares = np.zeros(len(classes))
+        shares[at] = self.shares
+        return Constant(shares, at[self.label], self.source)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,6 +80,8 @@ class Fitted:
     data: dict[str, Any]
     explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
+    constant: Constant | None = None
+    """The constant answer; None in ensembles that earlier versions saved."""
 
     @property
     def pool(self) -> str:
@@ -102,6 +129,7 @@ class Fitted:
         """
         groups, group_weights = content["groups"], content["group_weights"]
         certificate, trajectory = content["certificate"], content["trajectory"]
+        constant = content.get("constant")
         if trajectory is not None:
             trajectory = {name: np.array(column) for name, column in trajectory.items()}
         fitted = cls(
@@ -123,6 +151,7 @@ class Fitted:
             temperature=float(content["temperature"]),
             certificate=None if certificate is None else Certificate(**certificate),
             trajectory=None if trajectory is None else Trajectory(**trajectory),
+            constant=None if constant is None else _constant(**constant),
         )
         fitted._check()
         if "reasons" in content:
@@ -155,6 +184,12 @@ class Fitted:
             raise ValueError("group weights must be one per group")
         if self.member_ce.ndim != 1 or len(self.member_ce) not in (members, units):
             raise ValueError("cross-entropies must be one per member")
+        if (known := self.constant) is not None and not (
+            known.shares.shape == (len(self.classes),)
+            and on_simplex(known.shares)
+            and 0 <= known.label < len(self.classes)
+        ):
+            raise ValueError("the constant must be shares of the classes, and one of them")
         if self.certificate is not None:
             _texts([self.certificate.reason])
             _numbers({"gap": self.certificate.gap})
@@ -168,6 +203,10 @@ class Fitted:
 def on_simplex(weights: Floats) -> bool:
     """Whether weights are not negative and sum to 1."""
     return bool((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6)
+
+
+def _constant(shares: Sequence[float], label: int, source: str) -> Constant:
+    return Constant(np.array(shares, dtype=np.float64), int(label), _texts([source])[0])
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -128,6 +128,11 @@ def collect(
             data, data.ensemble, folder, predictions, annotations, fit_items
         )
     if data.evaluation is not None:
+        if data.evaluation.source == "items":
+            data.missing.append(
+                "The ensemble was saved by an earlier version, without the shares of its fit data;"
+                " the constant answer has the shares of the items shown here."
+            )
         data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
         shown = data.evaluation.annotations
         if shown is not None:

@@ -1,4 +1,4 @@
-"""The ensemble evaluated on a set of items, beside the uniform mean and the best member."""
+"""The ensemble evaluated on a set of items, beside uniform mean, best member and a constant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.scores import Score, item_scores, score_methods
+from edokit.baselines.scores import (
+    CONSTANT,
+    Score,
+    constant_of,
+    item_scores,
+    only_label,
+    score_methods,
+    worth,
+)
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
@@ -32,6 +40,7 @@ ABOUT = {
     "edo": "this ensemble",
     "uniform": "uniform mean of all members",
     "best-single": "member with the lowest CE on the fit data",
+    "constant": "same probabilities and label for every item",
 }
 SAMPLES, FEWER = 1000, 200
 """Bootstrap samples, and those for more than ``MANY`` items."""
@@ -55,7 +64,9 @@ class Evaluation:
     hard_labels: Codes | None = None
     """[N]"""
     scores: list[Score] = field(default_factory=list)
-    """Metrics of the ensemble, the uniform mean and the best single member."""
+    """Metrics of the ensemble, the uniform mean, the best single member and the constant."""
+    source: str = "fit"
+    """Whose shares the constant has, as in `Constant`."""
     ece: float | None = None
     rho: Interval = UNDEFINED
     """Spearman's ρ between the entropies of ensemble and annotations."""
@@ -69,6 +80,19 @@ class Evaluation:
         """F1, CE, MD, BS, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
         values = {m: getattr(self.scores[0], m) for m in MAIN_METRICS} if self.scores else {}
         return values | {"ece": self.ece, "entropy_correlation": self.rho.estimate}
+
+    @property
+    def constant(self) -> Score | None:
+        """The constant answer."""
+        return next((score for score in self.scores if score.name == CONSTANT), None)
+
+    @property
+    def headline(self) -> list[str]:
+        """Whether the ensemble is not better than the constant, or labels all items the same."""
+        if self.constant is None:
+            return []
+        n = len(self.pooled.items)
+        return worth(self.scores[0], self.constant, n, subject="The ensemble", source=self.source)
 
     @property
     def differences(self) -> dict[str, PairedTest]:
@@ -145,15 +169,20 @@ def evaluate_items(
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
+    classes = tuple(predictions.classes)
+    constant = constant_of(ensemble, classes, q, y)
+    hard = {method: own.argmax(axis=1) for method, own in probabilities.items()}
+    hard[CONSTANT] = np.full(len(q), constant.label)
+    probabilities[CONSTANT] = np.tile(constant.shares, (len(q), 1))
     scores = score_methods(
-        [Score(method, ABOUT[method]) for method in probabilities],
-        {method: item_scores(own, own.argmax(1), q, y) for method, own in probabilities.items()},
+        [Score(name, ABOUT[name], only_label=only_label(hard[name], classes)) for name in hard],
+        {name: item_scores(own, hard[name], q, y) for name, own in probabilities.items()},
         "uniform",
         **resampling,
     )
     rho = bootstrap(p, q, y, metrics=("entropy_correlation",), **resampling)
     return Evaluation(
-        *(name, held_out, pooled, predictions, annotations, y, scores),
+        *(name, held_out, pooled, predictions, annotations, y, scores, constant.source),
         ece=ece(p, q),
         rho=rho["entropy_correlation"],
         reliability=reliability_curve(p, q),

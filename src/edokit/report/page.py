@@ -78,7 +78,11 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         summary=summarize(data),
         rows=rows,
         columns=("F1 ↑", "CE ↓", "MD ↓", "BS ↓"),
-        differences=any(row["difference"] for row in rows),
+        differences=[
+            (k, name)
+            for k, name in enumerate(("ΔCE vs uniform", "ΔCE vs constant"))
+            if any(row["differences"][k] for row in rows)
+        ],
         charts=charts,
         terms=TERMS,
         items=items,

@@ -18,7 +18,6 @@ from edokit.report.formatting import NONE, clean, interval, number, signed
 from edokit.tuning import Correlation
 
 _ABOUT = ABOUT | {
-    "constant": "same probabilities for every item",
     "edo": "EDO, kind of pool selected on dev",
     "edo-paper": "EDO with the search of the paper",
 }
@@ -162,17 +161,19 @@ def read_comparison(path: Path) -> Comparison:
 
 
 def _score(row: Mapping[str, Any]) -> Score:
-    name, ends, tests = str(row["name"]), row.get("intervals"), row.get("against_reference")
+    name, ends = str(row["name"]), row.get("intervals")
     f1, ce, md, bs = (
         math.nan if row.get(metric) is None else float(row[metric]) for metric in MAIN_METRICS
     )
     intervals = {metric: (float(low), float(high)) for metric, (low, high) in (ends or {}).items()}
-    against = {}
-    for metric, one in (tests or {}).items():
-        difference, low, high = (float(one[key]) for key in ("difference", "low", "high"))
-        against[metric] = PairedTest(difference, low, high, math.nan, 0)
+    against: dict[str, PairedTest] = {}
+    against_constant: dict[str, PairedTest] = {}
+    for tests, key in ((against, "against_reference"), (against_constant, "against_constant")):
+        for metric, one in (row.get(key) or {}).items():
+            difference, low, high = (float(one[end]) for end in ("difference", "low", "high"))
+            tests[metric] = PairedTest(difference, low, high, math.nan, 0)
     about = str(row.get("about") or _ABOUT.get(name, ""))
-    return Score(name, about, f1, ce, md, bs, intervals, against)
+    return Score(name, about, f1, ce, md, bs, intervals, against, against_constant)
 
 
 def method_rows(
@@ -181,18 +182,22 @@ def method_rows(
     """The table of methods, lowest CE first: those of the comparison, else of the evaluation.
 
     ``ends`` is the interval of the CE; ``cells`` hold the value of each metric, its interval, and
-    whether it is the best; ``difference`` is the ΔCE vs uniform with its interval, if known.
+    whether it is the best; ``differences`` are the ΔCE vs uniform and vs constant with their
+    intervals, None where not known.
     """
     scores = [] if evaluation is None else evaluation.scores
     if comparison is not None:
         ours = scores[0] if scores else None
         # A demo's comparison does not keep the differences of its ensemble.
         scores = [
-            replace(one, against=ours.against)
+            replace(one, against=ours.against, against_constant=ours.against_constant)
             if ours and one.name == "edo" and not one.against and number(one.ce) == number(ours.ce)
             else one
             for one in comparison.scores
         ]
+        constant = None if evaluation is None or not evaluation.held_out else evaluation.constant
+        if constant is not None and all(one.name != constant.name for one in scores):
+            scores = [*scores, constant]  # earlier versions compared without it
     scores = sorted((one for one in scores if math.isfinite(one.ce)), key=lambda one: one.ce)
     best = {}
     for metric in MAIN_METRICS:
@@ -201,7 +206,7 @@ def method_rows(
     rows = []
     for one in scores:
         shown = {metric: number(getattr(one, metric)) for metric in MAIN_METRICS}
-        ce = one.against.get("ce")
+        tests = one.against.get("ce"), one.against_constant.get("ce")
         row = {
             "name": clean(one.name, 60),
             "about": clean(one.about, 120),
@@ -212,7 +217,9 @@ def method_rows(
                 (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
                 for metric, value in shown.items()
             ],
-            "difference": ce and (signed(ce.difference), f"{signed(ce.low)} to {signed(ce.high)}"),
+            "differences": [
+                t and (signed(t.difference), f"{signed(t.low)} to {signed(t.high)}") for t in tests
+            ],
         }
         rows.append(row)
     return rows

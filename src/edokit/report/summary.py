@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edokit.baselines.scores import SHARES
 from edokit.ensemble import EDOEnsemble
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
@@ -45,6 +46,8 @@ class Summary:
     """Name, value and note of each number at the top of the page."""
     weights: list[str] = field(default_factory=list)
     improvement: list[str] = field(default_factory=list)
+    headline: list[str] = field(default_factory=list)
+    """What must not be missed; empty where the ensemble is better than a constant answer."""
 
 
 def summarize(data: ReportData) -> Summary:
@@ -58,6 +61,7 @@ def summarize(data: ReportData) -> Summary:
         summary.weights.append(describe_choice(data.search, ensemble))
     if evaluation is not None:
         summary.improvement = describe_improvement(evaluation)
+        summary.headline = [clean(line, 600) for line in evaluation.headline]
     return summary
 
 
@@ -70,6 +74,8 @@ def _tiles(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[tuple[s
     edo, uniform = evaluation.scores[:2]
     for metric, name in (("ce", "cross-entropy (CE)"), ("md", "distance (MD)"), ("f1", "F1")):
         note = f"uniform mean {number(getattr(uniform, metric))}"
+        if evaluation.constant is not None:
+            note += f", constant {number(getattr(evaluation.constant, metric))}"
         tiles.append((name, number(getattr(edo, metric)), note))
     rho = number(evaluation.rho.estimate, 2)
     return [*tiles, ("entropy correlation (ρ)", rho, "ensemble and annotations")]
@@ -134,6 +140,16 @@ def describe_improvement(evaluation: Evaluation) -> list[str]:
         value = number(getattr(edo, metric))
         others.append(f"{name} is {value} ({signed(one.difference)}; {ends})")
     sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
+    if evaluation.constant is not None:
+        parts = [
+            f"{metric.upper()} {number(getattr(evaluation.constant, metric))}"
+            f" ({signed(one.difference)}; {signed(one.low)} to {signed(one.high)})"
+            for metric, one in edo.against_constant.items()
+        ]
+        sentences.append(
+            f"A constant answer ({SHARES[evaluation.source]}) has {listed(parts)}; in brackets:"
+            " ensemble minus constant."
+        )
     rho = evaluation.rho.estimate
     if rho is not None:
         low, high = evaluation.rho.low, evaluation.rho.high
