@@ -7,10 +7,17 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-# What stands before the last @ of a URL, and passwords among its parameters.
-_CREDENTIALS = re.compile(r"(?<=://)\S+@")
-_PASSWORDS = re.compile(r"(?i)(\w*pass\w*=)[^&\s]+")
+# What stands before the last @ of a URL (a path folds its slashes into one), and passwords among
+# its parameters or in a connection string, where the user is hidden, too.
+_CREDENTIALS = re.compile(r"(://|\b[A-Za-z][\w+.-]+:/{1,2})\S+@")
+_VALUE = r"\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"
+_PASSWORDS = re.compile(rf"(?i)(\w*pass\w*{_VALUE}")
+_USERS = re.compile(rf"(?i)(\buser{_VALUE}")
+CONNECTION = re.compile(r"(?i)\b(?:host|hostaddr|dbname|\w*pass\w*)\s*=")
+"""Part of a connection string, as in ``host=… user=… password=…``."""
+_ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]+):/|.*://", re.DOTALL)
 _LONGEST = 2000
 """Characters of a message; what a file holds may be longer than a screen."""
 
@@ -130,6 +137,20 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         )
 
 
+def local_path(given: str | Path) -> Path:
+    """The path of a file or a folder; an empty name or an address (``scheme://…``) is refused."""
+    if isinstance(given, str) and not given.strip():
+        raise InputError("a path is empty", "name a file or a folder; . is the current folder")
+    # A path folds :// into :/.
+    if address := _ADDRESS.match(str(given)):
+        # What follows may be a password.
+        raise InputError(
+            f"{address[1] or ''}://… is an address and no path, and files are local",
+            "name a file or a folder of this machine",
+        )
+    return Path(given)
+
+
 def printable(text: str) -> str:
     """The text with characters written out that would steer a terminal or can't be encoded."""
     if text.isprintable():
@@ -139,7 +160,9 @@ def printable(text: str) -> str:
 
 def without_credentials(text: str) -> str:
     """The text without the credentials that a URL in it may carry."""
-    return _PASSWORDS.sub(r"\1***", _CREDENTIALS.sub("***@", text))
+    if CONNECTION.search(text):
+        text = _USERS.sub(r"\1***", text)
+    return _PASSWORDS.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text))
 
 
 def one_line(text: str) -> str:

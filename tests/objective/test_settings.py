@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from edokit import EDOEnsemble, SearchSpace
 from edokit._errors import InputError
 from edokit.objective import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
+from edokit.objective.settings import LARGEST
+
+RNG = np.random.default_rng(0)
+P, VOTES = RNG.dirichlet([1, 1, 1], size=(40, 4)), RNG.integers(0, 3, size=40)
 
 
 def test_modes_may_be_strings_and_become_enums() -> None:
@@ -48,6 +55,34 @@ def test_presets_go_by_name() -> None:
 def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None:
     with pytest.raises(InputError, match=r"lambda_div=.* is not a number of at least 0"):
         Settings(lambda_div=value)
+
+
+@pytest.mark.parametrize("name", ["lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"])
+def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name}=1e\+308 .*1e\+09"):
+        EDOEnsemble(**{name: 1e308}).fit(P, VOTES)
+    with pytest.raises(InputError, match=rf"{name}=1e\+308"):
+        SearchSpace(**{name: (1e-3, 1e308)})
+    for solver in ("exact", "gumbel"):
+        fitted = EDOEnsemble(solver=solver, **{name: LARGEST}).fit(P, VOTES)
+        assert fitted.weights_.sum() == pytest.approx(1.0)
+        if fitted.certificate_ is not None:
+            assert fitted.certificate_.global_optimum
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "temperature", "temperature_decay"])
+def test_steps_of_gumbel_that_would_overflow_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name} .*1e\+09.*1e\+308"):
+        EDOEnsemble(solver="gumbel", **{name: 1e308}).fit(P, VOTES)
+
+
+def test_an_ensemble_whose_terms_would_overflow_is_not_loaded(tmp_path: Path) -> None:
+    EDOEnsemble().fit(P, VOTES).save(tmp_path)
+    stored = json.loads((tmp_path / "ensemble.json").read_text())
+    stored["settings"]["lambda_ce"] = 1e308
+    (tmp_path / "ensemble.json").write_text(json.dumps(stored))
+    with pytest.raises(InputError, match=r"ensemble\.json .*lambda_ce=1e\+308"):
+        EDOEnsemble.load(tmp_path)
 
 
 def test_an_unknown_mode_is_refused_with_the_known_ones() -> None:

@@ -54,6 +54,12 @@ def test_nothing_that_a_search_leaves_holds_credentials(
         f"mysql://ann:{SECRET}@127.0.0.1:1/study",
         f"postgresql:/ann:{SECRET}@127.0.0.1:1/study",
         f"host=127.0.0.1 port=1 user=ann password={SECRET}",
+        f" postgresql://ann:{SECRET}@127.0.0.1:1/study",
+        f"\tpostgresql://ann:{SECRET}@127.0.0.1:1/study\n",
+        f"runs/postgresql://ann:{SECRET}@127.0.0.1:1/study",
+        f"host=127.0.0.1 user={SECRET} dbname=study",
+        f"dbname=study user = {SECRET}",
+        f"host=h password = 'two {SECRET}' user={SECRET}",
     ],
 )
 def test_a_database_that_is_not_reached_is_told_without_credentials(
@@ -97,5 +103,13 @@ def test_every_error_is_without_credentials_whoever_raises_it() -> None:
         assert SECRET not in str(InputError(text, text))
         assert SECRET not in without_credentials(text)
     assert "host/study" in str(InputError(url))
+    folded = str(Path(f"postgresql://ann:{SECRET}@host/study"))
+    for text in (folded, f"can't open {folded}"):
+        assert SECRET not in without_credentials(text)
+    connection = f"host=h user={SECRET} password='{SECRET} {SECRET}' dbname=study"
+    for text in (connection, f"can't connect: {connection}"):
+        assert SECRET not in without_credentials(text)
+        assert "dbname=study" in without_credentials(text)
+    assert without_credentials("--extra user=dev.npz,test.npz").endswith("user=dev.npz,test.npz")
     spaced = f"postgresql://ann:{SECRET} {SECRET}@host/study"
     assert SECRET not in command_text(["edo", "search", "--storage", spaced])

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edokit._errors import InputError
+from edokit._errors import InputError, local_path
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A temporary file beside ``path`` that replaces it only when all is written."""
-    path = Path(path)
+    path = local_path(path)
     made: list[Path] = []
     done = False
     try:
@@ -58,7 +58,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 def check_file(path: str | Path) -> Path:
     """The path, if it is a file with something in it."""
-    path = Path(path)
+    path = local_path(path)
     try:
         # Arrow, for one, opens no other names.
         str(path).encode()

@@ -6,13 +6,14 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated, Any, TextIO
+from pathlib import Path
+from typing import Annotated, Any, TextIO, get_args, get_type_hints
 
 import typer
 
-from edokit._errors import EDOError, EDOWarning, one_line
+from edokit._errors import EDOError, EDOWarning, InputError, local_path, one_line
 from edokit._version import __version__
 from edokit.cli.console import reader_left, unless_unread
 from edokit.cli.messages import invoked, render
@@ -24,6 +25,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 _ClickException: Any = typer.BadParameter.__mro__[2]
 
 _noted: set[str] = set()
+
 
 COMMANDS = {
     "demo": "demo",
@@ -75,8 +77,27 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
         if group and group not in groups:
             groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True)
             root.add_typer(groups[group], name=group)
-        (groups[group] if group else root).command(last)(found)
+        (groups[group] if group else root).command(last)(_local(found))
     return root
+
+
+def _local(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with every path that it takes checked: none is empty or an address."""
+    command.__annotations__ = get_type_hints(command, include_extras=True)
+    for hint in command.__annotations__.values():
+        kinds = get_args(hint)[:1]
+        if kinds and (kinds[0] is Path or Path in get_args(kinds[0])):
+            for info in hint.__metadata__:
+                info.parser = path
+    return command
+
+
+def path(given: str) -> Path:
+    """A path, as an option takes it."""
+    try:
+        return local_path(given)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _version(wanted: bool) -> None:

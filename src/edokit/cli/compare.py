@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, local_path, one_of
 from edokit.cli import console, options
 from edokit.cli.report import WithReport, add_page
 
@@ -125,5 +125,5 @@ def _extras(given: list[str] | None) -> dict[str, tuple[Path, Path]]:
                 f"--extra {name}={files} does not name two files, NAME=DEV,TEST",
                 "write --extra soft-ce=soft-ce/dev.npz,soft-ce/test.npz",
             )
-        found[name] = (Path(both[0]), Path(both[1]))
+        found[name] = (local_path(both[0]), local_path(both[1]))
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from edokit._errors import InputError
+from edokit._errors import InputError, local_path
 from edokit.cli import console
 
 if TYPE_CHECKING:
@@ -290,8 +290,8 @@ def named_file(text: str) -> tuple[str | None, Path]:
     """``"NAME=FILE"`` or ``"FILE"`` as name and path; a file whose name has a = in it is a file."""
     name, equals, file = text.partition("=")
     if equals and name and file and not Path(text).exists():
-        return name, Path(file)
-    return None, Path(text)
+        return name, local_path(file)
+    return None, local_path(text)
 
 
 def names(text: str | None) -> list[str] | None:

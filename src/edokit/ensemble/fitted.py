@@ -169,6 +169,8 @@ class Fitted:
     def _check(self) -> None:
         """Refuse parts that do not fit together."""
         members, groups, held = len(self.members), self.groups, self.group_weights
+        terms = Settings.__dataclass_fields__.keys() & self.settings.keys()
+        Settings(**{name: self.settings[name] for name in terms})
         units = members if groups is None else len(set(groups))
         if self.weights.shape != (members,) or not on_simplex(self.weights):
             raise ValueError("weights must be one per member, not negative and sum to 1")

@@ -8,6 +8,9 @@ from enum import Enum
 
 from edokit._errors import InputError, one_of
 
+LARGEST = 1e9
+"""Largest weight of a term: beyond it the other terms are lost in rounding."""
+
 
 class _Mode(str, Enum):
     """A choice by name; ``Diversity("preserve")`` and ``"preserve"`` are equal."""
@@ -105,11 +108,19 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name.startswith("lambda_") and not (math.isfinite(value) and value >= 0):
+            if not field.name.startswith("lambda_"):
+                continue
+            if not (math.isfinite(value) and value >= 0):
                 raise InputError(
                     f"{field.name}={value!r} is not a number of at least 0",
                     "turn the diversity term round by diversity='suppress', not by a sign",
                     parameters=(field.name, "diversity"),
+                )
+            if value > LARGEST:
+                raise InputError(
+                    f"{field.name}={value!r} is above {LARGEST:.0e}, where no other term counts",
+                    "only the ratios of the terms matter: make the others smaller",
+                    parameters=(field.name,),
                 )
         for kind in (Diversity, CE, Regularize, Pool):
             name = kind.__name__.lower()

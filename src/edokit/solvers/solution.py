@@ -9,6 +9,7 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
+from edokit.objective.settings import LARGEST
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class GumbelSettings:
             else:
                 may_be_zero = field.name == "temperature_decay"
                 rule = "a number of at least 0" if may_be_zero else "a number above 0"
-                allowed = math.isfinite(value) and (value > 0 or (may_be_zero and value == 0))
+                rule += f" and up to {LARGEST:.0e}"
+                allowed = 0 < value <= LARGEST or (may_be_zero and value == 0)
             if not allowed:
                 raise InputError(
                     f"{field.name} must be {rule}, but got {value!r}",

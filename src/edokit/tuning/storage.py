@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import InputError, warn
+from edokit._errors import CONNECTION, InputError, warn
 from edokit._io import cannot_read, cannot_write
 from edokit._io.atomic import sync_folder
 from edokit.tuning.study import Claims
@@ -110,25 +110,26 @@ class Database:
 
 def where_is(given: str | Path | None) -> Path | Database | None:
     """A file, a database, or None for memory."""
-    if given is None or isinstance(given, Path):
-        return given
-    scheme = _SCHEME.match(given)
-    if scheme is not None:
-        known = scheme[1].lower() in _POSTGRES
-    else:
-        # Path() would fold "postgresql:/x" and the like into an innocent name.
-        # Nor would it mind "host=… password=…".
-        known = bool(given.strip()) and not re.match(r"^[A-Za-z+]{2,}:|.*\bpass\w*=", given)
-    if not known:
+    if given is None:
+        return None
+    text = str(given).strip()
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() in _POSTGRES:
+        return _database(text[scheme.end() :], text)
+    # A path would fold "postgresql:/x" and the like into an innocent name, and would not mind
+    # "host=… password=…".
+    if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or CONNECTION.search(text):
         raise InputError(
-            f"{masked(given)!r} is no storage: a study is stored in a file or in PostgreSQL",
+            f"{masked(text)!r} is no storage: a study is stored in a file or in PostgreSQL",
             "give the path of a file, or postgresql://USER@HOST/DATABASE",
         )
-    return Path(given) if scheme is None else _database(given[scheme.end() :], given)
+    return given if isinstance(given, Path) else Path(text)
 
 
 def masked(text: str) -> str:
     """A storage's address without credentials and options, however it was mistyped."""
+    if CONNECTION.search(text) and not _SCHEME.match(text):
+        return "***"
     scheme = _SCHEME.match(text)
     head, rest = (scheme[0], text[scheme.end() :]) if scheme else ("", text)
     before, at, after = rest.rpartition("@")
