@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,20 @@ def lewidi() -> Path:
             f"the LeWiDi 2023 files are not at {folder}: set EDO_LEWIDI2023 to their folder "
             "(`edo data get lewidi2023 DIR` obtains them)"
         )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lewidi2025(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the LeWiDi 2025 files, test labels left out; skipped where there is none."""
+    archive = ROOT.parent / "shared" / "lewidi2025" / "lewidi2025.zip"
+    folder = Path(os.environ.get("EDO_LEWIDI2025", ""))
+    if "EDO_LEWIDI2025" not in os.environ and archive.is_file():
+        folder = tmp_path_factory.mktemp("lewidi2025") / "lewidi2025"
+        with zipfile.ZipFile(archive) as inside:
+            inside.extractall(folder.parent)
+    if not (folder / "CSC").is_dir():
+        pytest.skip("the LeWiDi 2025 files are not at hand: set EDO_LEWIDI2025 to their folder")
     return folder
 
 

@@ -15,6 +15,19 @@ from edokit.metrics.compute import (
     reliability_curve,
 )
 from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
+from edokit.metrics.scales import (
+    exact_match,
+    label_error,
+    label_rows,
+    mad,
+    mad_items,
+    po_jsd,
+    rps,
+    rps_items,
+    soft_f1,
+    w1,
+    w1_items,
+)
 from edokit.metrics.scores import (
     AnnotatorErrors,
     annotator_errors,
@@ -51,6 +64,17 @@ __all__ = [
     "bs_items",
     "jsd",
     "jsd_items",
+    "w1",
+    "w1_items",
+    "rps",
+    "rps_items",
+    "mad",
+    "mad_items",
+    "soft_f1",
+    "po_jsd",
+    "label_rows",
+    "exact_match",
+    "label_error",
     "entropy",
     "entropy_items",
     "entropy_correlation",

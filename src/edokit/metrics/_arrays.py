@@ -54,12 +54,31 @@ def probabilities(name: str, values: npt.ArrayLike) -> Floats:
 def pair(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Checked predicted probabilities and soft labels, both [N, C]."""
     predicted, soft = probabilities("p", p), probabilities("q", q)
-    if predicted.shape != soft.shape:
+    same_shape(predicted, soft)
+    return predicted, soft
+
+
+def shares(name: str, values: npt.ArrayLike) -> Floats:
+    """Checked probabilities [N, L] of labels that do not exclude each other: from 0 to 1."""
+    array = _finite(name, values, "[N, L]", "give one row per item and one column per label")
+    wrong = (array < 0) | (array > 1)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
-            f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
+            f"{name}[{row}, {column}] is {array[row, column]:.6g}, not from 0 to 1"
+            f" ({wrong.sum()} of {array.size} values are wrong)",
+            "give the probability of each label",
+        )
+    return array
+
+
+def same_shape(p: Floats, q: Floats) -> None:
+    """Refuse p and q of different shapes."""
+    if p.shape != q.shape:
+        raise InputError(
+            f"p has the shape {_shape(p)}, q has {_shape(q)}",
             "match the items by id, and give both the same classes in the same order",
         )
-    return predicted, soft
 
 
 def hard_labels(y: npt.ArrayLike, p: Floats) -> Ints:

@@ -1,0 +1,101 @@
+"""Metrics on scales and of sets, against scipy and definitions written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+from edokit import InputError
+from edokit import metrics as m
+from edokit.metrics.scales import medians
+
+
+def distributions(seed: int, items: int = 40, classes: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    drawn = rng.dirichlet(np.full(classes, 0.5), size=items)
+    drawn[0] = np.eye(classes)[0]
+    return drawn
+
+
+@pytest.mark.parametrize("positions", [None, [1, 2, 4, 8, 16], [-2.5, -1, 0, 0.25, 3]])
+def test_w1_is_scipys(positions: list[float] | None) -> None:
+    p, q = distributions(0), distributions(1)
+    places = np.arange(5) if positions is None else positions
+    expected = [wasserstein_distance(places, places, *pair) for pair in zip(p, q, strict=True)]
+    assert m.w1_items(p, q, positions) == pytest.approx(expected, abs=1e-12)
+    assert m.w1(p, q, positions) == pytest.approx(np.mean(expected))
+    assert m.w1(p, p, positions) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("positions", [None, [1, 2, 4, 8, 16]])
+def test_rps_is_the_squared_distance_of_cumulative_shares(positions: list[float] | None) -> None:
+    p, q = distributions(2), distributions(3)
+    steps = np.ones(4) if positions is None else np.diff(positions)
+    expected = [
+        sum(step * (row[: c + 1].sum() - soft[: c + 1].sum()) ** 2 for c, step in enumerate(steps))
+        for row, soft in zip(p, q, strict=True)
+    ]
+    assert m.rps_items(p, q, positions) == pytest.approx(expected)
+
+
+def test_rps_is_proper_and_w1_is_not() -> None:
+    # People answer 0, 1 and 2 with shares .4, .2 and .4: W1 prefers the middle to the truth's
+    # expectation over single answers, RPS does not.
+    truth, middle = np.array([[0.4, 0.2, 0.4]]), np.array([[0.0, 1.0, 0.0]])
+    singles = np.eye(3)
+    expected = {
+        name: [
+            sum(truth[0, c] * score(answer, singles[c : c + 1]) for c in range(3))
+            for answer in (truth, middle)
+        ]
+        for name, score in (("rps", m.rps), ("w1", m.w1))
+    }
+    assert expected["rps"][0] < expected["rps"][1]
+    assert expected["w1"][0] > expected["w1"][1]
+
+
+def test_mad_is_the_distance_of_the_best_single_answer() -> None:
+    p, places = distributions(4), np.array([1.0, 2, 4, 8, 16])
+    best = [min(float(row @ np.abs(places - x)) for x in places) for row in p]
+    assert m.mad_items(p, p, places) == pytest.approx(best)
+    assert medians(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
+
+
+def test_positions_that_do_not_fit_are_refused() -> None:
+    p = distributions(0)
+    for positions in ([1, 2], [1, 1, 2, 3, 4], [5, 4, 3, 2, 1]):
+        with pytest.raises(InputError, match="ascending positions"):
+            m.w1(p, p, positions)
+
+
+def test_soft_f1_of_distributions_is_one_minus_half_the_manhattan_distance() -> None:
+    p, q = distributions(5), distributions(6)
+    assert m.soft_f1(p, q) == pytest.approx(1 - m.md(p, q) / 2)
+
+
+def test_soft_f1_of_sets() -> None:
+    p, q = [[0.2, 0.3], [0.1, 0.8]], [[0.8, 0.1], [0.3, 0.4]]
+    assert m.soft_f1(p, q) == pytest.approx(2 * (0.2 + 0.1 + 0.1 + 0.4) / (1 + 0.4 + 0.4 + 1.2))
+    assert m.soft_f1([[0.0, 0.0]], [[0.0, 0.0]]) == 1
+
+
+def test_po_jsd_is_one_for_the_truth_and_zero_for_its_opposite() -> None:
+    p = distributions(7)
+    assert m.po_jsd(p, p) == pytest.approx(1)
+    assert m.po_jsd([[1, 0]], [[0, 1]]) == pytest.approx(0)
+
+
+def test_sets_as_rows_have_the_distances_of_their_labels() -> None:
+    p, q = [[0.2, 0.9, 0.5]], [[0.0, 1.0, 1.0]]
+    assert m.md(m.label_rows(p), m.label_rows(q)) == pytest.approx(2 * (0.2 + 0.1 + 0.5) / 3)
+    with pytest.raises(InputError, match=r"p\[0, 1\] is 1.2"):
+        m.label_rows([[0.2, 1.2]])
+
+
+def test_sets_are_right_as_a_whole_or_label_by_label() -> None:
+    p, sets = [[0.9, 0.2, 0.6], [0.1, 0.2, 0.3]], [[1, 0, 1], [1, 0, 0]]
+    assert m.exact_match(p, sets) == 0.5
+    assert m.label_error(p, sets) == pytest.approx(1 / 6)
+    with pytest.raises(InputError, match="shape"):
+        m.exact_match(p, [[1, 0, 1]])
