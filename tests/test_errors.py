@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import EDOError, InputError, MissingExtraError, counted, examples, one_of
+import edokit
+from edokit._errors import (
+    HAVE,
+    EDOError,
+    InputError,
+    MissingExtraError,
+    are,
+    counted,
+    examples,
+    one_of,
+)
 
 
 @given(st.text(), st.text())
@@ -49,6 +61,26 @@ def test_a_number_agrees_with_its_noun() -> None:
     assert counted(1, "such row") == "1 such row"
     assert counted(0, "item") == "0 items"
     assert counted(3, "item") == "3 items"
+    assert counted(2, "class") == "2 classes"
+    assert counted(2, "entry") == "2 entries"
+    assert are(1, 3, noun="item") == "1 of 3 items is"
+    assert are(1, 1, HAVE, "item") == "1 of 1 item has"
+
+
+def test_no_message_counts_without_looking_at_the_number() -> None:
+    nouns = "items|texts|members|rows|annotators|labels|groups|files|trials|folds|annotations"
+    counts = r"\{(?:len\([^{}]*\)|int\([^{}]*\.sum\(\)\)|\w*tied)\}"
+    # Not "all 3 items" or "each of the 3 items": that is said of several.
+    several = rf"(?<! of)(?<!all)(?<!the) {counts} (?:{nouns})\b(?! are not one)"
+    wrong = re.compile(rf"{several}|(?:annotator|item|label|member|text|trial)\(s\)")
+    source = Path(edokit.__file__).parent
+    found = [
+        f"{file.relative_to(source)}: {line.strip()}"
+        for file in sorted(source.rglob("*.py"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if wrong.search(line.replace('f"', " "))
+    ]
+    assert not found, found
 
 
 def test_a_mode_that_does_not_exist_is_refused_with_those_that_do() -> None:

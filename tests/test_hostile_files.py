@@ -302,7 +302,18 @@ def test_plans_whose_names_point_outside_are_refused(name: str, members: Path) -
 def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:
     card = {"recipe": "os:system", "kept": True}
     (members / "members" / "few-0" / "member.json").write_text(json.dumps(card))
-    assert "imported only if you trust it" in refused(load_member, members / "members" / "few-0")
+    assert "which would import code" in refused(load_member, members / "members" / "few-0")
+
+
+@pytest.mark.parametrize(
+    "change", [{"recipe": "os:system"}, {"recipe": "sklearn", "options": {"allow": "os"}}]
+)
+def test_a_plan_that_asks_for_code_is_refused(change: dict[str, Any], members: Path) -> None:
+    plan = read_json(members / "plan.json")
+    plan["units"][0] |= change
+    (members / "plan.json").write_text(json.dumps(plan))
+    assert "which would import code" in refused(Plan.load, members)
+    assert Plan.load(members, trust=["os"]).jobs[0].recipe == change["recipe"]
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "..", "con\0", "a b", "-x"])

@@ -70,6 +70,10 @@ class EDOWarning(UserWarning):
         super().__init__(message)
 
 
+class TieWarning(EDOWarning):
+    """Items whose annotators are evenly split take the first of their tied classes."""
+
+
 def warn(
     message: str, category: type[EDOWarning] = EDOWarning, parameters: Sequence[str] = ()
 ) -> None:
@@ -113,16 +117,24 @@ def _unless_text(value: object, length: int, words: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 such row``, ``3 such rows``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number with its noun: ``1 such row``, ``3 such rows``, ``2 classes``, ``0 entries``."""
+    if number == 1:
+        return f"{number} {noun}"
+    if noun.endswith("y"):
+        return f"{number} {noun[:-1]}ies"
+    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 HAVE = ("has", "have")
 
 
-def are(number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are")) -> str:
-    """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``."""
+def are(
+    number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are"), noun: str = ""
+) -> str:
+    """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``, ``1 of 9 items is``."""
     shown = str(number) if of is None else f"{number} of {of}"
+    if noun:
+        shown = counted(number, noun) if of is None else f"{number} of {counted(of, noun)}"
     return f"{shown} {verb[number != 1]}"
 
 

@@ -69,13 +69,13 @@ def test_a_majority_is_the_most_frequent_class_whatever_the_policy(
 
 
 def test_ties_go_to_the_first_class_and_are_counted_in_a_warning() -> None:
-    with pytest.warns(EDOWarning, match=r"1 of 3 items are tied: 'b'; .*ties='first'"):
+    with pytest.warns(EDOWarning, match=r"1 of 3 items is tied: 'b'; .*ties='first'"):
         labels = THREE.hard_labels()
     assert [THREE.classes[code] for code in labels] == ["no", "no", "maybe"]
 
 
 def test_ties_can_be_an_error() -> None:
-    with pytest.raises(InputError, match=r"1 of 3 items are tied: 'b'; choose ties='first'"):
+    with pytest.raises(InputError, match=r"1 of 3 items is tied: 'b'; choose ties='first'"):
         THREE.hard_labels("error")
 
 
@@ -157,7 +157,7 @@ def test_probabilities_that_differ_in_the_last_bit_are_tied() -> None:
     }
     made = Annotations.from_table(table)
     assert made.counts[0, 0] != made.counts[0, 1]
-    with pytest.warns(EDOWarning, match="1 of 1 items are tied"):
+    with pytest.warns(EDOWarning, match="1 of 1 item is tied"):
         assert made.hard_labels().tolist() == [0]
 
 

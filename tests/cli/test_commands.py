@@ -289,7 +289,7 @@ def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
     model.write_text("item,p_no,p_yes\na,0.5,0.5\n", encoding="utf-8")
     done = edo("evaluate", "--probabilities", model, "--annotations", people, "--json")
     assert done.returncode == 0
-    assert "note: 1 of 1 items are tied" in done.stderr
+    assert "note: 1 of 1 item is tied" in done.stderr
     refused = edo("evaluate", "--probabilities", model, "--annotations", people, "--ties", "error")
     assert_one_line(refused, "tied")
 

@@ -272,6 +272,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
             "choose --option annotator_heads=false",
         ),
         ("train", "choose ties='random'", ["ties"], "choose ties='random' (in Python)"),
+        ("train", "the first (ties='first')", ["ties"], "the first (in Python: ties='first')"),
         ("search", "choose regularize='v'", ["regularize"], "choose --space regularize=v"),
         ("data info", "choose control='a b'", ["control"], "choose --control 'a b'"),
         (
@@ -333,6 +334,40 @@ def test_one_is_not_many(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("item,p_0,p_1\nx,0.5,0.5\n", encoding="utf-8")
     done = edo("predictions", "join", f"a={tmp_path / 'one.csv'}", "--out", tmp_path / "one.npz")
     assert "1 item, 1 member, 2 classes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["trian"], "No such command 'trian'. Did you mean 'train'? See `edo --help`."),
+        (["train", "x.csv", "--split", "dev"], "No such option: --split. See `edo train --help`."),
+        (
+            ["train", "x.csv", "--memebrs", "3"],
+            "No such option: --memebrs. Did you mean --members? See `edo train --help`.",
+        ),
+    ],
+)
+def test_a_mistyped_word_gets_a_close_suggestion_or_none(words: list[str], line: str) -> None:
+    assert_one_line(edo(*words), line)
+
+
+def test_tied_items_of_two_files_are_one_note(shelf: Path, tmp_path: Path) -> None:
+    for name, items in (("dev", "xyz"), ("test", "uvw")):
+        table = "".join(f"{item},a,no\n{item},b,yes\n" for item in items)
+        (tmp_path / f"{name}.csv").write_text(f"item,annotator,label\n{table}{name},a,no\n")
+        array = np.random.default_rng(len(name)).dirichlet([1, 1], (4, 2))
+        predictions = Predictions.from_arrays(
+            array, items=[*items, name], members=["a", "b"], classes=["no", "yes"]
+        )
+        write_predictions(predictions, tmp_path / f"{name}.npz")
+    given = [f"--{which}{what}={tmp_path}/{name}.{ending}"
+             for which, name in (("", "dev"), ("test-", "test"))
+             for what, ending in (("predictions", "npz"), ("annotations", "csv"))]  # fmt: skip
+    done = edo("compare", *given, "--methods", "uniform", "--bootstrap", "0")
+    notes = [line for line in done.stderr.splitlines() if "tied" in line]
+    assert len(notes) == 1
+    assert "'x', 'y', 'z'" in notes[0]
+    assert "'u', 'v', 'w'" in notes[0]
 
 
 def test_a_source_is_not_replaced_by_what_is_made_of_it(shelf: Path) -> None:

@@ -83,7 +83,7 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     all_refuse("part-1.npz", "is empty")
     write_predictions(made.pool.take(range(20, 40)), part)
     for command in ((*fit, "--no-stream"), predict):
-        assert_one_line(edo(*command), "repeats 1 items", "'item-20'")
+        assert_one_line(edo(*command), "repeats 1 item", "'item-20'")
     # The annotation file of the shard does not know the item.
     assert_one_line(edo(*fit, "--stream"), "part-1.npz", "'item-20'")
     part.unlink()

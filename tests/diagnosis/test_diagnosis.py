@@ -79,7 +79,7 @@ def test_declared_groups_are_taken_by_attribute_mapping_or_list() -> None:
     [
         ("party", "'camp'"),
         ({"ann-0": "x"}, "7 of 8 have no entry"),
-        (["x"], "1 entries for 8 annotators"),
+        (["x"], "1 entry for 8 annotators"),
         ([None] * 8, "no annotator to a group"),
     ],
 )

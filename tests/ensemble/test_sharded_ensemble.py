@@ -18,7 +18,7 @@ from edokit.objective.pools import power_sums
 from edokit.predictions import Shards
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from edokit.objective import Pool, Summaries, average_groups, curvature_sums, po
 from edokit.predictions import Predictions
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 
 

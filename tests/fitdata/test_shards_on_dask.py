@@ -15,7 +15,7 @@ pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]
 from edokit.fitdata import FitData
 
 
-@pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
     from distributed import LocalCluster
 

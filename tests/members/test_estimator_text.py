@@ -51,6 +51,11 @@ def test_lists_of_steps_are_understood() -> None:
         ("sklearn.naive_bayes.ComplementNB(**{'alpha': 1})", r"\*\*"),
         ("sklearn.naive_bayes.ComplementNB(alpha=1 if True else 2)", "no plain value"),
         ("sklearn.datasets.load_iris()", "is no estimator"),
+        ("sklearn.preprocessing.FunctionTransformer(sklearn.base.copy)", "of sklearn itself"),
+        (
+            "sklearn.preprocessing.FunctionTransformer(sklearn.base.defaultdict)",
+            "of sklearn itself",
+        ),
         ("sklearn.naive_bayes._BaseNB()", "no public name"),
         ("sklearn.svm.LinearSVC()", "gives no probabilities"),
         ("sklearn.decomposition.PCA()", "gives no probabilities"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from edokit._errors import InputError
-from edokit.members.groups import Group, check_groups, parse_groups
+from edokit.members.groups import _KEYS, Group, check_groups, parse_groups
+from edokit.members.recipe import find_recipe, known_options, recipe_names
+
+DOCS = Path(__file__).parents[2] / "docs" / "members.md"
 
 TOML = """
 [[group]]
@@ -108,3 +113,55 @@ def test_what_does_not_make_a_file_is_refused(tmp_path: Path, toml: str, reason:
 def test_a_pool_needs_a_group() -> None:
     with pytest.raises(InputError, match="no group"):
         check_groups([])
+
+
+@pytest.mark.parametrize(
+    ("group", "named"),
+    [
+        ("recipe = 'planted:Member'", r"pool\.toml has recipe = 'planted:Member'"),
+        (
+            "recipe = 'sklearn'\noptions = { estimator = 'planted.X()', allow = 'planted' }",
+            r"pool\.toml has allow = 'planted'",
+        ),
+    ],
+)
+def test_a_file_can_not_have_code_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, named: str
+) -> None:
+    (tmp_path / "planted.py").write_text("open('ran', 'w').close()")
+    monkeypatch.delitem(sys.modules, "planted", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pool.toml").write_text(f"[[group]]\n{group}\n")
+    with pytest.raises(InputError, match=named):
+        parse_groups("pool.toml")
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(InputError, match="planted"):  # a person may name it; there is no class
+        parse_groups("planted:Member")
+    assert (tmp_path / "ran").exists()
+
+
+def test_what_a_file_may_not_allow_the_command_line_may(tmp_path: Path) -> None:
+    path = tmp_path / "pool.toml"
+    estimator = "member_cases.ForeignClassifier()"
+    path.write_text(f"[[group]]\nrecipe = 'sklearn'\noptions.estimator = '{estimator}'\n")
+    (group,) = parse_groups(str(path), options={"allow": "member_cases"})
+    assert group.options == {"estimator": estimator, "allow": "member_cases"}
+
+
+def test_every_key_and_option_of_a_file_is_documented() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    page = page[page.index("## A pool in a file") : page.index("## Members and weights")]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    values = {"ce", "f1", "md", "mean", "first", "last", "tfidf", "texts"}
+    for name in recipe_names():
+        documented = set(re.findall(r"`(\w+)`", rows.pop(name)))
+        assert documented - values == set(known_options(find_recipe(name)))
+    assert set(rows) == set(_KEYS)
+
+
+def test_the_documented_file_is_accepted(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "pool.toml").write_text(example)
+    pool = parse_groups(str(tmp_path / "pool.toml"))
+    assert [(g.name, g.members) for g in pool] == [("linear", 5), ("bayes", 3), ("transformer", 10)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from tiny_transformer import tiny_model
 
 from edokit._errors import InputError
 from edokit.members.hub import match_labels, model_names, score_models
+from edokit.members.pretrained import DOWNLOAD, folder_or_id, load_backbone, load_tokenizer
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]
 
@@ -114,6 +117,50 @@ def test_a_model_for_several_labels_at_once_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder or a hub id"):
         score_models({"none": str(tmp_path)}, TEXTS)
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Addresses that were asked for; none of them answers."""
+    asked: list[object] = []
+
+    def refuse(*arguments: object, **_: object) -> None:
+        asked.append(arguments)
+        raise OSError("the network is not there")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return asked
+
+
+def test_a_hub_id_that_is_not_here_is_one_line_and_no_download(no_network: list[object]) -> None:
+    for load in (folder_or_id, load_tokenizer, load_backbone):
+        with pytest.raises(InputError, match="hf download org/nowhere"):
+            load("org/nowhere")
+    assert not no_network
+
+
+def test_a_download_that_is_asked_for_gives_up_soon(
+    no_network: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DOWNLOAD, "1")
+    with pytest.raises(InputError, match="'org/nowhere' can't be downloaded: the network"):
+        load_backbone("org/nowhere")
+    assert 1 <= len(no_network) <= 3  # not for a minute
+
+
+def test_a_hub_id_that_was_downloaded_needs_no_network(
+    polite: str, no_network: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = tmp_path / "models--org--polite"
+    shutil.copytree(polite, cached / "snapshots" / "abc")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    from_cache, _ = score_models({"mine": "org/polite"}, TEXTS)
+    from_folder, _ = score_models({"mine": polite}, TEXTS)
+    np.testing.assert_array_equal(from_cache.probabilities, from_folder.probabilities)
+    assert not no_network
 
 
 def test_models_are_named_after_their_last_part_or_as_told() -> None:

@@ -18,7 +18,7 @@ from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
 from edokit.solvers.objective import DataCE, JointObjective
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 
 chosen = st.builds(
     Settings,

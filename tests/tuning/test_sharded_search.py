@@ -18,7 +18,7 @@ from edokit.tuning.space import Configuration
 from edokit.tuning.study import Plan
 from shard_cases import Cut, cut
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 POOLS = [Pool.LINEAR, Pool.LOG, Pool.LINEAR]
 CHOSEN = [
     Configuration(Settings(), GumbelSettings(epochs=2)),

@@ -12,7 +12,18 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, counted, examples, headings, one_of, warn, word
+from edokit._errors import (
+    EDOWarning,
+    InputError,
+    TieWarning,
+    are,
+    counted,
+    examples,
+    headings,
+    one_of,
+    warn,
+    word,
+)
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Codes, Floats, Strings
 
@@ -321,7 +332,8 @@ class Annotations:
             labels = np.where(self.published < 0, labels, self.published)
         if not tied.any():
             return labels
-        found = f"{int(tied.sum())} of {len(labels)} items are tied: {examples(self.items[tied])}"
+        found = are(int(tied.sum()), len(labels), noun="item")
+        found += f" tied: {examples(self.items[tied])}"
         if ties == "error":
             hint = "choose ties='first' or ties='random', or give a hard_label column"
             raise InputError(found, hint, parameters=("ties",))
@@ -330,7 +342,7 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             note = f"{found}; each takes the first of its tied classes (ties='first')"
-            warn(note, parameters=("ties",))
+            warn(note, TieWarning, parameters=("ties",))
         return labels
 
     def take(self, positions: npt.ArrayLike) -> Annotations:

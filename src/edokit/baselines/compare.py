@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError
+from edokit._errors import EDOError, InputError, counted
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._outputs import begin_run, check_output
@@ -442,7 +442,8 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
         wanted = max(values) if metric == "f1" else min(values)
         best |= {(row, column) for row, value in enumerate(values) if value == wanted}
     items = facts["items"]
-    title = f"{len(rows)} methods, fitted on {items['dev']} items, evaluated on {items['test']}"
+    title = f"{counted(len(rows), 'method')}, fitted on {counted(items['dev'], 'item')},"
+    title += f" evaluated on {items['test']}"
     return Table(title, ["method", *_LABELS.values(), *columns], rows, notes, best)
 
 

@@ -7,13 +7,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TextIO, get_args, get_type_hints
 
 import typer
 
-from edokit._errors import EDOError, EDOWarning, InputError, local_path, one_line
+from edokit._errors import EDOError, EDOWarning, InputError, TieWarning, local_path, one_line
 from edokit._version import __version__
 from edokit.cli.console import reader_left, unless_unread
 from edokit.cli.messages import invoked, render
@@ -25,6 +26,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 _ClickException: Any = typer.BadParameter.__mro__[2]
 
 _noted: set[str] = set()
+_ties: dict[str, TieWarning] = {}
 
 
 COMMANDS = {
@@ -128,8 +130,9 @@ def main() -> None:
         warnings.simplefilter("default" if debug else "ignore")
         warnings.filterwarnings("always", category=EDOWarning)
         _noted.clear()
+        _ties.clear()
         warnings.showwarning = _note
-        code = unless_unread(lambda: _run(debug))
+        code = unless_unread(lambda: _note_ties(_run(debug)))
     raise SystemExit(code)
 
 
@@ -140,7 +143,7 @@ def _run(debug: bool) -> int:
         return _fail(_rendered(str(error), error.parameters), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
-        message = error.format_message()
+        message = _usage(error)
         if not message:  # no command was given, and the help has been shown
             return USAGE
         stop = "" if message.endswith((".", "?", "!")) else "."
@@ -174,6 +177,17 @@ def _run(debug: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _usage(error: Any) -> str:
+    """What is wrong with the words of the command line; only close names are suggested."""
+    name, known = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+    if not (name and known is not None and error.ctx):
+        return str(error.format_message())
+    names = [one for each in error.ctx.command.params for one in each.opts if one.startswith("--")]
+    near = get_close_matches(name, names, cutoff=0.75)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"No such option: {name}.{meant}"
+
+
 def _interrupted() -> int:
     typer.echo("edo: interrupted", err=True)
     return INTERRUPTED
@@ -195,10 +209,22 @@ def _note(
     line: str | None = None,
 ) -> None:
     """A warning is one line on stderr, shown once."""
-    if str(message) not in _noted:
+    if isinstance(message, TieWarning):
+        _ties[str(message)] = message
+    elif str(message) not in _noted:
         _noted.add(str(message))
         text = _rendered(str(message), getattr(message, "parameters", ()))
         typer.echo(f"note: {one_line(text)}", err=True)
+
+
+def _note_ties(code: int) -> int:
+    """One note on tied items, also where a command reads several files."""
+    if _ties:
+        found = [text.rpartition("; ")[0] for text in _ties]
+        last, warning = list(_ties.items())[-1]
+        text = f"{', and '.join(found)}; {last.rpartition('; ')[2]}"
+        typer.echo(f"note: {one_line(_rendered(text, warning.parameters))}", err=True)
+    return code
 
 
 def _rendered(text: str, parameters: Sequence[str]) -> str:

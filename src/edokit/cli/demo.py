@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from edokit._errors import are
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 
@@ -75,7 +76,8 @@ def demo(
             f"EDO keeps {size} of {members} members. ΔCE vs uniform: {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
             f"The paper's search of {searched['trials']} trials keeps"
-            f" {searched['chosen']['size']}; {len(searched['front'])} trials are on the front.",
+            f" {searched['chosen']['size']}; {are(len(searched['front']), noun='trial')} on the"
+            " front.",
             *(
                 [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]
                 if out

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edokit._errors import counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def fit(
     certificate = ensemble.certificate_
     objective = ensemble.objective_
     console.print_table(
-        f"{out}: {ensemble.size_} of {_units(ensemble)} carry weight ({ensemble.n_items_} items)",
+        f"{out}: {ensemble.size_} of {_units(ensemble)}"
+        f" {'carries' if ensemble.size_ == 1 else 'carry'} weight"
+        f" ({counted(ensemble.n_items_, 'item')})",
         ["term", "value on the fit data"],
         [
             ["1 − soft F1", f"{objective['f1']:.4f}"],
@@ -106,8 +109,9 @@ def fit(
 def _units(ensemble: EDOEnsemble) -> str:
     """What has weights: members, or groups of them."""
     if ensemble.groups_ is None:
-        return f"{len(ensemble.members_)} members"
-    return f"{len(set(ensemble.groups_))} groups ({len(ensemble.members_)} members)"
+        return counted(len(ensemble.members_), "member")
+    groups = counted(len(set(ensemble.groups_)), "group")
+    return f"{groups} ({counted(len(ensemble.members_), 'member')})"
 
 
 def _promise(certificate: Certificate | None) -> str:

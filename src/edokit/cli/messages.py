@@ -37,7 +37,7 @@ def render(text: str, parameters: Sequence[str], command: Any) -> str:
         assigned = rf"(?<![\w'\"=.,-]){re.escape(name)}{_VALUE}(?![\w=])"
         pattern = re.compile(f"{assigned}|{named}")
         text = pattern.sub(partial(_option, name=name, options=options), text)
-    return text
+    return re.sub(r"\(([^()]*) \(in Python\)\)", r"(in Python: \1)", text)
 
 
 def invoked(root: Any, arguments: Sequence[str]) -> Any:

@@ -210,7 +210,7 @@ def show(found: SearchResult, out: Path | None, asked: int) -> None:
     failed = f" ({number} failed)" if number else ""
     page = ", report.html" if out and (out / "report.html").exists() else ""
     console.print_table(
-        f"{len(found.trials)} trials{failed}, {len(found.front)} on the front",
+        f"{counted(len(found.trials), 'trial')}{failed}, {len(found.front)} on the front",
         header,
         rows,
         [
@@ -235,7 +235,7 @@ def _resumed(found: SearchResult, asked: int) -> list[str]:
 
 def _estimates(found: SearchResult) -> list[str]:
     chosen = found.chosen
-    lines = [f"Chosen (←, {found.rule}): {chosen.size} of {len(found.members)} members."]
+    lines = [f"Chosen (←, {found.rule}): {chosen.size} of {counted(len(found.members), 'member')}."]
     names = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
     for kind, words in names.items():
         estimate = chosen.estimates.get(kind)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, counted, examples
 from edokit.annotations import Annotations
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain, shown
 from edokit.datasets.read import Source
@@ -75,7 +75,7 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
             open_status += bool(given) and status is None
     if open_status:
         collected.notes.append(
-            f"{open_status} responses do not say whether they were submitted and are counted:"
+            f"{counted(open_status, 'response')} may be drafts, and counted as if submitted:"
             " Argilla keeps drafts and discarded responses apart only in flat exports, such as"
             " dataset.records.to_list(flatten=True)"
         )
@@ -224,7 +224,8 @@ def _responses(record: Mapping[str, Any], where: str) -> Iterator[tuple[Any, Any
                 entries = [None] * len(column)
             if len(entries) != len(column):
                 raise InputError(
-                    f"{where} has {len(entries)} entries in {side!r} for {len(column)} responses",
+                    f"{where} has {counted(len(entries), 'entry')} in {side!r} for"
+                    f" {counted(len(column), 'response')}",
                     "export it again",
                 )
             sides.append(entries)

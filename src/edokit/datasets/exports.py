@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, one_of, warn, word
+from edokit._errors import InputError, counted, examples, one_of, warn, word
 from edokit._io import check_depth, check_file, not_utf8, read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
@@ -183,7 +183,7 @@ class Collected:
             self.asked = found[0] if wanted is None else wanted
             return self.asked
         what, units = self.asker, f"{self.unit}s"
-        listed = ", ".join(f"{name!r} ({counts[name]} annotations)" for name in found)
+        listed = ", ".join(f"{name!r} ({counted(counts[name], 'annotation')})" for name in found)
         if wanted is None and found:
             problem = f"several {what}s give labels: {listed}"
             hint = f"choose one with {what}={found[0]!r}"
@@ -353,7 +353,8 @@ class Collected:
         if several and self.multi_choice == "error":
             item, annotator, labels = several[0]
             raise InputError(
-                f"{self.where(item)} has {len(labels)} labels of annotator {annotator!r}:"
+                f"{self.where(item)} has {counted(len(labels), 'label')} of annotator"
+                f" {annotator!r}:"
                 f" {examples(labels)} ({len(several)} such {self.answer}s)",
                 "choose multi_choice='split' to share the annotation between its labels, 'first'"
                 " to keep the first, 'join' to make each combination a class",

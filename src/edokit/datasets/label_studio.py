@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, are, examples, one_of
 from edokit._names import class_order
 from edokit.annotations import Annotations
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
@@ -80,7 +80,7 @@ def read_label_studio(
             collected.once(collected.hard_labels, item, label, "hard label")
     if addresses:
         collected.notes.append(
-            f"{len(addresses)} annotators are known by email alone and are called"
+            f"{are(len(addresses), noun='annotator')} known by email alone, called"
             f" {examples(addresses.values())}; choose annotator='email' to keep the addresses"
         )
     return collected.annotations()

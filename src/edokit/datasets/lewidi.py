@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edokit._errors import InputError, examples, one_of, word
+from edokit._errors import InputError, counted, examples, one_of, word
 from edokit._io import read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
@@ -247,7 +247,8 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
             raise _wrong(f"{where} has the {what} {word(wrong[0])}, which is none of {allowed}")
     if len(annotators) != len(labels) or not all(annotators):
         raise _wrong(
-            f"{where} has {len(labels)} annotations by {sum(map(bool, annotators))} annotators"
+            f"{where} has {counted(len(labels), 'annotation')} by"
+            f" {counted(sum(map(bool, annotators)), 'annotator')}"
         )
     text = parse_dialogue(item["text"]) if conversations else item["text"]
     if text is None:
@@ -282,7 +283,8 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
         if field.lower().replace("_", " ") == "annotators group":
             groups = [part.strip() for part in str(value).split(",")]
             if len(groups) != len(annotators):
-                raise _wrong(f"{where} has {len(groups)} groups for {len(annotators)} annotators")
+                some = counted(len(groups), "group")
+                raise _wrong(f"{where} has {some} for {counted(len(annotators), 'annotator')}")
             return [str(other.get(group, group)) for group in groups]
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]

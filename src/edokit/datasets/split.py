@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError, are, examples
+from edokit._errors import InputError, are, counted, examples
 from edokit._names import as_names, check_unique
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations import Annotations
@@ -84,7 +84,9 @@ def split_items(
     dealt = _deal(sizes, order, _whole(wanted, n), rng)
     empty = [name for k, name in enumerate(names) if k not in dealt]
     if empty:
-        together = f" in {len(sizes)} groups of near-duplicates" if (sizes > 1).any() else ""
+        together = (
+            f" in {counted(len(sizes), 'group')} of near-duplicates" if (sizes > 1).any() else ""
+        )
         raise InputError(
             f"the split {examples(empty)} would get none of the {n} items{together}",
             "give it a larger share"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import counted
+from edokit._errors import HAVE, are, counted
 from edokit._types import Bools
 from edokit.annotations import Annotations
 from edokit.diagnosis.permutation import LEVEL
@@ -261,9 +261,9 @@ def _balance(balance: dict[str, Any]) -> list[Advice]:
         rare = min(hard, key=hard.__getitem__)
         text = (
             f"Classes are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; {rare!r} is the"
-            f" hard label of {counted(hard[rare], 'item')}. Split by class, look at macro-F1"
-            " beside micro-F1,"
-            " and leave class weights off where test is as uneven: they cost cross-entropy there."
+            f" hard label of {counted(hard[rare], 'item')}. Split by class, look at macro-F1 beside"
+            " micro-F1, and leave class weights off where test is as uneven: they cost"
+            " cross-entropy there."
         )
         result.append(Advice("balance", "uneven", text))
     return result
@@ -274,8 +274,8 @@ def _coverage(annotations: Annotations) -> list[Advice]:
     single = int((per_item == 1).sum())
     if single:
         text = (
-            f"{single} of {len(per_item)} items have one label: their soft label is 0 or 1 whatever"
-            " annotators think. More labels per item show disagreement."
+            f"{are(single, len(per_item), HAVE, 'item')} one label: the soft label is 0 or 1"
+            " whatever annotators think. More labels per item show disagreement."
         )
         result.append(Advice("coverage", "single", text))
     three = float((per_item >= 3).mean())
@@ -320,18 +320,18 @@ def limits(
         if single:
             names = ", ".join(map(repr, single[:3])) + (", …" if len(single) > 3 else "")
             texts["single_groups"] = (
-                f"{len(single)} declared groups have one annotator each ({names}): their view can't"
-                " be distinguished from noise."
+                f"{are(len(single), None, HAVE, 'declared group')} one annotator each ({names}):"
+                " such a view can't be distinguished from noise."
             )
         if unassigned:
             texts["unassigned"] = (
-                f"{unassigned} of {active} annotators are in no group: they labelled too few"
+                f"{are(unassigned, active, noun='annotator')} in no group: they labelled too few"
                 " contested items, or none is declared for them."
             )
         pairs = int((annotations.annotations_per_item == 2).sum())
         if pairs:
             texts["two_labels"] = (
-                f"{pairs} items have two labels: they count for the variance, but don't show who"
-                " agrees with whom."
+                f"{are(pairs, None, HAVE, 'item')} two labels, which count for the variance, but"
+                " don't show who agrees with whom."
             )
     return [Limit(kind, text) for kind, text in texts.items()]

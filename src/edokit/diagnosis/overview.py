@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples
+from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
@@ -228,7 +228,8 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
         values = list(groups)
         if len(values) != len(annotators):
             problem = (
-                f"groups has {len(values)} entries for {len(annotators)} annotators",
+                f"groups has {counted(len(values), 'entry')} for"
+                f" {counted(len(annotators), 'annotator')}",
                 "give them in the order of annotations.annotators",
             )
     names = ["" if value is None else str(value) for value in values]

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from edokit._errors import are, counted
 from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import choices, fit_ensemble, fit_given_weights, objective_of
@@ -425,10 +426,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
         shown = ", ".join(f"{names[k]} {weights[k]:.3f}" for k in kept[:5])
         more = f" and {len(kept) - 5} more" if len(kept) > 5 else ""
-        unit = "members" if self.groups_ is None else "groups"
+        unit = "member" if self.groups_ is None else "group"
         error = self.metrics_.get("ce")
-        measured = "" if error is None else f", CE {error:.4f} on {self.n_items_} fit items"
-        return f"{self.size_} of {len(names)} {unit} carry weight ({shown}{more}){measured}"
+        measured = f", CE {error or 0:.4f} on {counted(self.n_items_, 'fit item')}"
+        carry = are(self.size_, len(names), ("carries", "carry"), unit)
+        return f"{carry} weight ({shown}{more}){'' if error is None else measured}"
 
     def _repr_html_inner(self) -> str:
         if not hasattr(self, "fitted_"):

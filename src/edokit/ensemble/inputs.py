@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.exceptions import DataConversionWarning
 
-from edokit._errors import InputError, are, examples, warn
+from edokit._errors import InputError, are, counted, examples, warn
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
@@ -39,7 +39,8 @@ def as_predictions(
         )
     if members is not None and array.shape[1] != len(members):
         raise InputError(
-            f"the ensemble was fitted on {len(members)} members, but got {array.shape[1]}",
+            f"the ensemble was fitted on {counted(len(members), 'member')}, but got"
+            f" {array.shape[1]}",
             "give the same members in the same order, or named Predictions",
         )
     return Predictions.from_arrays(array, layout="NKC", members=members, classes=classes)
@@ -161,7 +162,7 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
     same = test.select(dev.members).probabilities[in_test]
     if len(shared) and np.array_equal(dev.probabilities[in_dev], same):
         raise InputError(
-            f"{len(shared)} of {len(test.items)} test items are among the items to fit on:"
+            f"{are(len(shared), len(test.items), noun='test item')} among the items to fit on:"
             f" {examples(shared)}",
             "give the predictions of the test items alone",
             parameters=("test_predictions",),

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from edokit._errors import EDOWarning, InputError, examples
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
@@ -155,8 +155,8 @@ def write_labels(
         missing = items[where < 0]
         if len(missing):
             raise InputError(
-                f"in shard {part.name} {len(missing)} of {len(items)} items have no annotations:"
-                f" {examples(missing)}",
+                f"in shard {part.name} {are(len(missing), len(items), HAVE, 'item')}"
+                f" no annotations: {examples(missing)}",
                 "check the ids, or choose one split",
             )
         taken[where] = True
@@ -164,7 +164,8 @@ def write_labels(
     if not taken.all():
         extra = source.items[~taken]
         raise InputError(
-            f"{len(extra)} of {len(taken)} annotated items have no predictions: {examples(extra)}",
+            f"{are(len(extra), len(taken), HAVE, 'annotated item')} no predictions:"
+            f" {examples(extra)}",
             "check that no shard is missing, or choose one split",
         )
     # Whoever read these annotations as one has warned of published labels.

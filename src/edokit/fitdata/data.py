@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit._errors import InputError
+from edokit._errors import InputError, counted
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.metrics import compute_metrics
 from edokit.objective import (
@@ -107,7 +107,7 @@ class FitData:
         self._sums_known: dict[tuple[bool, bool], Summaries] = {}
 
     def __repr__(self) -> str:
-        return f"FitData({self.items} items, {len(self.members)} members)"
+        return f"FitData({counted(self.items, 'item')}, {counted(len(self.members), 'member')})"
 
     @staticmethod
     def from_arrays(
@@ -359,7 +359,7 @@ class FitData:
     def _check_folds(self, count: int) -> None:
         if count > self.items:
             raise InputError(
-                f"{count} folds are more than the {self.items} items",
+                f"{count} folds are more than the {counted(self.items, 'item')}",
                 "choose fewer folds",
                 parameters=("folds",),
             )

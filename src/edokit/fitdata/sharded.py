@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import warn
+from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats
@@ -294,8 +294,9 @@ class ShardedData(FitData):
             warn(contradiction_message(against, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
             warn(
-                f"{tied} of {len(self._shards)} items are tied; each takes the first of its tied"
-                " classes (ties='first')",
+                f"{are(tied, len(self._shards), noun='item')} tied; each takes the first of its"
+                " tied classes (ties='first')",
+                TieWarning,
                 parameters=("ties",),
             )
 

@@ -24,11 +24,14 @@ def main() -> int:
     parser.add_argument("--device", help="Where to compute, e.g. cuda.")
     parser.add_argument("--only", help="Only groups of these names, separated by commas.")
     parser.add_argument(
+        "--trust", default="", help="Packages whose recipes the plan may name, with commas between."
+    )
+    parser.add_argument(
         "--forget-models", action="store_true", help="Keep the predictions, not the models."
     )
     given = parser.parse_args()
     try:
-        plan = Plan.load(given.folder)
+        plan = Plan.load(given.folder, given.trust.split(","))
         if given.only:
             wanted = given.only.split(",")
             jobs = tuple(job for job in plan.jobs if job.group in wanted)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, examples, one_of
-from edokit.members.recipe import check_options, find_recipe, known_options
+from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
 
 MEMBERS = 10
@@ -92,7 +92,8 @@ def parse_groups(
     Parameters
     ----------
     text : str
-        A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables.
+        A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables;
+        a file can't name code: no ``package.module:Class``, and no option ``allow``.
     members : int, default=None
         Members of a single group whose text gives no number. None: 10.
     supervision, draw
@@ -170,6 +171,7 @@ def read_groups(path: str | Path, **common: Any) -> list[Group]:
                 f" {'text' if odd else 'a table'}",
                 "correct the file",
             )
+        refuse_code(f"group {position + 1} of {path}", table["recipe"], table.get("options", {}))
         groups.append(Group(**{**common, **table}))
     return groups
 

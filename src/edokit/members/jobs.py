@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOError, EDOWarning, InputError
 from edokit._io.atomic import discard, whole_file, whole_folder
 from edokit._types import Codes, Floats
 from edokit._version import __version__
@@ -33,6 +33,7 @@ from edokit.members.recipe import (
     check_number,
     find_recipe,
     make_member,
+    refuse_code,
     write_arrays,
 )
 from edokit.members.supervision import (
@@ -148,8 +149,8 @@ class Plan:
             temporary.write_text(json.dumps(stored, indent=1), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Plan:
-        """Read what ``save`` wrote."""
+    def load(cls, folder: Path, trust: Collection[str] = ()) -> Plan:
+        """Read what ``save`` wrote; code that it names is imported from ``trust`` alone."""
         try:
             stored = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
             folds = stored["folds"]
@@ -158,8 +159,12 @@ class Plan:
                 raise ValueError("folders can't be named like its members")
             if not all(job.fold is None or isinstance(job.fold, int) for job in jobs):
                 raise ValueError("its folds are not numbered")
+            for job in jobs:
+                refuse_code(str(folder / "plan.json"), job.recipe, job.options, trust)
             folds = None if folds is None else np.asarray(folds, dtype=np.int32)
             return cls(TrainingData.load(folder / "course.json"), jobs, folds)
+        except EDOError:
+            raise
         except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
             raise InputError(
                 f"{folder} does not hold a whole plan.json and course.json: {error}",

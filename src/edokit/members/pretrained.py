@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 TO_PREDICT = ("torch", "transformers")
 TO_FINE_TUNE = ("torch", "transformers", "accelerate", "safetensors")
 _FILES = ("config.json", "modules.json")
+DOWNLOAD = "EDO_DOWNLOAD"
+"""The variable of the environment that lets models be downloaded."""
+_PATIENCE = 10  # seconds in which the hub must answer
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
 
 
@@ -34,7 +38,10 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
 
 
 def folder_or_id(model: str) -> str:
-    """The folder or hub id; a path that holds no model is refused."""
+    """The folder of a model, also of a hub id whose files are on this machine.
+
+    Nothing is downloaded unless the environment has EDO_DOWNLOAD; then a hub id stays one.
+    """
     path = Path(model).expanduser()
     looks_local = (
         path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or "\\" in model
@@ -46,8 +53,32 @@ def folder_or_id(model: str) -> str:
     elif path.exists() or looks_local:
         found = "is a file" if path.exists() else "does not exist"
     else:
-        return model
+        return _from_hub(model)
     raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
+
+
+def _from_hub(model: str) -> str:
+    require_packages(f"the model {model!r}", ("huggingface_hub",))
+    from huggingface_hub import model_info, snapshot_download
+
+    if not os.environ.get(DOWNLOAD):
+        try:
+            return snapshot_download(model, local_files_only=True)
+        except Exception as error:
+            raise InputError(
+                f"{model!r} is no folder, and no model of that name has been downloaded",
+                f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1,"
+                " or name a folder that holds it",
+            ) from error
+    try:
+        # Asked once: the libraries that load a model would try for minutes.
+        model_info(model, timeout=_PATIENCE)
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise InputError(
+            f"the model {model!r} can't be downloaded: {reason}", "check the name and the network"
+        ) from error
+    return model
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -93,6 +93,8 @@ class Member(Protocol):
     """Whether ``fit`` uses the dev texts."""
     on_device: ClassVar[bool] = False
     """Whether ``fit`` computes with torch: one member then trains per device at a time."""
+    code_options: ClassVar[tuple[str, ...]] = ()
+    """Options that name packages to import: no file may set them."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
@@ -175,6 +177,32 @@ def find_recipe(name: str) -> type[Member]:
             "see edokit/members/recipes/linear.py for an example",
         )
     return cast(type[Member], found)
+
+
+def refuse_code(
+    where: str, recipe: str, options: Mapping[str, Any], trust: Collection[str] | None = None
+) -> None:
+    """Refuse a file that names code to import: only people do, on the command line or in Python.
+
+    ``trust`` are packages that may be imported nevertheless; None if there is no way to say so.
+    """
+    trusted = {"edokit", *(trust or ())}
+    built_in = recipe in recipe_names()
+    named = {} if built_in else {"recipe": recipe.partition(":")[0].partition(".")[0]}
+    if built_in:
+        named = {key: str(options.get(key, "")) for key in find_recipe(recipe).code_options}
+    elif ":" not in recipe:
+        return  # there is no such recipe, which is another error
+    for key, packages in named.items():
+        if {name.strip() for name in packages.split(",")} <= {*trusted, ""}:
+            continue
+        value = recipe if key == "recipe" else packages
+        yourself = f"name it yourself, {key}={value!r}, if you trust it"
+        raise InputError(
+            f"{where} has {key} = {value!r}, which would import code; a file can't ask for that",
+            yourself if trust is None else f"if you trust it, add trust={packages!r}",
+            parameters=(key, "trust"),
+        )
 
 
 def _is_member(value: object) -> bool:

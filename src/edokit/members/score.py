@@ -14,7 +14,7 @@ from edokit._errors import EDOWarning, InputError, counted, examples, warn
 from edokit._types import Floats
 from edokit.members.folder import read_manifest
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, finished_card
-from edokit.members.recipe import Member, Text, find_recipe, recipe_names
+from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.texts import Texts
 
 if TYPE_CHECKING:
@@ -125,14 +125,7 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
     name = card.get("recipe")
     if not isinstance(name, str):
         raise InputError(f"{folder / CARD} names no recipe", "train again")
-    package = name.partition(":")[0].partition(".")[0]
-    if name not in recipe_names() and package not in trust:
-        raise InputError(
-            f"{folder} needs the recipe {name!r} from outside of edokit, which is imported only if"
-            " you trust it",
-            f"if you do, add trust={package!r}",
-            parameters=("trust",),
-        )
+    refuse_code(str(folder), name, {}, trust)
     recipe: Any = find_recipe(name)
     taken = inspect.signature(recipe.load).parameters
     context = {"device": device, "trust": tuple(trust)}
@@ -166,7 +159,7 @@ class _ItemAnnotators:
         if not any(item in known for item in items):
             raise InputError(
                 f"annotators are given for {examples(known) or 'no item'}, for none of the"
-                f" {len(items)} texts' items ({examples(items)})",
+                f" {counted(len(items), 'text')} ({examples(items)})",
                 "use the same item ids in both files",
             )
         self._annotators = [tuple(map(str, known.get(item, ()))) for item in items]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from edokit._errors import InputError, MissingExtraError, one_of, warn
+from edokit._errors import InputError, MissingExtraError, counted, one_of, warn
 from edokit._types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -98,16 +98,16 @@ def most_active(annotations: Labels, members: int) -> list[str]:
     available = len(annotations.annotators)
     if members > available:
         raise InputError(
-            f"{members} per-annotator members need an annotator each, but there are {available}"
-            " annotators",
-            f"ask for {available} members at most",
+            f"{members} per-annotator members need an annotator each, but there"
+            f" {'is' if available == 1 else 'are'} {counted(available, 'annotator')}",
+            f"ask for {counted(available, 'member')} at most",
         )
     fewest = int(annotations.annotations_per_item.min())
     if members > fewest:
         warn(
-            f"{members} per-annotator members are more than the {fewest} annotator(s) of the least"
-            " annotated item (the paper's K ≤ min A_i): not every item was labelled by all of them;"
-            f" {fewest} member(s) or random-select keep the rule"
+            f"{members} per-annotator members are more than the {counted(fewest, 'annotator')} of"
+            " the least annotated item (the paper's K ≤ min A_i): not every item was labelled by"
+            f" all of them; {counted(fewest, 'member')} or random-select would keep the rule"
         )
     activity = np.bincount(annotations.annotator_codes, minlength=available)
     return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]

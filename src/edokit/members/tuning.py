@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import EDOError, InputError
+from edokit._errors import EDOError, InputError, counted
 from edokit.members.groups import Group
 from edokit.members.jobs import TrainingJob, member_data
 from edokit.members.recipe import MemberData, Progress, find_recipe
@@ -95,8 +95,8 @@ def tune_options(
 
     if n_trials < 1 or not len(data.dev_texts):
         raise InputError(
-            "tuning needs at least one trial and dev texts to evaluate it on; there are"
-            f" {n_trials} trial(s) and {len(data.dev_texts)} dev texts",
+            "tuning needs at least one trial and dev texts to evaluate it on, not"
+            f" {counted(n_trials, 'trial')} and {counted(len(data.dev_texts), 'dev text')}",
             "add a dev split",
         )
     trials: list[dict[str, Any]] = []

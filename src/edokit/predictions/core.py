@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, counted, examples, one_of
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Floats, Strings
 
@@ -158,7 +158,8 @@ class Predictions:
 
     def __repr__(self) -> str:
         n, k, _ = self.shape
-        return f"Predictions({n} items, {k} members, classes {', '.join(self.classes)})"
+        shown = f"{counted(n, 'item')}, {counted(k, 'member')}"
+        return f"Predictions({shown}, classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
         return len(self.items)

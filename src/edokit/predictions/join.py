@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, headings
+from edokit._errors import InputError, counted, examples, headings
 from edokit._io.tables import number_column, parquet_columns, read_table
 from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Strings
@@ -136,7 +136,7 @@ def join_models(
     for what, given in (("names", names), ("groups", by_file)):
         if given and len(given) != len(files):
             raise InputError(
-                f"there are {len(given)} {what} for {len(files)} files",
+                f"there are {len(given)} {what} for {counted(len(files), 'file')}",
                 "give None for a file that needs none",
                 parameters=(what,),
             )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
@@ -240,7 +240,7 @@ def _refuse_repeated(
             again = sorted(first.intersection(items_of(later)))
             if again:
                 raise InputError(
-                    f"{names[later]} repeats {len(again)} items of {names[holders[0]]}:"
+                    f"{names[later]} repeats {counted(len(again), 'item')} of {names[holders[0]]}:"
                     f" {examples(again)}",
                     "keep each item in one shard",
                 )
@@ -297,7 +297,8 @@ class Shards:
 
     def __repr__(self) -> str:
         return (
-            f"Shards({len(self.files)} files, {len(self)} items, {len(self.members)} members,"
+            f"Shards({counted(len(self.files), 'file')}, {counted(len(self), 'item')},"
+            f" {counted(len(self.members), 'member')},"
             f" classes {', '.join(self.classes)})"
         )
 
@@ -323,8 +324,8 @@ class Shards:
         check_alike(shard, self.files[number], known, self.first or self.files[0])
         if len(shard) != self.counts[number]:
             raise InputError(
-                f"{self.files[number]} changed while it was read: it now holds {len(shard)} items"
-                f" instead of {self.counts[number]}",
+                f"{self.files[number]} changed while it was read: it now holds"
+                f" {counted(len(shard), 'item')} instead of {self.counts[number]}",
                 "start again when the files are complete",
             )
         return shard

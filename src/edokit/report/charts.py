@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edokit._errors import counted
 from edokit._types import Floats, Ints
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import SEARCH_METRICS, Reliability
@@ -220,7 +221,7 @@ def _with_stars(one: Correlation) -> str:
 def reliability(curve: Reliability, ece: float | None = None) -> Chart:
     """Share of annotations against predicted probability; larger dots hold more points."""
     bins = zip(curve.count, curve.low, curve.high, strict=True)
-    notes = [f"{n} points between {low:.3f} and {high:.3f}" for n, low, high in bins]
+    notes = [f"{counted(n, 'point')} between {low:.3f} and {high:.3f}" for n, low, high in bins]
     size = _dots(curve.count, 14)
     dots = Points(curve.predicted, curve.observed, size=size, line=True, notes=notes)
     return Chart(
@@ -402,7 +403,7 @@ def _agreement(matrix: dict[str, Any]) -> Chart | None:
     shared = matrix.get("shared")
     known = [value for row in values for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    notes = shared and [[f"{n} shared items" for n in row] for row in shared]
+    notes = shared and [[counted(n, "shared item") for n in row] for row in shared]
     heatmap = Heatmap(values, low, max(high, low + 1e-4), "agreement", percent=True, notes=notes)
     return _matrix("Agreement on shared items", heatmap, names)
 

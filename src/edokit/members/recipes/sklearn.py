@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ FEATURES = ("tfidf", "texts")
 
 class SklearnMember(Member):
     """A classifier given by import path and parameters, on TF-IDF features or on the texts."""
+
+    code_options = ("allow",)
 
     def __init__(
         self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
@@ -244,7 +247,12 @@ def _find(node: ast.AST, packages: Collection[str]) -> Any:
             f"if you trust it, allow it with the option allow={parts[0]}",
         )
     try:
-        found = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
-        return getattr(found, parts[-1])
+        held = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
+        found = getattr(held, parts[-1])
     except (ImportError, AttributeError) as error:
         raise _WrongError(error) from error
+    # What a module has imported from elsewhere is not its own to give away.
+    origin = str(getattr(found, "__module__", None) or parts[0]).partition(".")[0]
+    if isinstance(found, ModuleType) or origin not in packages:
+        raise _WrongError(f"{path} is not a name of {parts[0]} itself")
+    return found

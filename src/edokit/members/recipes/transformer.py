@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, warn
+from edokit._errors import HAVE, InputError, are, counted, warn
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text
@@ -121,7 +121,8 @@ class TransformerMember(FineTunedMember):
         """Weights [N, A] of the heads of each text's annotators."""
         if len(annotators) != n_texts:
             raise InputError(
-                f"there are {n_texts} texts, but {len(annotators)} lists of annotators",
+                f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
+                " annotators",
                 "give one list of annotators per text",
             )
         head_of = {name: head for head, name in enumerate(self.annotators_)}
@@ -134,8 +135,8 @@ class TransformerMember(FineTunedMember):
         weights[unknown] = self.activity_
         if unknown.any():
             warn(
-                f"{int(unknown.sum())} of {n_texts} texts have no annotator with a head; they get"
-                " the average over all annotators"
+                f"{are(int(unknown.sum()), n_texts, HAVE, 'text')} no annotator with a head, and"
+                " get the average over all annotators"
             )
         normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
         return normalised
