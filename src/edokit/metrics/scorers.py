@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of
+from edokit._errors import HAVE, InputError, are, one_of
 from edokit._types import Floats
 from edokit.metrics import _arrays
 from edokit.metrics.scales import label_rows, w1_items
@@ -109,8 +109,8 @@ def lewidi2025_b(
     ours, theirs = np.asarray(predicted), np.asarray(given)
     if ours.shape != theirs.shape or len(ours) != len(item) or not len(item):
         raise InputError(
-            f"{len(item)} annotations have predicted answers of shape {list(ours.shape)} and given"
-            f" ones of shape {list(theirs.shape)}",
+            f"{are(len(item), None, HAVE, 'annotation')} predicted answers of shape"
+            f" {list(ours.shape)} and given ones of shape {list(theirs.shape)}",
             "give one of each per annotation",
         )
     if scale == "ordinal":
