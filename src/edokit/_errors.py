@@ -125,6 +125,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
+def in_bytes(number: float) -> str:
+    """A size for a message: ``2.5 GiB``, ``12 MiB``."""
+    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / 2**20:,.0f} MiB"
+
+
 HAVE = ("has", "have")
 
 

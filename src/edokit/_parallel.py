@@ -1,11 +1,13 @@
-"""Many tasks: in this process, in processes beside it that may die, or on a Dask cluster."""
+"""What the machine offers: memory, and workers for many tasks: this process, processes beside it
+that may die, or a Dask cluster."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from edokit._errors import InputError, MissingExtraError, warn
@@ -24,6 +26,46 @@ _SHARD_COPIES = 4
 _WORTH_PROCESSES = 2**28
 # Errors which say that a process was lost, not that it found something wrong.
 _DEATHS = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
+
+
+def free_memory() -> float:
+    """Bytes that this process may still take, as far as the system says; else infinity."""
+    found = [address_space()]
+    with suppress(OSError, ValueError, IndexError):
+        found.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
+    if len(found) < 2:
+        with suppress(OSError, ValueError, AttributeError):
+            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    # A container has a limit of its own, less what it holds and can't drop.
+    for root, limit, used, cached in (
+        ("", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        with suppress(OSError, ValueError, IndexError):
+            listed = (line.split(":", 2) for line in _read("/proc/self/cgroup").splitlines())
+            own = next((path for _, name, path in listed if name == root), "/")
+            for folder in (f"/sys/fs/cgroup/{root}{own}", f"/sys/fs/cgroup/{root}"):
+                if os.path.exists(f"{folder}/{limit}"):
+                    dropped = int(_read(f"{folder}/memory.stat").split(f"{cached} ")[1].split()[0])
+                    most = int(_read(f"{folder}/{limit}"))
+                    found.append(most - int(_read(f"{folder}/{used}")) + dropped)
+                    break
+    return max(0.0, min(found))
+
+
+def address_space() -> float:
+    """Bytes that are left of this process's address space, where it is limited; else infinity."""
+    with suppress(OSError, ValueError, IndexError, ImportError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            return most - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
+    return float("inf")
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii")
 
 
 class Workers:

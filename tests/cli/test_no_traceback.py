@@ -227,10 +227,19 @@ class _Unforeseen(Exception):
     pass
 
 
+def caused(error: Exception, cause: Exception) -> Exception:
+    """An error that another one led to."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
         (MemoryError(), 2, "out of memory"),
+        (caused(RuntimeError("somebody's text"), MemoryError()), 2, "out of memory"),
+        (ImportError("libx.so: no room", name="numpy"), 2, "can't import numpy: libx.so: no room"),
+        (caused(ValueError("somebody's text"), ImportError("y")), 2, "can't import a library: y"),
         (OSError(28, "No space left on device"), 2, "No space left on device"),
         (PermissionError(13, "Permission denied", "/a/b"), 2, "/a/b: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -250,6 +259,26 @@ def test_every_failure_is_one_line(error: BaseException, code: int, says: str, w
     assert len(plain.stderr.strip().splitlines()) == 1
     assert "somebody's text" not in plain.stderr
     assert ("Traceback" in debug.stderr) == (code == 2)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits differ elsewhere")
+@pytest.mark.parametrize("megabytes", [60, 400, 600])
+def test_a_limit_on_memory_is_no_bug_of_edo(megabytes: int, whole: Path) -> None:
+    limited = f'ulimit -v {megabytes << 10}; exec "$@"'
+    words = [*SCRIPT, "data", "info", str(whole / "people.csv")]
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["bash", "-c", limited, "bash", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **threads},
+    )
+    assert "bug in edo" not in done.stderr
+    assert "Traceback" not in done.stderr
+    if megabytes < 500:
+        assert done.returncode == 2
+        assert "too little to load the libraries" in done.stderr
 
 
 def unread(*words: object, both: bool = False) -> tuple[int, bytes]:

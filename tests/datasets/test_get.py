@@ -36,6 +36,7 @@ class Server(ThreadingHTTPServer):
         self.content = dict(CONTENT)
         self.faults: dict[str, str] = {}
         self.asked: list[str] = []
+        self.over = threading.Event()
 
     def open(self, url: str) -> BinaryIO:
         """What ``open_https`` does, from here."""
@@ -56,7 +57,14 @@ class Handler(BaseHTTPRequestHandler):
         if content is None or fault == "missing":
             self.send_error(404)
             return
+        if fault == "slow headers":
+            self.dribble(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000)
+            return
         self.send_response(200)
+        if fault == "slow":
+            self.end_headers()
+            self.dribble(content)
+            return
         if fault == "endless":
             self.end_headers()
             try:
@@ -72,6 +80,16 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content[: len(content) // 2] if fault == "cut" else content)
 
+    def dribble(self, content: bytes) -> None:
+        """A few bytes a second, until the reader leaves or the test is over."""
+        for byte in content:
+            if self.server.over.wait(0.05):
+                return
+            try:
+                self.wfile.write(bytes([byte]))
+            except OSError:
+                return
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -82,6 +100,7 @@ def server() -> Iterator[Server]:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield running
+        running.over.set()
         running.shutdown()
         thread.join()
 
@@ -141,6 +160,22 @@ class TestDownload:
         assert caught.value.hint
         assert files_in(tmp_path) == ["Tea/Tea_train.json"]
 
+    @pytest.mark.parametrize("fault", ["slow", "slow headers"])
+    def test_a_server_that_dribbles_ends_at_the_deadline(
+        self, server: Server, tmp_path: Path, fault: str
+    ) -> None:
+        server.faults["Tea_dev.json"] = fault
+        size = len(CONTENT["Tea_dev.json"])
+        with pytest.raises(InputError, match=f"of {size:,} bytes arrived before the 1 s") as found:
+            get_lewidi2023(tmp_path, open_url=server.open, timeout=1)
+        assert "timeout=4" in found.value.hint
+        assert files_in(tmp_path) == ["Tea/Tea_train.json"]
+
+    @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+    def test_a_deadline_is_a_number_of_seconds(self, timeout: float, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="timeout is"):
+            get_lewidi2023(tmp_path, timeout=timeout)
+
     def test_a_second_call_goes_on_where_the_first_stopped(
         self, server: Server, tmp_path: Path
     ) -> None:
@@ -185,10 +220,10 @@ class TestDownload:
         self, server: Server, tmp_path: Path
     ) -> None:
         class Interrupted(io.BytesIO):
-            def read(self, size: int | None = -1, /) -> bytes:
+            def read1(self, size: int | None = -1, /) -> bytes:
                 if self.tell():
                     raise KeyboardInterrupt
-                return super().read(size)
+                return super().read1(size)
 
         def open_url(url: str) -> BinaryIO:
             if "dev" not in url:

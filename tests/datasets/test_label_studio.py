@@ -637,7 +637,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, said: str) -> 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_text(json.dumps(two_tasks()[0]) + '\n{"data": \n', encoding="utf-8")
-    with pytest.raises(InputError, match="line 2 is not"):
+    with pytest.raises(InputError, match=r"line 2 of .* is not"):
         read_label_studio(path)
     path.write_bytes(b'{"data": "\xe9"}\n')
     with pytest.raises(InputError, match="UTF-8"):

@@ -301,3 +301,19 @@ def test_a_group_differs_only_by_more_than_chance(labels: int, differs: bool) ->
     words = _character(("no", "yes"), shares, overall, labels, 0.01, 0.02)
     assert ("more often" in words) is differs
     assert "less consistent" not in words
+
+
+def test_more_pairs_of_annotators_than_memory_holds_are_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def work(_: object) -> None:
+        raise AssertionError("work was done")
+
+    monkeypatch.setattr("edokit.diagnosis.core.LabelVectors.of", work)
+    monkeypatch.setattr("edokit.diagnosis.core.free_memory", lambda: 2.0**30)
+    labels = np.zeros((2, 30_000), dtype=int)
+    labels[:, ::2] = 1
+    many = Annotations.from_matrix(labels)
+    with pytest.raises(InputError, match="30,000 annotators make 1,800,000,000 pairs") as found:
+        diagnose(many)
+    assert "67.1 GiB of memory, and 1.0 GiB are free" in found.value.message

@@ -54,3 +54,20 @@ def test_what_json_cannot_hold_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         write_json({"a": object()}, tmp_path / "value.json")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' twice; keep one"),
+        ('{"chosen": {"weights": {"m": 1, "m": 0}}}', "the key 'm' twice in 'chosen.weights'"),
+        ('[{"x": 1}, {"x": {"y": 1, "y": 1}}]', r"the key 'y' twice in '\[1\].x'"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused_with_its_place(
+    content: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(InputError, match=says) as found:
+        read_json(tmp_path / "a.json")
+    assert "a.json" in found.value.message

@@ -11,15 +11,15 @@ from edokit._io.atomic import (
     temporary_folder,
     whole_file,
 )
-from edokit._io.json import check_depth, not_utf8, read_json, write_json
+from edokit._io.json import not_utf8, parse_json, read_json, write_json
 
 __all__ = [
     "cannot_read",
     "cannot_write",
-    "check_depth",
     "check_file",
     "drop_folder",
     "not_utf8",
+    "parse_json",
     "read_json",
     "temporary_folder",
     "whole_file",

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edokit._errors import InputError, local_path
+from edokit._errors import InputError, in_bytes, local_path
+from edokit._parallel import free_memory
 
 
 @contextmanager
@@ -85,6 +86,23 @@ def check_file(path: str | Path) -> Path:
     if known.st_size == 0:
         raise InputError(f"{path} is empty", "check that it was written to the end")
     return path
+
+
+_RATIO = 200
+"""A file that becomes so many times as large in memory may be made to do harm."""
+_CAUTION = 4
+
+
+def check_memory(path: Path, needed: float) -> None:
+    """Refuse a file that needs more memory than is free (one packed very tightly: a quarter)."""
+    free = free_memory()
+    tight = needed > _RATIO * path.stat().st_size
+    if needed > (free / _CAUTION if tight else free):
+        share = ", of which a file packed so tightly gets a quarter" if tight else ""
+        raise InputError(
+            f"{path} would take {in_bytes(needed)} of memory, but {in_bytes(free)} are free{share}",
+            "check that it is the right file; if it is, free memory or split it",
+        )
 
 
 def cannot_read(path: Path, error: OSError | ValueError) -> InputError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, headings
 from edokit._io.atomic import cannot_read, check_file, whole_file
 
 
@@ -24,19 +24,67 @@ def read_json(path: str | Path) -> Any:
         raise not_utf8(path, error) from error
     except OSError as error:
         raise cannot_read(path, error) from error
-    check_depth(content, path)
+    return parse_json(text, str(path), content)
+
+
+def parse_json(text: str, where: str, content: bytes | None = None) -> Any:
+    """One JSON document; ``where`` names it in messages.
+
+    What Python would let pass is refused, too: a key that an object holds twice, of which the last
+    would win, and more levels than the stack may have.
+    """
+    check_depth(text.encode("utf-8", "surrogatepass") if content is None else content, where)
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return json.loads(text, object_pairs_hook=_distinct)
+    except _RepeatedError:
+        key, place = _repeated(json.loads(text, object_pairs_hook=_Pairs)) or ("", "")
+        inside = f" in {headings([place])}" if place else ""
         raise InputError(
-            f"{path} is not valid JSON in line {error.lineno}, column {error.colno}: {error.msg}",
+            f"{where} holds the key {headings([key])} twice{inside}",
+            "keep one of them; which one is meant can't be known",
+        ) from None
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in text.rstrip() else ""
+        raise InputError(
+            f"{where} is not valid JSON in {line}column {error.colno}: {error.msg}",
             "the file may be cut off; export or download it again",
         ) from error
     except ValueError as error:
         # Python refuses whole numbers of thousands of digits.
         raise InputError(
-            f"{path} holds a number that can't be read: {error}", "check that it is the right file"
+            f"{where} holds a number that can't be read: {error}", "check that it is the right file"
         ) from error
+
+
+class _RepeatedError(Exception):
+    """An object holds a key twice."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with all of its keys, also those that it holds twice."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedError
+    return found
+
+
+def _repeated(value: Any, place: str = "") -> tuple[str, str] | None:
+    """The first key that an object holds twice, and where that object is: ``trials[3].weights``."""
+    if not isinstance(value, list):
+        return None
+    known: set[str] = set()
+    named = isinstance(value, _Pairs)
+    for key, inner in value if named else enumerate(value):
+        if named and key in known:
+            return key, place
+        known.add(key)
+        inside = (f"{place}.{key}" if place else key) if named else f"{place}[{key}]"
+        if found := _repeated(inner, inside):
+            return found
+    return None
 
 
 def write_json(value: Any, path: str | Path) -> None:
@@ -58,12 +106,12 @@ _STEP[list(b"]}")] = -1
 _MARKS = bytes(byte in b'[{]}"\n' for byte in range(256))
 
 
-def check_depth(content: bytes, path: Path) -> None:
+def check_depth(content: bytes, where: str) -> None:
     """Refuse a JSON document that is nested too deeply."""
     marks, inside = _marks(content)
     if _depths(marks, inside, 0)[1] > DEEPEST:
         raise InputError(
-            f"{path} is JSON that is nested too deeply, with more than {DEEPEST} levels",
+            f"{where} is JSON that is nested too deeply, with more than {DEEPEST} levels",
             "check that it is the right file",
         )
 

@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-_LARGE = 1 << 30
-_RATIO = 200
+from edokit._io.atomic import check_memory
+
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DEFLATE = 1032
 """Deflate can't make more bytes than this out of one."""
@@ -48,14 +48,8 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         wanted = list(entries) if names is None else list(names)
         for name in wanted:
             _checked_shape(archive, entries[name], name)
-        whole, packed = (
-            sum(getattr(entries[name], size) for name in wanted)
-            for size in ("file_size", "compress_size")
-        )
-        if whole > _LARGE and whole > _RATIO * packed:
-            raise BadArchiveError(
-                f"it would unpack to {whole / _LARGE:.1f} GiB, more than {_RATIO} times its size"
-            )
+        # The arrays, and once more what it takes to check them.
+        check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
         arrays = {}
         for name in wanted:
             with archive.open(entries[name]) as stream:

@@ -51,7 +51,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
                 parameters=("trust",),
             )
         return skops.load(path, trusted=unknown)
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error).strip().split("\n")[0] or type(error).__name__

@@ -21,15 +21,14 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import EDOError, InputError, headings, word
-from edokit._io.atomic import cannot_read, check_file, whole_file
-from edokit._io.json import bad_lines, first_bad_byte, not_utf8
+from edokit._errors import EDOError, InputError, headings, in_bytes, word
+from edokit._io.atomic import cannot_read, check_file, check_memory, whole_file
+from edokit._io.json import bad_lines, first_bad_byte, not_utf8, parse_json
+from edokit._parallel import free_memory
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 _STRINGS = pa.dictionary(pa.int32(), pa.string())
 _LONGEST_ROW = 1 << 26
-_LARGE = 1 << 30
-_RATIO = 200
 _AGAIN = "the file may be cut off; export or download it again"
 _ROW = re.compile(r" in row \d+")
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
@@ -219,8 +218,9 @@ def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
     unpacked = sum(group.total_byte_size for group in groups)
     # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
     cost = max(rows * 4 * max(1, about.num_columns), unpacked)
-    if rows < 0 or unpacked < 0 or (cost > _LARGE and cost > _RATIO * path.stat().st_size):
+    if rows < 0 or unpacked < 0:
         raise ValueError(f"it claims {rows:,} rows and {unpacked:,} bytes, more than it can hold")
+    check_memory(path, 2 * cost)
 
 
 def _read_jsonl(path: Path) -> pa.Table:
@@ -299,12 +299,12 @@ def _bad_jsonl(path: Path, error: Exception) -> EDOError:
                 continue
             row += 1
             try:
-                value = json.loads(line, object_pairs_hook=_distinct_keys)
+                value = parse_json(line, f"row {row} of {path}")
                 kinds = list(_walk(value, ""))
-            except (ValueError, RecursionError) as found:
-                deep = isinstance(found, RecursionError)
-                trouble = "it is nested too deeply" if deep else found
-                return InputError(f"row {row} of {path} is not a JSON object: {trouble}", _AGAIN)
+            except InputError as found:
+                return found
+            except UnicodeError:
+                return InputError(f"row {row} of {path} holds half a character", _AGAIN)
             if not isinstance(value, dict):
                 return InputError(
                     f"row {row} of {path} is {_kind(value)}, not a JSON object",
@@ -327,20 +327,17 @@ def _no_rows(path: Path) -> InputError:
 
 def unreadable(path: Path, kind: str, error: Exception) -> InputError:
     """The error for a file that is not what its ending says."""
+    if isinstance(error, MemoryError) or "worker thread" in str(error):
+        return InputError(
+            f"there is not enough memory to read {path}: {in_bytes(free_memory())} are free",
+            "free memory, or split the file",
+        )
     # Arrow counts the rows of a block from 0, which would lead astray.
     lines = _ROW.sub("", _CONTENT.sub(r"\1", str(error))).strip().splitlines()
     return InputError(
         f"{path} can't be read as a {kind} file: {lines[0] if lines else type(error).__name__}",
         _AGAIN,
     )
-
-
-def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        raise ValueError(f"it holds {headings(n for n in times if times[n] > 1)} twice")
-    return found
 
 
 def _walk(value: Any, name: str) -> Iterator[tuple[str, str]]:

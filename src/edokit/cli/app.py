@@ -14,13 +14,25 @@ from typing import Annotated, Any, TextIO, get_args, get_type_hints
 
 import typer
 
-from edokit._errors import EDOError, EDOWarning, InputError, TieWarning, local_path, one_line
+from edokit._errors import (
+    EDOError,
+    EDOWarning,
+    InputError,
+    TieWarning,
+    in_bytes,
+    local_path,
+    one_line,
+)
+from edokit._parallel import address_space, free_memory
 from edokit._version import __version__
 from edokit.cli.console import reader_left, unless_unread
 from edokit.cli.messages import invoked, render
 
 USAGE = 2
 INTERRUPTED = 130
+_ADDRESSES = 1 << 29
+_IMPORTS = 1 << 30
+"""Bytes with less of which importing the libraries may fail."""
 # typer brings its own click in some versions; its exceptions are reached through typer's names.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _ClickException: Any = typer.BadParameter.__mro__[2]
@@ -137,6 +149,13 @@ def main() -> None:
 
 
 def _run(debug: bool) -> int:
+    if (left := address_space()) < _ADDRESSES:
+        # With less, some libraries neither load nor fail.
+        return _fail(
+            f"the limit on this process's memory leaves {in_bytes(left)}, too little to load the"
+            f" libraries; raise it to {in_bytes(4 * _ADDRESSES)} (ulimit -v)",
+            debug,
+        )
     try:
         code = make_app(sys.argv[1:])(standalone_mode=False)
     except EDOError as error:
@@ -152,8 +171,6 @@ def _run(debug: bool) -> int:
         return _fail(error.format_message(), debug)
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
-    except MemoryError:
-        return _fail("out of memory; use a smaller file, or shards with --memory", debug)
     except OSError as error:
         if reader_left(error):
             raise
@@ -164,6 +181,8 @@ def _run(debug: bool) -> int:
             debug,
         )
     except Exception as error:
+        if lacking := _lacking(error):
+            return _fail(lacking, debug)
         # What it says may quote somebody's text; where it arose does not.
         place = traceback.extract_tb(error.__traceback__)[-1]
         return _fail(
@@ -186,6 +205,23 @@ def _usage(error: Any) -> str:
     near = get_close_matches(name, names, cutoff=0.75)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"No such option: {name}.{meant}"
+
+
+def _lacking(error: BaseException | None) -> str:
+    """What the machine lacks, memory or a package, if that is what the error comes from."""
+    free = free_memory()
+    short = f"{in_bytes(free)} of memory are free: close other programs, or raise the limit"
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return f"out of memory; {short}, use a smaller file, or shards with --memory"
+        if isinstance(error, ImportError):
+            name = (error.name or "a library").partition(".")[0]
+            again = f"install it again: pip install --force-reinstall {name}"
+            # Libraries that don't fit into memory say so in many ways.
+            remedy = short if free < _IMPORTS else again if error.name else "install edokit again"
+            return f"can't import {name}: {error}; {remedy}"
+        error = error.__cause__ or error.__context__
+    return ""
 
 
 def _interrupted() -> int:

@@ -112,6 +112,9 @@ def get(
     source: Annotated[
         Path | None, typer.Option("--from", help="A local copy instead of the official repository.")
     ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that all downloads together may take.")
+    ] = 600,
     json: options.Json = False,
 ) -> None:
     """Download a dataset from its official repository, or copy it, with checksums verified."""
@@ -120,7 +123,8 @@ def get(
     known = obtainable()
     one_of("the dataset", name, known)
     with console.progress() as bars:
-        files = known[name](out, source=source, progress=console.add_bar(bars, "files"))
+        bar = console.add_bar(bars, "files")
+        files = known[name](out, source=source, timeout=timeout, progress=bar)
     console.done(
         {"out": str(out), "files": [str(file) for file in files]},
         f"{out}: {counted(len(files), 'file')}, checksums verified",

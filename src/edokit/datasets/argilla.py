@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from edokit._errors import InputError, counted, examples
+from edokit._io import parse_json
 from edokit.annotations import Annotations
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain, shown
 from edokit.datasets.read import Source
@@ -169,10 +169,7 @@ def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """The metadata of a record, wherever this export puts it."""
     given = record.get("metadata")
     if isinstance(given, str):  # Version 1 writes it into tables as JSON.
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            given = None
+        given = parse_json(given, f"the metadata of {place}")
     nested = object_at(given or {}, "the metadata of a record", place)
     if "fields" in record:
         return nested

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
-from edokit._io import check_depth, check_file, not_utf8, read_json
+from edokit._io import check_file, not_utf8, parse_json, read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
@@ -54,17 +53,8 @@ def _read(path: Path) -> Any:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
-    records = []
-    for number, line in enumerate(content.split("\n"), 1):
-        try:
-            records += [json.loads(line)] if line.strip() else []
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{path}: line {number} is not valid JSON: {error}",
-                "the file may be cut off; export it again",
-            ) from error
-    check_depth(content.encode(), path)
-    return records
+    lines = enumerate(content.split("\n"), 1)
+    return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
 
 
 def shown(value: object) -> str:

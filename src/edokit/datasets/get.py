@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import BinaryIO, NamedTuple
 
 from edokit._errors import InputError, examples
@@ -18,6 +20,9 @@ REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"
 _RAW = f"https://raw.githubusercontent.com/Le-Wi-Di/le-wi-di.github.io/{COMMIT}/LeWiDi_2-2023"
 _SECONDS = 30
+"""How long the network may be silent."""
+TIMEOUT = 600
+"""Seconds for all files together."""
 
 
 class Published(NamedTuple):
@@ -64,6 +69,7 @@ def get_lewidi2023(
     source: str | Path | None = None,
     *,
     progress: Callable[[int, int, str], None] | None = None,
+    timeout: float = TIMEOUT,
     open_url: Callable[[str], BinaryIO] | None = None,
 ) -> list[Path]:
     """Obtain the twelve files of LeWiDi 2023 from the official repository or from a local copy.
@@ -79,6 +85,8 @@ def get_lewidi2023(
         A local copy; either all of its files are taken or none. None downloads them.
     progress : callable, default=None
         Called with the number of files that are there, of how many, and the last one's name.
+    timeout : float, default=600
+        Seconds that all downloads together may take.
     open_url : callable, default=None
         Opens an address for reading; None opens https addresses alone.
 
@@ -92,11 +100,18 @@ def get_lewidi2023(
     InputError
         If a file can't be obtained or has another content.
     """
+    if not 0 < timeout < float("inf"):
+        raise InputError(
+            f"timeout is {timeout!r}, not a number of seconds above 0",
+            f"use timeout={TIMEOUT}",
+            parameters=("timeout",),
+        )
+    end = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
     missing = [file for file in LEWIDI2023 if not _is_right(paths[file], file)]
     local = {} if source is None else _local_copy(Path(source), missing)
     for done, file in enumerate(missing, len(paths) - len(missing) + 1):
-        content = local[file] if local else _download(file, open_url or open_https)
+        content = local[file] if local else _download(file, open_url or open_https, end, timeout)
         with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
         if progress is not None:
@@ -121,21 +136,50 @@ def open_https(url: str) -> BinaryIO:
     return body
 
 
-def _download(file: Published, open_url: Callable[[str], BinaryIO]) -> bytes:
+def _download(
+    file: Published, open_url: Callable[[str], BinaryIO], end: float, timeout: float
+) -> bytes:
     """The content of a file; it stays in memory until it is known to be right."""
     content = bytearray()
-    try:
-        with open_url(file.url) as body:
-            # More than expected is enough to know that it is another file.
-            while len(content) <= file.size and (part := body.read(1 << 16)):
-                content += part
-    except (OSError, http.client.HTTPException) as error:
+    failure: list[BaseException] = []
+    too_late = Event()
+
+    def fetch() -> None:
+        try:
+            with open_url(file.url) as body:
+                # What has arrived, so that the deadline is seen however slowly it comes.
+                read = getattr(body, "read1", body.read)
+                # More than expected is enough to know that it is another file.
+                while len(content) <= file.size and not too_late.is_set():
+                    if not (part := read(1 << 16)):
+                        break
+                    content.extend(part)
+        except BaseException as error:
+            failure.append(error)
+
+    # A thread of its own: a server may also take for ever over the handshake or the headers.
+    thread = Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(max(0.0, end - time.monotonic()))
+    again = "run it again, finished files are kept"
+    if thread.is_alive():
+        too_late.set()
+        raise InputError(
+            f"can't download {file.url}: {len(content):,} of {file.size:,} bytes arrived before the"
+            f" {timeout:g} seconds for all downloads were over",
+            f"{again}; give more time with timeout={round(4 * timeout) or 1}, or take a local copy"
+            " with source='DIR'",
+            parameters=("timeout", "source"),
+        )
+    for error in failure:
+        if not isinstance(error, OSError | http.client.HTTPException):
+            raise error
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or error
         raise InputError(
             f"can't download {file.url}: {reason or type(error).__name__}",
-            "run it again, finished files are kept; or take a local copy with source='DIR'",
+            f"{again}; or take a local copy with source='DIR'",
             parameters=("source",),
         ) from error
     return _checked(bytes(content), file, file.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edokit._errors import InputError, counted, examples, one_of, word
-from edokit._io import read_json
+from edokit._io import parse_json, read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES
@@ -53,8 +52,8 @@ class Dialogue(NamedTuple):
 def parse_dialogue(text: str) -> Dialogue | None:
     """The conversation that a text holds as JSON; none where it is no conversation."""
     try:
-        turns = json.loads(text) if text.lstrip().startswith("{") else {}
-    except (ValueError, RecursionError):
+        turns = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
+    except InputError:
         return None
     values: list[Any] = [turns.get(name) for name in Dialogue._fields]
     return Dialogue(*values) if all(isinstance(value, str) for value in values) else None

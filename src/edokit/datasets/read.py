@@ -53,8 +53,8 @@ class Source:
     cleans: bool = False
     """Whether ``read`` takes ``clean``; else texts are cleaned afterwards."""
     obtain: Mapping[str, Obtain] = field(default_factory=dict)
-    """Public datasets of this kind: ``obtain["lewidi2023"](out, source=…, progress=…)`` downloads
-    and verifies all files."""
+    """Public datasets of this kind: ``obtain["lewidi2023"](out, source=…, timeout=…, progress=…)``
+    downloads and verifies all files."""
 
 
 def sources(suffix: str | None = None) -> list[Source]:

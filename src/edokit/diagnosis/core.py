@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, in_bytes
+from edokit._parallel import free_memory
 from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis import overview
@@ -30,6 +31,8 @@ from edokit.diagnosis.vectors import LabelVectors
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
+_PAIR_BYTES = 40
+"""Sparse matrices of pairs: a number and a column each, and a copy while they are squared."""
 PARTS = ("item", "annotator", "group_item", "rest")
 
 
@@ -166,6 +169,7 @@ def diagnose(
         )
     if not len(annotations):
         raise InputError("there are no annotations to diagnose", "give some")
+    _check_pairs(annotations)
     vectors = LabelVectors.of(annotations)
     declared: Ints | None = None
     names: list[str] = []
@@ -228,6 +232,19 @@ def diagnose(
         advice=advise(annotations, balance, found, estimated, test, careless),
         limits=limits(annotations, estimated, single, unassigned),
     )
+
+
+def _check_pairs(annotations: Annotations) -> None:
+    """Refuse annotations whose pairs of annotators do not fit into memory, before any work."""
+    per_item = np.bincount(annotations.item_codes).astype(np.float64)
+    pairs, free = float(per_item @ per_item), free_memory()
+    if pairs * _PAIR_BYTES > free:
+        raise InputError(
+            f"{len(annotations.annotators):,} annotators make {pairs:,.0f} pairs who labelled the"
+            f" same item, up to {int(per_item.max()):,} annotators an item; to compare them takes"
+            f" about {in_bytes(pairs * _PAIR_BYTES)} of memory, and {in_bytes(free)} are free",
+            "diagnose a sample of the items or of the annotators",
+        )
 
 
 def _careless(

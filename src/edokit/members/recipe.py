@@ -304,6 +304,8 @@ def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray
     """Read them back; a file that is cut off, or lacks one, is refused."""
     try:
         arrays = archives.read_arrays(path)
+    except (InputError, MemoryError):
+        raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(

@@ -110,7 +110,7 @@ def _read_npz(path: Path) -> Predictions:
                 "write it with edokit.write_predictions or `edo predictions join`",
             )
         arrays = read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
-    except EDOError:
+    except (EDOError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
