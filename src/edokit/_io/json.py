@@ -75,13 +75,13 @@ def _repeated(value: Any, place: str = "") -> tuple[str, str] | None:
     """The first key that an object holds twice, and where that object is: ``trials[3].weights``."""
     if not isinstance(value, list):
         return None
-    known: set[str] = set()
+    known: set[Any] = set()
     named = isinstance(value, _Pairs)
     for key, inner in value if named else enumerate(value):
         if named and key in known:
             return key, place
         known.add(key)
-        inside = (f"{place}.{key}" if place else key) if named else f"{place}[{key}]"
+        inside = f"{place}.{key}".lstrip(".") if named else f"{place}[{key}]"
         if found := _repeated(inner, inside):
             return found
     return None
