@@ -79,7 +79,7 @@ def _repeated(value: Any, place: str = "") -> tuple[str, str] | None:
     named = isinstance(value, _Pairs)
     for key, inner in value if named else enumerate(value):
         if named and key in known:
-            return key, place
+            return str(key), place
         known.add(key)
         inside = f"{place}.{key}".lstrip(".") if named else f"{place}[{key}]"
         if found := _repeated(inner, inside):
