@@ -209,6 +209,19 @@ def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> N
     assert "second" in shown.stdout
 
 
+def test_info_on_eleven_classes_fits_into_a_terminal(tmp_path: Path) -> None:
+    classes = [str(c) for c in range(-5, 6)]
+    lines = ["item," + ",".join(f"p_{name}" for name in classes)]
+    lines += [f"{i},0.5," + ",".join(["0.05"] * 10) for i in range(3)]
+    (tmp_path / "m.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    answer("predictions", "join", tmp_path / "m.csv", "--out", tmp_path / "p.npz")
+    shown = edo("predictions", "info", tmp_path / "p.npz").stdout.splitlines()
+    table = shown[1:]  # the first line holds the path
+    assert max(map(len, table)) <= 80
+    for name, mean in zip(classes, ["0.5000", *["0.0500"] * 10], strict=True):
+        assert any(line.split()[:2] == [name, mean] for line in table)
+
+
 def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
     wide = tmp_path / "wide.csv"
     wide.write_text("item,bert,llm\n7,0.25,0.5\n8,1.0,0.0\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from report_cases import make_run, make_search
 
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
-from edokit.report.chart import Chart
+from edokit.report.chart import DARK, Chart, class_colours
 from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto
 from edokit.report.plotly import to_plotly
 from edokit.report.results import parse_search, read_search
@@ -174,3 +174,75 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
     assert set(figures) == {"variance", "permutations", "annotators", "agreement"}
     assert list(drawn(figures["variance"]).data[0].x) == [0.25] * 3
     assert sum(drawn(figures["permutations"]).data[0].y) == 3
+
+
+def test_one_permutation_value_is_no_test() -> None:
+    one = {"statistic": 1.0, "null": [1.0] * 5, "p": None}
+    assert "permutations" not in diagnosis({"test": {"group_item": one}})
+
+
+def test_of_many_classes_annotators_are_shown_by_the_one_they_differ_in() -> None:
+    classes = [str(c) for c in range(6)]
+    people = [
+        {"annotator": f"a{i}", "annotations": 50, "agreement": 0.5}
+        | {"shares": {**dict.fromkeys(classes, 0.1), "2": 0.1 * i, "3": 0.5 - 0.1 * i}}
+        for i in range(4)
+    ]
+    people[0]["shares"]["2"] = 0.3
+    chart = diagnosis({"classes": classes, "people": people})["annotators"]
+    assert "“3”" in chart.x.title
+    assert list(chart.marks[0].x) == pytest.approx([0.5, 0.4, 0.3, 0.2])
+
+
+def luminance(colour: str) -> float:
+    parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(colour: str, ground: str) -> float:
+    low, high = sorted((luminance(colour), luminance(ground)))
+    return (high + 0.05) / (low + 0.05)
+
+
+SCALES = {
+    "two": ["no", "yes"],
+    "six": [str(c) for c in range(1, 7)],
+    "eleven": [str(c) for c in range(-5, 6)],
+    "nominal": [f"class {k}" for k in range(16)],
+}
+
+
+@pytest.mark.parametrize("names", SCALES.values(), ids=SCALES)
+def test_every_class_has_a_colour_of_its_own_on_both_pages(names: list[str]) -> None:
+    pairs = class_colours(names)
+    assert len(pairs) == len(names)
+    for page, ground in ((0, "#ffffff"), (1, DARK["#ffffff"])):
+        shown = [pair[page] for pair in pairs]
+        rgb = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in shown])
+        apart = np.abs(rgb[:, None] - rgb[None]).sum(axis=2) + 999 * np.eye(len(rgb), dtype=int)
+        assert apart.min() >= 24
+        assert min(contrast(colour, ground) for colour in shown) >= 1.6
+
+
+def test_ordered_classes_get_ordered_colours() -> None:
+    for page, ground in ((0, "#ffffff"), (1, DARK["#ffffff"])):
+        rising = [contrast(pair[page], ground) for pair in class_colours(SCALES["six"])]
+        assert rising == sorted(rising)
+        both = [contrast(pair[page], ground) for pair in class_colours(SCALES["eleven"])]
+        assert both[:5] == sorted(both[:5], reverse=True)
+        assert both[6:] == sorted(both[6:])
+        zero = class_colours(SCALES["eleven"])[5][page]
+        parts = [int(zero[k : k + 2], 16) for k in (1, 3, 5)]
+        assert max(parts) - min(parts) < 24  # grey
+    assert class_colours(["-3", "0", "1"])[1] == class_colours(SCALES["eleven"])[5]
+
+
+def test_names_decide_whether_classes_are_ordered() -> None:
+    nominal = class_colours(["a", "b", "c"])
+    assert class_colours(["1", "2", "other"]) == nominal
+    assert class_colours(["1.5", "2.5", "3.5"]) == nominal
+    assert class_colours(["0", "1"]) == nominal[:2]
+    assert class_colours([str(k) for k in range(300)])
+    assert class_colours(["9" * 400, "1", "2"]) == nominal
+    assert class_colours([]) == []

@@ -19,6 +19,7 @@ from edokit.report.formatting import (
     listed,
     number,
     percent,
+    prose,
     rounded,
     signed,
 )
@@ -67,3 +68,16 @@ def test_numbers_read_well() -> None:
     assert interval([None, 0.2]) == ""
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert rounded([[0.123456, float("inf")], [1, None]]) == [[0.1235, None], [1, None]]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run `edo fit --x` again", "run <code>edo fit --x</code> again"),
+        ("a lone ` stays", "a lone ` stays"),
+        ("`a` and ` b", "<code>a</code> and ` b"),
+        ("`<b>` & <i>", "<code>&lt;b&gt;</code> &amp; &lt;i&gt;"),
+    ],
+)
+def test_commands_in_sentences_are_code(text: str, shown: str) -> None:
+    assert prose(text) == shown

@@ -10,6 +10,9 @@ import typer
 from edokit._errors import counted
 from edokit.cli import console, options
 
+COLUMNS = 3
+"""Most classes whose mean probabilities stand in columns."""
+
 
 def join(
     files: Annotated[
@@ -79,15 +82,17 @@ def info(
         console.print_json(result)
         return
     members, classes = result["members"], result["classes"]
+    # The columns of more classes do not fit into a terminal: they become rows.
+    few = classes if len(classes) <= COLUMNS else []
     console.print_table(
         f"{path}: {counted(result['items'], 'item')}, {counted(len(members), 'member')},"
         f" {len(classes)} classes, {counted(result['shards'], 'file')}",
-        ["member", "group", *(f"mean p({name})" for name in classes), "entropy", "distance"],
+        ["member", "group", *(f"mean p({name})" for name in few), "entropy", "distance"],
         [
             [
                 member["name"],
                 member["group"] or "–",
-                *(f"{member['mean'][name]:.4f}" for name in classes),
+                *(f"{member['mean'][name]:.4f}" for name in few),
                 f"{member['entropy']:.4f}",
                 f"{member['distance']:.4f}",
             ]
@@ -95,3 +100,14 @@ def info(
         ],
         ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )
+    if not few:
+        rows = []
+        for name in classes:
+            means = [member["mean"][name] for member in members]
+            uniform = sum(means) / len(means)
+            rows.append([name, *(f"{p:.4f}" for p in (uniform, min(means), max(means)))])
+        console.print_table(
+            "Mean probability of each class",
+            ["class", "uniform mean", "lowest member", "highest member"],
+            rows,
+        )

@@ -242,8 +242,8 @@ def _labels(annotations: Annotations, trainers: Bools) -> Advice:
         return Advice("labels", "enough", text)
     text = (
         f"{(active < ENOUGH).sum()} of {len(active)} annotators gave fewer than {ENOUGH} labels"
-        f" (median {np.median(active):g}); {trainers.sum()} gave enough for a member of their own"
-        f" ({ENOUGH} or more, {ENOUGH_RARE} of them outside their most frequent class)."
+        f" (median {np.median(active):g}); {trainers.sum() or 'none'} gave enough for a member of"
+        f" their own ({ENOUGH} or more, {ENOUGH_RARE} of them outside their most frequent class)."
     )
     return Advice("labels", "few", text)
 
@@ -253,8 +253,8 @@ def _balance(balance: dict[str, Any]) -> list[Advice]:
     empty = [name for name, count in hard.items() if not count]
     if empty:
         text = (
-            f"No item has the hard label {', '.join(map(repr, empty))}: class weights are not"
-            " possible, and F1 doesn't cover it."
+            f"No item has the hard label {' or '.join(map(repr, empty))}: class weights are not"
+            f" possible, and F1 doesn't cover {'it' if len(empty) == 1 else 'them'}."
         )
         result.append(Advice("balance", "empty", text))
     if ratio is not None and ratio >= 3:

@@ -5,9 +5,12 @@ Names in a chart are raw text; each renderer escapes them for its own markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
 
 from edokit._types import Floats, Ints
 
@@ -15,23 +18,73 @@ Values = Sequence[float] | Floats | Ints
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
 BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-SKY, PURPLE = "#56b4e9", "#cc79a7"
+SKY, PURPLE, OLIVE = "#56b4e9", "#cc79a7", "#b8a400"
 INK, MUTED, FAINT, SURFACE = "#1f2328", "#858b94", "#e3e6ea", "#ffffff"
 DARK = {
     BLUE: "#57aeea",
     VERMILION: "#f08144",
     GREEN: "#2fc197",
+    SKY: "#a3dcff",
+    OLIVE: "#d9c63a",
     INK: "#e6e8eb",
     MUTED: "#949ba6",
     FAINT: "#2c3138",
     SURFACE: "#16191d",
+    # Each as far as possible from those before, light enough for a dark page.
+    "#5c010b": "#057918",
+    "#021e7c": "#7a5ee8",
+    "#0e5715": "#276c87",
+    "#9628a1": "#d9353c",
+    "#8b504d": "#fbabe7",
+    "#7f63ee": "#a76e11",
+    "#4e3d6c": "#b3fab1",
+    "#fd93e5": "#bf3ea7",
 }
 """Replacements on a dark page; other colours stay."""
 SIGNS = {"preserve": BLUE, "suppress": VERMILION, "": MUTED}
-CLASSES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, "#b8a400", MUTED)
-"""Colours of the classes, repeated if there are more classes."""
+NOMINAL = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, OLIVE, MUTED, *list(DARK)[-8:])
+"""Colours of things without an order, repeated if there are more."""
 SEQUENTIAL = ((0.0, SURFACE), (1.0, BLUE))
 DIVERGING = ((0.0, VERMILION), (0.5, SURFACE), (1.0, BLUE))
+# Ramps for ordered classes on a light and on a dark page: what is higher, or further from 0, stands
+# out more from the page. The first is viridis.
+_VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
+_RAMPS = {
+    "sequential": (_VIRIDIS[6::-1], _VIRIDIS[1:]),
+    "below": (("#fdb97c", "#e1701f", "#7d2a02"), ("#6f4630", "#c9703a", "#ffb784")),
+    "above": (("#a5cdea", "#3f8fcb", "#06386b"), ("#2f506c", "#3d8fd0", "#a9dcff")),
+    "zero": (("#c4c9d1",), ("#5a616b",)),
+}
+
+
+def class_colours(names: Sequence[str]) -> list[tuple[str, str]]:
+    """The colour of each class on a light page, and the one that replaces it on a dark page.
+
+    Three or more whole numbers are ordered: diverging colours if they lie on both sides of 0,
+    sequential ones otherwise. Other classes get colours that are easy to tell apart.
+    """
+    whole = all(re.fullmatch(r"[+-]?\d{1,15}", name, re.ASCII) for name in names)
+    if len(names) < 3 or not whole:
+        light = [NOMINAL[k % len(NOMINAL)] for k in range(len(names))]
+        return [(colour, DARK.get(colour, colour)) for colour in light]
+    values = np.array([int(name) for name in names], dtype=np.float64)
+    most = float(np.abs(values).max())
+    diverging = values.min() < 0 < values.max()
+    found = []
+    for value in values:
+        kind, at = "sequential", float((value - values.min()) / max(np.ptp(values), 1.0))
+        if diverging:
+            kind, at = ("below", "zero", "above")[int(np.sign(value)) + 1], abs(value) / most
+        on_light, on_dark = (_between(ramp, at) for ramp in _RAMPS[kind])
+        found.append((on_light, on_dark))
+    return found
+
+
+def _between(ramp: Sequence[str], at: float) -> str:
+    """The colour at this position, from 0 to 1, of a ramp."""
+    stops = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in ramp])
+    where = np.linspace(0, 1, len(ramp))
+    return "#" + "".join(f"{round(float(np.interp(at, where, part))):02x}" for part in stops.T)
 
 
 @dataclass(frozen=True, eq=False)

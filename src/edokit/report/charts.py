@@ -14,10 +14,10 @@ from edokit.ensemble import EDOEnsemble
 from edokit.metrics import SEARCH_METRICS, Reliability
 from edokit.report.chart import (
     BLUE,
-    CLASSES,
     DIVERGING,
     INK,
     MUTED,
+    NOMINAL,
     ORANGE,
     SIGNS,
     Axis,
@@ -343,7 +343,7 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
     """The test statistic, and its distribution under permutation."""
     null = [value for value in test.get("null") or [] if value is not None]
     statistic = test.get("statistic")
-    if len(null) < 2 or statistic is None:
+    if len(null) < 2 or statistic is None or test.get("p", 1) is None:
         return None
     n, edges = np.histogram(null, bins=24)
     width = float(edges[1] - edges[0])
@@ -358,13 +358,21 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
 
 
 def _annotators(found: dict[str, Any]) -> Chart | None:
-    """A point per annotator: how often they choose the last class and agree with others."""
+    """A point per annotator: how often they choose a class, and agree with others.
+
+    Of several classes, the one whose share differs most between annotators.
+    """
     classes = [str(name) for name in found.get("classes") or []]
     known = [one for one in found.get("people") or [] if one.get("shares")]
     known = [one for one in known if one.get("agreement") is not None]
     if len(known) < 2 or len(classes) < 2:
         return None
     totals = np.array([int(one.get("annotations") or 1) for one in known])
+    shares = np.array([[float(one["shares"].get(c) or 0.0) for c in classes] for one in known])
+    mean = totals @ shares / totals.sum()
+    apart = np.sqrt(totals @ (shares - mean) ** 2 / totals.sum())
+    # Of two classes, which differ alike, the last.
+    shown = len(classes) - 1 if len(classes) == 2 else int(apart.argmax())
     sizes = _dots(totals, 12)
     # Annotators without a group are drawn first, below the others.
     group_of = [str(one.get("group") or "") for one in known]
@@ -373,9 +381,9 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
     for k, group in enumerate(groups):
         inside = [i for i, name in enumerate(group_of) if name == group]
         points = Points(
-            [float(known[i]["shares"].get(classes[-1]) or 0.0) for i in inside],
+            shares[inside, shown],
             [float(known[i]["agreement"]) for i in inside],
-            CLASSES[k % len(CLASSES)] if group else MUTED if len(groups) > 1 else BLUE,
+            NOMINAL[k % len(NOMINAL)] if group else MUTED if len(groups) > 1 else BLUE,
             sizes[inside],
             opacity=0.75,
             name=(group or "no group") if len(groups) > 1 else "",
@@ -386,9 +394,9 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
         )
         marks.append(points)
     return Chart(
-        "Annotators",
+        "Annotators" if len(classes) == 2 else "Annotators, by the label they differ most in",
         marks,
-        x=Axis(f"share of label “{clean(classes[-1], 24)}”", percent=True),
+        x=Axis(f"share of label “{clean(classes[shown], 24)}”", percent=True),
         y=Axis("agreement with the others", percent=True),
         legend=len(groups) > 1,
     )

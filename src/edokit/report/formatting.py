@@ -83,6 +83,15 @@ def clean(value: object, most: int = 200) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def prose(text: object, most: int = 900) -> Markup:
+    """A sentence for the page, with `commands` set as code."""
+    parts = html.escape(clean(text, most)).split("`")
+    if len(parts) % 2 == 0:  # a lone backtick is no mark
+        parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
+    marked = (f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
+    return Markup("".join(marked))
+
+
 def escape(value: object, most: int = 24) -> str:
     """A name for plotly, which reads tags and entities as markup."""
     return html.escape(clean(value, most), quote=False)

@@ -13,14 +13,14 @@ from markupsafe import Markup
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import SEARCH_METRICS
-from edokit.report.chart import CLASSES, DARK
+from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.formatting import clean, count, embed, number, percent
+from edokit.report.formatting import clean, count, embed, number, percent, prose
 from edokit.report.items import item_table, shortened
 from edokit.report.plotly import to_plotly
 from edokit.report.results import method_rows
-from edokit.report.summary import summarize
+from edokit.report.summary import EQUAL, summarize
 
 FRONT_ROWS = 50
 """Trials of the front that are also listed as a table."""
@@ -44,10 +44,11 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         for reason in (() if ensemble is None else ensemble.explain())
         if not reason.has_weight
     ]
+    colours = class_colours([] if items is None else items["classes"])
     embedded = {
         "figures": {name: to_plotly(chart) for name, chart in charts.items()},
-        "dark": DARK,
-        "colours": CLASSES,
+        "dark": DARK | dict(colours),
+        "colours": [light for light, _ in colours],
         # The settings of each trial are shown on a click.
         "trials": {
             str(trial.number): {
@@ -68,7 +69,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "clean": clean}
+    environment.filters |= {"number": number, "percent": percent, "clean": clean, "prose": prose}
     page = environment.get_template("report.html").render(
         data=data,
         ensemble=ensemble,
@@ -112,6 +113,8 @@ def _final_size(ensemble: EDOEnsemble | None) -> str:
     last = trajectory.sizes[-1]
     size = int(ensemble.settings_.get("min_members") or 1) + int(last.argmax())
     share, equal = percent(float(last.max()), 1), percent(1 / len(last), 1)
+    if len(last) > 1 and last.max() < EQUAL / len(last):
+        return f"all sizes are about equally probable (size {size}: {share}, equal: {equal})"
     return f"size {size} is the most probable ({share}; equal probabilities would be {equal})"
 
 

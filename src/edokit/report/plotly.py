@@ -147,7 +147,7 @@ def _heatmap(mark: Heatmap, chart: Chart) -> dict[str, Any]:
         "colorbar": {
             "thickness": 10,
             "outlinewidth": 0,
-            "title": {"text": escape(mark.title)},
+            "title": {"text": escape(mark.title), "side": "right"},
             "tickformat": ".0%" if mark.percent else "",
         },
         "hoverongaps": False,

@@ -181,8 +181,9 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
     ]
     kept = weights[weights > 0]
     if len(kept) > 1 and kept.max() < EQUAL * kept.min():
-        ends = interval((float(kept.min()), float(kept.max())), 3)
-        sentences.append(f"Their weights are nearly equal ({ends}).")
+        low, high = number(float(kept.min()), 3), number(float(kept.max()), 3)
+        alike = f"equal ({low})" if low == high else f"nearly equal ({low} to {high})"
+        sentences.append(f"Their weights are {alike}.")
     elif len(names) > 1:
         order = np.argsort(-weights, kind="stable")
         half = int(np.searchsorted(np.cumsum(weights[order]), 0.5)) + 1

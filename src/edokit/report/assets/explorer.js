@@ -10,16 +10,16 @@
     { key: "text", name: has.texts ? "text" : "item", kind: "text" },
     has.annotations && { key: "counts", name: "annotations", kind: "split" },
     { key: "p", name: "ensemble", kind: "split" },
-    has.annotations && { key: "annotated", name: "H(q)", kind: "num", long: "entropy of annotations", help: "entropy of the annotations, in nats" },
-    { key: "entropy", name: "H(p)", kind: "num", long: "entropy of ensemble", help: "entropy of the ensemble’s probabilities, in nats" },
-    { key: "spread", name: "spread", kind: "num", long: "member spread", help: "weighted mean distance of the members to their pool" },
-    has.annotations && { key: "md", name: "MD", kind: "num", long: "distance (MD)", help: "distance between the ensemble’s probabilities and the soft label" },
+    has.annotations && { key: "annotated", name: "entropy of annotations", kind: "num", help: "in nats" },
+    { key: "entropy", name: "entropy of ensemble", kind: "num", help: "in nats" },
+    { key: "spread", name: "member spread", kind: "num", help: "weighted mean distance of the members to their pool" },
+    has.annotations && { key: "md", name: "distance (MD)", kind: "num", help: "distance between the ensemble’s probabilities and the soft label" },
   ].filter(Boolean);
   const sortable = [
     { key: "", name: "original order" },
-    ...columns.filter((column) => column.kind === "num").map((column) => ({ key: column.key, name: column.long })),
+    ...columns.filter((column) => column.kind === "num").map((column) => ({ key: column.key, name: column.name })),
     { key: "text", name: has.texts ? "text" : "item" },
-    ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })).slice(0, 8),
+    ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })),
   ];
   const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "md" : "spread", down: true, page: 0, size: 25 };
 
@@ -85,8 +85,8 @@
     chips.append(chip);
   });
 
-  const legend = text("p", undefined, "legend");
-  table.classes.slice(0, 8).forEach((name, c) => {
+  const legend = text("p", undefined, "legend classes");
+  table.classes.forEach((name, c) => {
     const dot = text("span", undefined, "dot class");
     dot.style.background = colour(c);
     const entry = document.createElement("span");
@@ -141,7 +141,7 @@
     return made;
   }
   function colour(c) {
-    const light = EDO.colours[c % EDO.colours.length];
+    const light = EDO.colours[c];
     return isDark() && EDO.dark[light] ? EDO.dark[light] : light;
   }
 
@@ -186,7 +186,7 @@
     if (each.kind === "num") {
       const value = table[each.key][i];
       cell.append(text("span", value === null ? "–" : value.toFixed(3)));
-      cell.dataset.name = each.long;
+      cell.dataset.name = each.name;
     } else if (each.key === "counts") {
       const row = table.counts[i];
       const full = row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
@@ -216,8 +216,11 @@
     return cell;
   }
   function most(row) {
-    const top = row.indexOf(Math.max(...row));
-    return `${table.classes[top]}: ${tidy(row[top])} of ${tidy(row.reduce((sum, n) => sum + n, 0))}`;
+    const most = Math.max(...row);
+    const tied = table.classes.filter((name, c) => row[c] === most);
+    if (tied.length > 3) return `${tied.length} classes: ${tidy(most)} each`;
+    if (tied.length > 1) return `${tied.join(", ")}: ${tidy(most)} each`;
+    return `${tied[0]}: ${tidy(most)} of ${tidy(row.reduce((sum, n) => sum + n, 0))}`;
   }
 
   function show() {

@@ -27,7 +27,7 @@ const PAPER = { whole: 660, grid: 320 };
 function draw(dark, paper) {
   for (const element of charts) {
     const figure = themed(EDO.figures[element.dataset.chart], dark);
-    const linked = element.parentElement.dataset.linked;
+    const linked = element.closest("[data-linked]") !== null;
     figure.layout.autosize = !paper;
     if (paper) figure.layout.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
     if (touch || !linked) {
@@ -48,9 +48,7 @@ function draw(dark, paper) {
     Plotly.react(element, figure.data, figure.layout, {
       responsive: true,
       displaylogo: false,
-      displayModeBar: touch ? false : "hover",
-      modeBarButtons: [linked && !touch ? ["select2d", "lasso2d", "toImage"] : ["toImage"]],
-      toImageButtonOptions: { format: "svg", filename: "edo-" + element.dataset.chart },
+      displayModeBar: false,
     });
   }
 }
@@ -63,7 +61,7 @@ function text(tag, content, className) {
 }
 
 function linkViews() {
-  const views = charts.filter((element) => element.parentElement.dataset.linked === "pareto");
+  const views = charts.filter((element) => element.closest("[data-linked=pareto]"));
   let busy = false;
   const once = (action) => {
     if (busy) return;
@@ -110,8 +108,23 @@ function showTrial(number) {
   panel.hidden = false;
 }
 
+// A button beside each chart, since plotly's own toolbar covers the marks below it.
+function addSaving() {
+  for (const element of charts) {
+    const name = element.getAttribute("aria-label");
+    const save = Object.assign(text("button", "SVG ↓", "save"), { type: "button", title: "Save this chart as SVG" });
+    save.setAttribute("aria-label", "Save as SVG: " + name);
+    save.addEventListener("click", () =>
+      Plotly.downloadImage(element, { format: "svg", filename: "edo-" + element.dataset.chart }));
+    const caption = element.parentElement.querySelector(":scope > figcaption");
+    if (caption) caption.append(save);
+    else element.before(save);
+  }
+}
+
 draw(isDark());
 linkViews();
+addSaving();
 
 document.getElementById("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
