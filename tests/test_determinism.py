@@ -67,7 +67,7 @@ def test_the_same_member_is_the_same_bytes(tmp_path: Path) -> None:
         assert stored["b"].tolist() == ["x", "yz"]
 
 
-@pytest.mark.parametrize("preset", ["default", "paper-fixed", "auto"])
+@pytest.mark.parametrize("preset", ["default", "paper-fixed"])
 def test_the_same_fit_is_the_same_bytes(preset: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
         people, made = people_and_pool()
@@ -137,7 +137,7 @@ from edokit.members.groups import parse_groups
 from edokit.tuning import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
-for preset in ("default", "paper-fixed", "auto"):
+for preset in ("default", "paper-fixed"):
     ensemble = EDOEnsemble(preset).fit(made, people)
     shares = ensemble.predict_proba(made)[:200]
     found[preset] = [ensemble.weights_.tolist(), shares.ravel().tolist()]

@@ -193,9 +193,8 @@ def test_no_weights_are_better_than_the_certificate_allows(
         EDOEnsemble(ties="random"),
         EDOEnsemble(pool="log", ties="random"),
         EDOEnsemble("paper-fixed", ties="random", class_weights=False),
-        EDOEnsemble("auto", ties="random"),
     ],
-    ids=["default", "log", "paper", "auto"],
+    ids=["default", "log", "paper"],
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 @pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")

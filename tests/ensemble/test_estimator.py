@@ -115,7 +115,8 @@ def test_a_fitted_ensemble_shows_members_size_and_ce() -> None:
     ensemble.fit(POOL, PEOPLE)
     shown = repr(ensemble)
     assert shown.startswith("EDOEnsemble(max_members=3): ")
-    for part in ("good 0.8", f"{ensemble.size_} of 4", f"CE {ensemble.metrics_['ce']:.4f}"):
+    weight, error = ensemble.weights_[0], ensemble.metrics_["ce"]
+    for part in (f"good {weight:.3f}", f"{ensemble.size_} of 4", f"CE {error:.4f}"):
         assert part in shown
     hostile = replace(POOL, members=("<b>bold</b>", *POOL.members[1:]))
     page = EDOEnsemble().fit(hostile, PEOPLE)._repr_html_()
@@ -126,14 +127,14 @@ def test_a_fitted_ensemble_shows_members_size_and_ce() -> None:
 
 def test_a_type_checker_knows_the_words_of_each_parameter(tmp_path: Path) -> None:
     given = {
-        "preset": ("auto", "atuo"),
+        "preset": ("paper-fixed", "paper-fxied"),
         "solver": ("gumbel", "gumble"),
         "ce": ("all", "al"),
         "diversity": ("suppress", "supress"),
         "pool": ("log", "lgo"),
         "regularize": ("w", "x"),
         "order": ("given", "rank"),
-        "recalibrate": ("none", "temprature"),
+        "recalibrate": ("temperature", "temprature"),
         "ties": ("random", "last"),
     }
     lines = ["from edokit.ensemble.estimator import EDOEnsemble"]

@@ -22,7 +22,8 @@ Q = RNG.dirichlet([2, 2, 2], 40)
 )
 def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> None:
     fitted = EDOEnsemble(**how).fit(P, Q)
-    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, **how)
+    penalty = fitted.settings_["lambda_reg"]
+    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, lambda_reg=penalty, **how)
     np.testing.assert_array_equal(given.predict_proba(P), fitted.predict_proba(P))
     assert given.size_ == fitted.size_
     assert given.metrics_ == pytest.approx(fitted.metrics_)

@@ -103,10 +103,8 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     test_people, test_pool = people_and_pool(60, seed=1, prefix="test")
     run = make_run(tmp_path)
     both = ((pool, people), (test_pool, test_people))
-    compared = compare(
-        *both[0], *both[1], methods=["edo-default"], random_state=7, samples=300, level=0.9
-    )
-    ours = compared["edo-default"]
+    compared = compare(*both[0], *both[1], methods=["edo"], random_state=7, samples=300, level=0.9)
+    ours = compared["edo"]
     write_json(compared.to_dict(), run / "compare" / "methods.json")
     evaluation = collect(run).evaluation
     assert evaluation is not None

@@ -340,9 +340,8 @@ class LogPool(LinearPool):
 
 # --- EDO itself -----------------------------------------------------------------------------------
 
-register_method("edo-default", "EDO with its default objective", order=98)(EDOEnsemble)
-register_method("edo", "EDO, the kind of pool settled on dev", order=100)(
-    partial(EDOEnsemble, "auto")
+register_method("edo", "EDO as `edo fit` does it: shrunk towards uniform as dev says", order=100)(
+    EDOEnsemble
 )
 
 

@@ -45,7 +45,7 @@ def compare(
         str | None,
         typer.Option(
             help="Only these, separated by commas: best-single, top-5, wel, wel-ce, greedy,"
-            " linear-pool, log-pool, edo-paper-fixed, edo-paper, edo-default, edo"
+            " linear-pool, log-pool, edo-paper-fixed, edo-paper, edo"
             " (constant and uniform always)."
         ),
     ] = None,

@@ -23,10 +23,7 @@ def fit(
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     preset: Annotated[
         str,
-        typer.Option(
-            help="default, auto (settled on the data), paper-fixed, or paper (where the paper's"
-            " search starts)."
-        ),
+        typer.Option(help="default, paper-fixed, or paper (where the paper's search starts)."),
     ] = "default",
     solver: Annotated[str | None, typer.Option(help="exact or gumbel.")] = None,
     ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
@@ -36,7 +33,12 @@ def fit(
     lambda_f1: Annotated[float | None, typer.Option(help="Weight of the F1 term.")] = None,
     lambda_ce: Annotated[float | None, typer.Option(help="Weight of the cross-entropy.")] = None,
     lambda_div: Annotated[float | None, typer.Option(help="Weight of the diversity term.")] = None,
-    lambda_reg: Annotated[float | None, typer.Option(help="Weight of the squared norm.")] = None,
+    lambda_reg: Annotated[
+        float | None,
+        typer.Option(
+            help="Weight of the squared norm; in the default preset chosen by cross-validation."
+        ),
+    ] = None,
     class_weights: Annotated[
         bool | None,
         typer.Option("--class-weights/--no-class-weights", help="Weigh rare classes up."),
@@ -49,7 +51,9 @@ def fit(
         str | None, typer.Option(help="temperature: fit one after pooling.")
     ] = None,
     ties: options.Ties = "first",
-    seed: Annotated[int, typer.Option(help="Seed of the gumbel solver and of random ties.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of folds, of random ties and of the gumbel solver.")
+    ] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an ensemble that was fitted otherwise.")
     ] = False,
@@ -101,6 +105,7 @@ def fit(
         [
             *map(str, ensemble.explain()),
             *([f"Temperature after pooling: {ensemble.temperature_:.3f}."] if recalibrate else []),
+            *filter(None, [ensemble.fitted_.regularization]),
             _promise(certificate),
         ],
     )

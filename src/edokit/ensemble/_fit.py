@@ -10,6 +10,7 @@ import numpy as np
 
 from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
+from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.fitted import Constant, Fitted, explain, on_simplex
 from edokit.fitdata import FitData
 from edokit.objective import PRESETS as OBJECTIVES
@@ -32,15 +33,19 @@ def fit_ensemble(
     alone, None where the preset decides.
     """
     chosen = dict(choices)
-    if chosen["preset"] == "auto":
-        from edokit.ensemble.auto import decide
-
-        decide(data, chosen, parameters)
     units = data.grouped() if chosen["groups"] else data
-    settings = objective_of(chosen)
     if chosen["max_members"] is None:
         chosen["max_members"] = len(units.members)
     order = chosen["order"]
+    if chosen["lambda_reg"] is None:
+        chosen["lambda_reg"], chosen["lambda_reg_choice"] = choose_lambda_reg(
+            units,
+            objective_of(chosen),
+            order=order,
+            max_members=chosen["max_members"],
+            random_state=chosen["random_state"],
+        )
+    settings = objective_of(chosen)
     if chosen["solver"] == "exact":
         solution = solve_exact(units, settings, order=order, max_members=chosen["max_members"])
     else:
@@ -83,6 +88,7 @@ def fit_given_weights(
             "divide them by their sum",
         )
     settings = objective_of(chosen)
+    chosen["lambda_reg"] = settings.lambda_reg
     ((terms, ce_gradient),) = solution_at(data, [settings], [v])
     solution = Solution(
         weights=v,
@@ -186,9 +192,8 @@ _OURS = {
 }
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "default": {**_OURS, **asdict(OBJECTIVES["default"])},
-    # Pool, groups, penalty and temperature are then settled on the data (`edokit.ensemble.auto`).
-    "auto": {**_OURS, **asdict(OBJECTIVES["default"])},
+    # Without a penalty: it is chosen on the data (`edokit.ensemble._regularization`).
+    "default": {**_OURS, **asdict(OBJECTIVES["default"]), "lambda_reg": None},
     "paper-fixed": {**_PAPER, **asdict(OBJECTIVES["paper-fixed"])},
     "paper": {**_PAPER, **asdict(OBJECTIVES["paper"])},
 }
@@ -205,9 +210,7 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen.update({name: value for name, value in given.items() if value is not None})
     one_of("solver", chosen["solver"], ("exact", "gumbel"))
     if chosen["recalibrate"] is not None:
-        one_of("recalibrate", chosen["recalibrate"], ("temperature", "none"))
-    if chosen["recalibrate"] == "none":
-        chosen["recalibrate"] = None
+        one_of("recalibrate", chosen["recalibrate"], ("temperature",))
     least, most = chosen["min_members"], chosen["max_members"]
     if least < 1 or (most is not None and most < least):
         raise InputError(
@@ -242,8 +245,9 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def objective_of(chosen: Mapping[str, Any]) -> Settings:
-    """The part of the choices that is the objective's."""
-    return Settings(**{name: chosen[name] for name in Settings.__dataclass_fields__})
+    """The part of the choices that is the objective's; a penalty still to choose is left out."""
+    names = Settings.__dataclass_fields__
+    return Settings(**{name: chosen[name] for name in names if chosen[name] is not None})
 
 
 def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:

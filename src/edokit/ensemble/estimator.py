@@ -38,10 +38,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    preset : {"default", "auto", "paper-fixed", "paper"}, default="default"
-        ``default``: exact solver, settings chosen by experiments; ``auto``: pool, groups,
-        ``lambda_reg`` and temperature by cross-fitting on the fit data; ``paper-fixed``: the
-        paper's ablations; ``paper``: what the paper's search starts from.
+    preset : {"default", "paper-fixed", "paper"}, default="default"
+        ``default``: exact solver, settings chosen by experiments, ``lambda_reg`` by
+        cross-validation on the fit data; ``paper-fixed``: the paper's ablations; ``paper``: what
+        the paper's search starts from.
     solver : {"exact", "gumbel"}, default=None
         The optimum, with a certificate, or the paper's search over weights and sizes.
     ce : {"mean", "all", "random"}, default=None
@@ -60,7 +60,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     lambda_div : float, default=None
         Weight of the mean disagreement between members (0).
     lambda_reg : float, default=None
-        Weight of the squared norm of the weights (0.03).
+        Weight of the squared norm of the weights: how far they are drawn to uniform ones. In
+        ``default`` it is chosen by five-fold cross-validation (``settings_`` records how).
     class_weights : bool, default=None
         Weigh the classes in the cross-entropy by inverse frequency (False).
     regularize : {"v", "w"}, default=None
@@ -68,23 +69,23 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     min_members : int, default=None
         Smallest size that gumbel considers.
     max_members : int, default=None
-        Largest size; lower-ranked members get no weight. All in ``default`` and ``auto``, else 10.
+        Largest size; lower-ranked members get no weight. All in ``default``, else 10.
     order : {"ce", "given"}, default="ce"
         How members are ranked: by their own cross-entropy on the fit data, or as they come.
     epochs : int, default=None
-        Epochs of gumbel; in ``default`` and ``auto`` enough to come close to the optimum, else 10.
+        Epochs of gumbel; in ``default`` enough to come close to the optimum, else 10.
     batch_size : int, default=None
         Items per step of gumbel (32).
     learning_rate : float, default=None
         Step size of gumbel.
     temperature, temperature_decay, min_temperature : float, default=None
         Of the Gumbel-Softmax: at the start, its rate of decay per epoch, its minimum (0.1).
-    recalibrate : {"temperature", "none"}, default=None
-        Fit a temperature after pooling. ``none`` keeps the preset ``auto`` from trying one.
+    recalibrate : {"temperature"}, default=None
+        Fit a temperature after pooling.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
     random_state : int, default=0
-        Seed of gumbel, of random ties and of the folds of ``auto``.
+        Seed of gumbel, of random ties and of the folds of the cross-validation.
 
     Attributes
     ----------
@@ -135,16 +136,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     >>> P = np.stack([1 - yes, yes], axis=2)
     >>> ensemble = EDOEnsemble().fit(P, labels)
     >>> ensemble.weights_.round(2)
-    array([1., 0., 0.])
+    array([0.88, 0.12, 0.  ])
     >>> ensemble.predict(P)
     array([0, 0, 1, 1])
     >>> print(ensemble.explain()[0])
-    0: weight 1.000 (most of the weight as the best alone; own cross-entropy 0.3722, rank 1)
+    0: weight 0.883 (most of the weight as the best alone; own cross-entropy 0.3722, rank 1)
     """
 
     def __init__(
         self,
-        preset: Literal["default", "auto", "paper-fixed", "paper"] = "default",
+        preset: Literal["default", "paper-fixed", "paper"] = "default",
         *,
         solver: Literal["exact", "gumbel"] | None = None,
         ce: Literal["mean", "all", "random"] | None = None,
@@ -166,7 +167,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         temperature: float | None = None,
         temperature_decay: float | None = None,
         min_temperature: float | None = None,
-        recalibrate: Literal["temperature", "none"] | None = None,
+        recalibrate: Literal["temperature"] | None = None,
         ties: Ties = "first",
         random_state: int = 0,
     ) -> None:
@@ -388,6 +389,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             "objective": dict(self.objective_),
             "certificate": None if certificate is None else asdict(certificate),
             "temperature": self.temperature_,
+            "lambda_reg": self.settings_["lambda_reg"],
+            "lambda_reg_choice": self.settings_.get("lambda_reg_choice"),
             "metrics": dict(self.metrics_),
         }
 
@@ -412,6 +415,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         fitted = read_fitted(folder)
         known = cls._get_param_names()
         given = {name: value for name, value in fitted.parameters.items() if name in known}
+        # What the preset "auto" of earlier versions was asked.
+        given["preset"] = {"auto": "default"}.get(given["preset"], given["preset"])
+        if given.get("recalibrate") == "none":
+            given["recalibrate"] = None
         return cls(**given)._keep(fitted)
 
     def __sklearn_is_fitted__(self) -> bool:

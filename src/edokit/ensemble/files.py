@@ -20,7 +20,7 @@ from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.ensemble._fit import choices, objective_of
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.fitted import Fitted, describe_lambda_reg
 from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
@@ -334,7 +334,7 @@ _CARD = """# An EDO ensemble
 {metrics}
 
 Settings: {settings}.
-{certificate}
+{penalty}{certificate}
 ## Intended use
 Estimating how a group of annotators would label items: which they would disagree on, and how far.
 A low entropy means that the annotators' labels are predictable, not that a label is right.
@@ -363,7 +363,7 @@ def card(content: dict[str, Any]) -> str:
     if len(shown) < len(by_weight):
         rows.append(f"| {len(by_weight) - len(shown)} others | 0 | |")
     metrics, settings, data = content["metrics"], content["settings"], content.get("data")
-    annotated = certificate = ""
+    annotated = certificate = penalty = ""
     if data:
         hard = ", ".join(f"{count} × {_cell(name)}" for name, count in data["hard_labels"].items())
         annotated = (
@@ -372,6 +372,8 @@ def card(content: dict[str, Any]) -> str:
         )
     if content["certificate"]:
         certificate = "\nCertificate: {reason} ({gap:.1e}).\n".format(**content["certificate"])
+    if chosen := describe_lambda_reg(settings, content["items"]):
+        penalty = f"\n{chosen}\n"
     learned = settings["solver"] != "given"
     named = [
         *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
@@ -394,6 +396,7 @@ def card(content: dict[str, Any]) -> str:
             if metrics.get(name) is not None
         ),
         settings=", ".join(f"{name} {settings[name]}" for name in named),
+        penalty=penalty,
         certificate=certificate,
     )
 

@@ -95,6 +95,11 @@ class Fitted:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
 
+    @property
+    def regularization(self) -> str | None:
+        """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
+        return describe_lambda_reg(self.settings, self.items)
+
     def pool_members(self, P: Floats) -> Floats:
         """The pool [N, C] of P [N, k, C], the members that carry weight, before any temperature."""
         weights = self.weights[self.weights > 0]
@@ -154,6 +159,7 @@ class Fitted:
             constant=None if constant is None else _constant(**constant),
         )
         fitted._check()
+        fitted.regularization  # noqa: B018 - a part that the sentence needs may be missing
         if "reasons" in content:
             reasons = [Reason.from_dict(reason) for reason in content["reasons"]]
         else:
@@ -200,6 +206,31 @@ class Fitted:
             raise TypeError("the trajectory must hold numbers")
         if len(set(map(len, columns))) > 1:
             raise ValueError("all of the trajectory must be equally long")
+
+
+CLEARLY = 1.96
+"""Standard errors by which a difference is called clear."""
+_COUNTS = {2: "two", 3: "three", 5: "five", 10: "ten"}
+
+
+def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
+    """How the penalty of these settings was chosen, of a fit on so many items."""
+    choice = settings.get("lambda_reg_choice")
+    if choice is None:
+        return None
+    penalty = f"L2 {settings['lambda_reg']:g}"
+    seen, folds = int(choice["items"]), choice["folds"]
+    if folds is None:
+        return f"{penalty}: too few items to choose it by cross-validation."
+    among = f"{seen:,} items" if seen == items else f"{seen:,} of the {items:,} items"
+    above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
+    standing = "not clearly worse"
+    if abs(above) > CLEARLY * error + 1e-12:
+        standing = "clearly worse" if above > 0 else "clearly better"
+    return (
+        f"{penalty}, chosen by {_COUNTS.get(folds, folds)}-fold cross-validation on {among};"
+        f" uniform weights were {standing} (held-out CE {above:+.4f} ± {CLEARLY * error:.4f})."
+    )
 
 
 def on_simplex(weights: Floats) -> bool:

@@ -22,7 +22,7 @@ from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
 from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
-from edokit.predictions.shards import hashes
+from edokit.predictions.shards import hashes, item_keys
 
 
 class LabelCounts(NamedTuple):
@@ -75,6 +75,7 @@ class CachedShard:
             self._save("P", read.order_classes(self.classes).probabilities)
         try:
             hashes(read.items).tofile(self.ids)
+            self._save("keys", item_keys(read.items))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         return counts
@@ -109,8 +110,13 @@ class CachedShard:
             ) from error
         return Arrays(self.shard.read(0).order_classes(self.classes).probabilities, q, y)
 
+    def keys(self) -> NDArray[Any]:
+        """A number per item id [n], in the order of the items."""
+        return self._load("keys")
+
     @property
     def ids(self) -> Path:
+        """The same numbers, sorted."""
         return self.folder / f"{self.number:06d}.ids"
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
@@ -180,7 +186,7 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
     """
     large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
     parent = Path(scratch or large or tempfile.gettempdir())
-    labels = len(shards) * (8 * len(shards.classes) + 4 + 8)
+    labels = len(shards) * (8 * len(shards.classes) + 4 + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(parent).free

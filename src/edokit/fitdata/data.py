@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, counted
-from edokit._types import Bools, Floats, Ints, Strings
+from edokit._types import Floats, Ints, Strings
 from edokit.metrics import compute_metrics
 from edokit.objective import (
     CE,
@@ -28,6 +28,7 @@ from edokit.objective import (
     sharpen,
 )
 from edokit.objective.pools import Additive, member_rows, power_sums, slices
+from edokit.predictions.shards import item_keys
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
@@ -341,6 +342,16 @@ class FitData:
         P, q, _ = self.sample
         return power_sums(pooled(P, weights, pool), q, power)
 
+    def draw(self, count: int) -> FitData:
+        """At most so many items, in memory, ordered by content, whatever their order was.
+
+        Which of more items they are depends on their ids (their positions, if they have none).
+        """
+        if self.items <= count:
+            return self._take(by_content(self.sample, self.members))
+        keys = np.arange(self.items) if self.item_ids is None else item_keys(self.item_ids)
+        return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
+
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         """For each of ``count`` folds the data without it and the fold alone.
 
@@ -348,10 +359,10 @@ class FitData:
         """
         self._check_folds(count)
         fold = deal(self.sample.y, count, random_state)
-        return [(self._where(fold != k), self._where(fold == k)) for k in range(count)]
+        parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
+        return [(self._take(rest), self._take(held_out)) for rest, held_out in parts]
 
-    def _where(self, mask: Bools) -> FitData:
-        items = np.flatnonzero(mask)
+    def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
         arrays = self.sample.take(items)
         return FitData(arrays, self.members, self.classes, self.groups, self.counts, ids)
@@ -403,6 +414,16 @@ class FitData:
 def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> Floats:
     """[N, C] probabilities of the pool of P [N, K, C] with weights v [K], after sharpening."""
     return sharpen(np.asarray(pool(P, v, kind)), temperature)
+
+
+def by_content(arrays: Arrays, members: Sequence[str]) -> Ints:
+    """[n] positions of the items, ordered by labels, summed predictions, and those by member."""
+    P, q, y = arrays
+    sums = np.sort(P, axis=1).sum(axis=1)  # the same whatever the order of the members
+    named = P[:, np.argsort(members)].reshape(len(y), -1)
+    # Numbers of at least 0 are ordered as their bytes are, the most significant first.
+    rows = np.concatenate([y[:, None], q, sums, named], axis=1).astype(">f8")
+    return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 
 
 def deal(y: NDArray[Any], count: int, random_state: int, shard: int = 0) -> Ints:

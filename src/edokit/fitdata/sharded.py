@@ -241,6 +241,18 @@ class ShardedData(FitData):
         P, q, y = (np.concatenate(column) for column in zip(*drawn, strict=True))
         return Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
 
+    def draw(self, count: int) -> FitData:
+        first = np.empty(0, dtype=np.uint64)
+        for part in self._cached:
+            more = np.fromfile(part.ids, dtype=np.uint64, count=count)
+            first = np.sort(np.concatenate([first, more]))[:count]
+        tasks = [(part, first[-1], self._fold) for part in self._cached]
+        drawn = self._workers.run(_draw_first, tasks)
+        P, q, y = (np.concatenate(column) for column in zip(*drawn, strict=True))
+        arrays = Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
+        items = FitData(arrays, self.members, self.classes, self.groups, self.counts)
+        return items.draw(len(y))
+
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         self._check_folds(count)
         views = [
@@ -344,6 +356,12 @@ def _draw(task: tuple[CachedShard, NDArray[Any], Fold | None]) -> Arrays:
     if fold is not None:
         positions = positions[fold.mask(part.number, arrays.y)[positions]]
     return arrays.take(positions)
+
+
+def _draw_first(task: tuple[CachedShard, np.uint64, Fold | None]) -> Arrays:
+    """The items of a shard whose keys are up to the last one wanted."""
+    part, last, fold = task
+    return _draw((part, np.flatnonzero(part.keys() <= last), fold))
 
 
 def _averaged(P: NDArray[Any], groups: tuple[str, ...] | None) -> NDArray[Any]:

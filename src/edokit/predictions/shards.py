@@ -179,11 +179,14 @@ def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> No
             )
 
 
+def item_keys(items: Strings) -> Hashes:
+    """A number per item id [N]; the same on every machine."""
+    return np.asarray(pd.util.hash_array(np.asarray(items, dtype=object), categorize=False))
+
+
 def hashes(items: Strings) -> Hashes:
-    """A number per item id, sorted [N]; the same on every machine."""
-    numbers: Hashes = pd.util.hash_array(np.asarray(items, dtype=object), categorize=False)
-    numbers.sort()
-    return numbers
+    """The same numbers, sorted [N]."""
+    return np.sort(item_keys(items))
 
 
 def check_once(

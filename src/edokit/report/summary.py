@@ -193,6 +193,8 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
         verb = "has" if len(largest) == 1 else "have"
         reasons = _reasons_for(ensemble, largest, evaluation)
         sentences.append(f"{listed(parts)} {verb} {share} of the weight.{reasons}")
+    if (chosen := ensemble.fitted_.regularization) is not None:
+        sentences.append(chosen)
     return sentences + _without_weight(ensemble, len(names) - ensemble.size_)
 
 

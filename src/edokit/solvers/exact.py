@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from edokit._errors import InputError
-from edokit._types import Bools, Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
-from edokit.objective import CE, Diversity, Regularize, Settings, rank_members
+from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.pools import one_thread
 from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
 from edokit.solvers.solution import Certificate, Solution
@@ -91,11 +91,8 @@ def solve_exact(
         )
     settings = expected(settings)
     pooled = settings.ce is CE.MEAN
-    problem = data.problem(settings, all_terms=all_terms, with_items=pooled)
-    members = np.arange(problem.members)
-    ranked = members if order == "given" else rank_members(data.summaries(), order)
+    problem, part, ranked = _competing(data, settings, order, max_members, all_terms)
     kept = ranked[:max_members]
-    part = problem if np.array_equal(kept, members) else problem.select(kept)
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
@@ -125,6 +122,45 @@ def solve_exact(
         ce_gradient=ce_gradient,
         certificate=certificate,
     )
+
+
+def solve_path(
+    data: FitData,
+    settings: Settings,
+    lambdas: Sequence[float],
+    *,
+    order: str = "ce",
+    max_members: int | None = None,
+) -> Floats:
+    """[L, K] the weights that `solve_exact` finds for each ``lambda_reg``, in memory.
+
+    From the largest on, each starts where the one before ended; infinity gives uniform weights.
+    """
+    settings = expected(settings)
+    if max_members is None or max_members >= len(data.members):
+        order = "given"  # ranks decide nothing then
+    problem, part, ranked = _competing(data, settings, order, max_members, False)
+    found = np.zeros((len(lambdas), problem.members))
+    v = np.full(part.members, 1.0 / part.members)
+    with one_thread():
+        ce = JointObjective(part, settings).ce
+        for k in np.argsort(lambdas, kind="stable")[::-1]:
+            if math.isfinite(lambdas[k]):
+                penalised = replace(settings, lambda_reg=lambdas[k])
+                v = ends_of(JointObjective(part, penalised, ce), [v])[0]
+            found[k, ranked[:max_members]] = v
+    return found
+
+
+def _competing(
+    data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
+) -> tuple[Problem, Problem, Ints]:
+    """The problem of all members, that of those which may have weight, and all members ranked."""
+    problem = data.problem(settings, all_terms=all_terms, with_items=settings.ce is CE.MEAN)
+    members = np.arange(problem.members)
+    ranked = members if order == "given" else rank_members(data.summaries(), order)
+    kept = ranked[:max_members]
+    return problem, problem if np.array_equal(kept, members) else problem.select(kept), ranked
 
 
 def solution_at(
