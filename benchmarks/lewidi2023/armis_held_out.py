@@ -19,7 +19,7 @@ from edokit._errors import EDOWarning
 from edokit.baselines import make_method
 from edokit.metrics import ce
 
-METHODS = ("uniform", "edo-default", "edo")
+METHODS = ("uniform", "edo")
 PARTS, CUTS = 5, 3
 
 

@@ -66,7 +66,8 @@ class Pool(_Mode):
 class Settings:
     """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg.
 
-    The defaults are what came closest to the truth on the simulator (``benchmarks/defaults.py``).
+    The defaults are what came closest to the truth on the simulator (``benchmarks/defaults.py``);
+    `EDOEnsemble` chooses ``lambda_reg`` on the data instead.
 
     Parameters
     ----------
