@@ -2,7 +2,7 @@
 
 Few items can't carry many weights. Held-out cross-entropy says how strong the penalty should be,
 and says it with noise, so no single value is picked: every value counts by its likelihood, and the
-penalty is their mean. Where the items say little that is a strong one (``benchmarks/default.py``).
+penalty is their mean: a strong one where the items say little (``benchmarks/shrinkage.py``).
 """
 
 from __future__ import annotations
