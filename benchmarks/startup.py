@@ -36,6 +36,11 @@ def tell():
 atexit.register(tell)
 """
 ANSWERS = 200
+TRAININGS = {
+    "`edo train --jobs 1` (300 texts, 4 linear members)": ("--jobs", "1"),
+    "`edo train --jobs 2`": ("--jobs", "2"),
+    "`edo train`": (),
+}
 
 
 def command(*arguments: str) -> str:
@@ -61,6 +66,15 @@ def small_files(folder: Path) -> tuple[str, str]:
         lines += [f"{name},p{person},{rng.choice(['no', 'yes'])}" for person in range(3)]
     (folder / "answers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(folder / "dev.npz"), str(folder / "answers.csv")
+
+
+def small_texts(folder: Path) -> str:
+    """300 texts with three people's labels and splits."""
+    from edokit import simulate, write_annotations
+
+    people = simulate("two-camps", items=(180, 60, 60), random_state=0).annotations
+    write_annotations(people, folder / "texts.csv")
+    return str(folder / "texts.csv")
 
 
 class Run(NamedTuple):
@@ -99,6 +113,11 @@ def main() -> None:
             "`edo --help`": command("--help"),
             "`edo fit` (200 items, 5 members)": command(*fit, "--out", str(folder / "run")),
         }
+        train = ("train", small_texts(folder), "--members", "4", "--overwrite")
+        for what, more in TRAININGS.items():
+            out = str(folder / f"members {len(tasks)}")
+            fresh = f"import shutil\nshutil.rmtree({out!r}, ignore_errors=True)\n"
+            tasks[what] = fresh + command(*train, "--out", out, *more)
         found = {what: measure(code, rounds) for what, code in tasks.items()}
     bare = found["a bare Python"].seconds
     lines = [
@@ -110,12 +129,16 @@ def main() -> None:
         loaded = ", ".join(run.heavy) or "none of these"
         lines.append(f"| {what} | {cells} | {run.memory:.0f} MB | {loaded} |")
     helped, imported = found["`edo --help`"].seconds, found["`import edokit`"].seconds
+    alone, workers, decided = (found[what].seconds for what in TRAININGS)
     unasked = [what for what, run in found.items() if "torch" in run.heavy]
     verdicts = [
         f"- `edo --help` under 0.5 s: {'reached' if helped < 0.5 else 'missed'}.",
         f"- `import edokit` under 1 s: {'reached' if imported < 1 else 'missed'}. What a name needs"
         " is imported when it is first used: nearly all of `from edokit import EDOEnsemble` is"
         " scikit-learn's own import.",
+        "- A small training starts no workers: `edo train` of four linear members takes"
+        f" {decided / alone:.2f} times what one process (`--jobs 1`) takes; with two workers it"
+        f" would be {workers / alone:.1f} times.",
         f"- torch is not imported: {'missed by ' + ', '.join(unasked) if unasked else 'reached'}.",
     ]
     text = "\n\n".join(

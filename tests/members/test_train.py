@@ -21,6 +21,7 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members import engine
 from edokit.members.groups import Group, parse_groups
+from edokit.members.jobs import run_job
 from edokit.members.train import Trained, make_plan, train_members, train_plan
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
@@ -100,6 +101,45 @@ def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     alone = train("linear:3").predictions["dev"]
     together = train("linear:3", tmp_path, jobs=2).predictions["dev"]
     np.testing.assert_array_equal(alone.probabilities, together.probabilities)
+
+
+def folder_bytes(out: Path) -> dict[str, bytes]:
+    """Models and predictions of a training."""
+    files = [*out.glob("members/*/linear.npz"), *out.glob("members/*/predictions.npz")]
+    files += out.glob("predictions/*.npz")
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}
+
+
+def test_a_small_pool_starts_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train("linear:4", tmp_path / "one", jobs=1)
+
+    def started(*given: object, **more: object) -> None:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr("joblib.cpu_count", lambda *given: 4)
+    monkeypatch.setattr("joblib.Parallel", started)
+    train("linear:4", tmp_path / "decided", jobs=None)
+    assert folder_bytes(tmp_path / "decided") == folder_bytes(tmp_path / "one")
+    with pytest.raises(InputError, match="a worker was started"):
+        train("linear:4", jobs=4)  # as asked
+
+
+def test_workers_are_started_for_what_is_left_once_that_is_worth_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("joblib.cpu_count", lambda *given: 2)
+    monkeypatch.setattr(engine, "_START_SECONDS", 0.0)
+    here: list[str] = []
+
+    def seen(context: Any, job: Any, *more: Any) -> Any:
+        here.append(job.member)
+        return run_job(context, job, *more)
+
+    monkeypatch.setattr(engine, "run_job", seen)
+    train("linear:3", tmp_path / "decided", jobs=None)
+    assert here == ["linear-01"]
+    train("linear:3", tmp_path / "one", jobs=1)
+    assert folder_bytes(tmp_path / "decided") == folder_bytes(tmp_path / "one")
 
 
 def test_a_finished_training_trains_nothing_again(tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ def train(
     pairs: options.Pairs = False,
     seed: Annotated[int, typer.Option(help="Seed of all members.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(help="Members at a time; else one per core, or per GPU.")
+        int | None,
+        typer.Option(
+            help="Members at a time; else one per GPU, or one per core where the work is worth it."
+        ),
     ] = None,
     device: options.Device = None,
     engine: Annotated[

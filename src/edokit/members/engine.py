@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from edokit.members.recipe import Progress
 
 LOCAL = "local"
 _DASK = "dask://"
+_START_SECONDS = 5.0  # what it takes to start workers and load the libraries there
 _PATIENCE = 30  # seconds in which a cluster's first worker must answer
 Placed = Sequence[tuple[TrainingJob, str | None]]
 """Jobs, and the device that each runs on."""
@@ -28,11 +30,14 @@ def run_jobs(
     engine: str = LOCAL,
     jobs: int | None = None,
     devices: Sequence[str | None] = (None,),
+    by_work: bool = False,
     progress: Callable[[TrainingJob], Progress] | None = None,
 ) -> Iterator[Outcome]:
     """Outcomes as they come; each finished job is in its folder by then.
 
-    Jobs take the devices in turn. A worker that dies takes its job with it, no other.
+    Jobs take the devices in turn. A worker that dies takes its job with it, no other. With
+    ``by_work`` they start in this process, and workers are started for the rest once that is
+    worth it: by the longest job so far, the rest would take more time here than it costs.
     """
     if not todo:
         return
@@ -46,10 +51,16 @@ def run_jobs(
             "leave it out to train on this machine",
             parameters=("engine",),
         )
-    jobs = min(jobs or 1, len(todo))
-    if jobs == 1:
-        for job, device in placed:
-            yield run_job(context, job, out, device, None if progress is None else progress(job))
+    jobs, longest = min(jobs or 1, len(todo)), 0.0
+    while placed and (jobs == 1 or by_work):
+        (job, device), *placed = placed
+        started = time.perf_counter()
+        outcome = run_job(context, job, out, device, None if progress is None else progress(job))
+        longest = max(longest, time.perf_counter() - started)
+        yield outcome
+        jobs = min(jobs, len(placed))
+        by_work = by_work and longest * len(placed) * (1 - 1 / max(jobs, 1)) < _START_SECONDS
+    if not placed:
         return
 
     def together(some: Placed) -> Iterator[Outcome]:

@@ -133,7 +133,8 @@ def train_members(
     tune : int, default=None
         Trials with which the options of ``transformer`` groups are searched first.
     jobs : int, default=None
-        Members at a time. None: one per core, or per GPU.
+        Members at a time. None: one per GPU, or one per core if there is enough work for
+        processes of their own.
     device : str, default=None
         Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU where there is one.
     engine : str, default="local"
@@ -380,6 +381,7 @@ def train_plan(
             out,
             engine=engine,
             jobs=engines.how_many_jobs(jobs, on_device, devices),
+            by_work=jobs is None and not on_device,
             devices=devices,
             progress=lambda job: _report(step, job),
         ):
