@@ -46,7 +46,8 @@ def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, 
 
     def objective(trial: optuna.Trial) -> tuple[float, ...]:
         one = space.configuration(
-            {name: suggested(trial, name, kind) for name, kind in space.distributions().items()}
+            {name: suggested(trial, name, kind) for name, kind in space.distributions().items()},
+            len(pool.y),
         )
         weights, _ = fit_literally(*tensors, one.settings, one.options, OwnNoise(trial.number))
         scores = judge.scores(weights[None], [one.settings.pool]).estimates()[0]
@@ -78,13 +79,14 @@ def ratios(rounds: int) -> None:
         "|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(table))
-    spaces = {"the paper's": SearchSpace()}
-    spaces.update({f"ce = {kind}": SearchSpace(ce=kind) for kind in ("mean", "all", "random")})
+    spaces = {"the paper's": SearchSpace.paper()}
+    for kind in ("mean", "all", "random"):
+        spaces[f"ce = {kind}"] = SearchSpace.paper(ce=kind)
     others: list[tuple[str, SearchSpace, Callable[[SearchSpace], float]]] = [
         (f"{name}, literal loop", space, lambda s: min(ce for _, ce, _ in literal(pool, s)))
         for name, space in spaces.items()
     ]
-    others.append(("the paper's, WEL's search", SearchSpace(), lambda _: wel(pool)))
+    others.append(("the paper's, WEL's search", SearchSpace.paper(), lambda _: wel(pool)))
     reached: dict[str, float] = {}
     for name, space, other in others:
         ours, found = timed(lambda s=space: search(pool.P, pool.q, space=s, folds=0), rounds)
@@ -132,7 +134,7 @@ def grid(jobs: int) -> None:
     """4 datasets × 3 kinds of CE × 2 signs × 5 seeds × 50 trials."""
     pools = [make_pool(regime, "graded") for regime in REGIMES]
     tasks = [
-        (pool, SearchSpace(ce=ce, diversity=sign), seed)
+        (pool, SearchSpace.paper(ce=ce, diversity=sign), seed)
         for pool in pools
         for ce in ("mean", "all", "random")
         for sign in ("preserve", "suppress")
@@ -177,7 +179,7 @@ def growth(figure: Path) -> None:
         for value in values:
             how = {**usual, name: value}
             P, q = made(how["items"], how["members"])
-            space = SearchSpace(max_members=how["members"])
+            space = SearchSpace.paper(max_members=how["members"])
 
             def task(P=P, q=q, space=space, count=how["trials"]) -> object:
                 return search(P, q, space=space, trials=count, folds=0)

@@ -169,7 +169,7 @@ def run_search(
             members.fit,
             members.fit_labels.annotations,
             trials=trials,
-            space=SearchSpace(diversity=diversity, ce=variant),
+            space=SearchSpace.paper(diversity=diversity, ce=variant),
             population=POPULATION,
             folds=0,
             random_state=seed,

@@ -62,6 +62,7 @@ def run_demo(
         predictions["dev"],
         dev,
         trials=TRIALS,
+        space="paper",
         random_state=random_state,
         progress=lambda done, total, best: step(done, total, "searching"),
     )

@@ -109,7 +109,6 @@ def test_sentences_of_older_versions_are_read_as_the_reasons_of_a_new_fit() -> N
         "linear": EDOEnsemble(lambda_reg=0.03),
         "bounded": EDOEnsemble(max_members=2, lambda_reg=0.03),
         "log-groups": EDOEnsemble(pool="log", groups=True, lambda_reg=0.01),
-        "gumbel-trajectory": EDOEnsemble("paper-fixed"),
     }.items():
         loaded = EDOEnsemble.load(KEPT / f"first_build-{name}").explain()
         fitted = ensemble.fit(POOL, PEOPLE).explain()

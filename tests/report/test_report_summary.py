@@ -234,3 +234,20 @@ def test_a_class_is_rare_by_the_number_of_classes(tmp_path: Path, count: int, ra
         hard[:5] = 1  # 8 %, as is the rarest of eleven
     changed = replace(data, evaluation=replace(data.evaluation, hard_labels=hard))
     assert any("hardly affect" in line for line in summarize(changed).caveats) is rare
+
+
+def test_the_page_says_when_nothing_was_learned(tmp_path: Path) -> None:
+    for name, preset in (("short", "paper-fixed"), ("long", "default")):
+        (tmp_path / name).mkdir()
+        run = make_run(tmp_path / name, preset=preset, solver="gumbel")
+        first = [text for text in summarize(collect(run)).caveats if "Nothing was learned" in text]
+        assert bool(first) == (name == "short")
+        assert all("10 epochs" in text for text in first)
+
+
+def test_steps_are_not_blamed_where_members_are_the_same() -> None:
+    people, pool = people_and_pool(members=("one",))
+    same = np.repeat(np.asarray(pool.probabilities), 3, axis=1)
+    ensemble = EDOEnsemble(solver="gumbel", lambda_reg=0.0).fit(same, people.soft_labels)
+    said = ensemble.fitted_.nothing_learned
+    assert "prefers none of these members" in str(said)

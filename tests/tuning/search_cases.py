@@ -11,7 +11,7 @@ from edokit.fitdata import FitData
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
-QUICK = SearchSpace(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
+QUICK = SearchSpace.paper(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
 """The paper's space with one epoch of long steps."""
 
 
@@ -39,7 +39,7 @@ def trial(
     f1: float, ce: float, md: float, *, number: int = 0, ce_se: float = 0.0, **other: Any
 ) -> SearchTrial:
     """A trial with these estimates."""
-    space = SearchSpace()
+    space = SearchSpace.paper()
     searched = {
         "lambda_f1": 0.5,
         "lambda_ce": 0.5,
@@ -59,7 +59,7 @@ def trial(
         slot=number % 10,
         state="complete",
         searched=searched,
-        configuration=space.configuration(searched),
+        configuration=space.configuration(searched, items=60),
         judged="cross-fitted",
         estimates={"optimistic": estimates, "cross-fitted": estimates},
         **{"size": 3, "weights": (0.5, 0.3, 0.2), **other},

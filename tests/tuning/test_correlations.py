@@ -27,7 +27,8 @@ def made(count: int = 40) -> list[Any]:
 
 
 def test_a_planted_relation_is_found_under_its_sign_alone() -> None:
-    found = {(c.diversity, c.parameter, c.metric): c for c in correlations(made(), SearchSpace())}
+    several = correlations(made(), SearchSpace.paper())
+    found = {(c.diversity, c.parameter, c.metric): c for c in several}
     planted = found["preserve", "lambda_div", "ce"]
     assert planted.rho == pytest.approx(1.0)
     assert planted.significant
@@ -37,7 +38,7 @@ def test_a_planted_relation_is_found_under_its_sign_alone() -> None:
 
 
 def test_what_does_not_vary_has_no_correlation() -> None:
-    found = correlations(made(), SearchSpace())
+    found = correlations(made(), SearchSpace.paper())
     assert not [one for one in found if one.metric == "md"], "every MD is the same"
     assert not [one for one in found if one.parameter == "temperature"], "it never changed"
     assert all(np.isfinite([one.rho, one.p_value]).all() for one in found)
@@ -45,5 +46,5 @@ def test_what_does_not_vary_has_no_correlation() -> None:
 
 def test_failed_trials_and_lonely_signs_are_left_out() -> None:
     few = [one for one in made() if one.searched["diversity"] == "preserve"] + [failed(90)]
-    assert {one.diversity for one in correlations(few, SearchSpace())} == {"preserve"}
-    assert correlations(made(4), SearchSpace()) == []
+    assert {one.diversity for one in correlations(few, SearchSpace.paper())} == {"preserve"}
+    assert correlations(made(4), SearchSpace.paper()) == []

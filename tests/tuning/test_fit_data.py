@@ -15,7 +15,7 @@ from edokit.tuning import SearchSpace
 from edokit.tuning.run import solve
 from edokit.tuning.study import Plan
 
-SPACE = SearchSpace(epochs=2)
+SPACE = SearchSpace.paper(epochs=2)
 
 
 def configurations(count: int) -> list:
@@ -32,7 +32,8 @@ def configurations(count: int) -> list:
                 "learning_rate": 1e-3,
                 "temperature": 0.5,
                 "temperature_decay": 0.1,
-            }
+            },
+            items=60,
         )
         for k in range(count)
     ]

@@ -43,6 +43,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     rows = [f"i{i},a{a},{said[i, a]}" for i in range(ITEMS) for a in range(3)]
     (folder / "a.csv").write_text("\n".join(["item,annotator,label", *rows]), encoding="utf-8")
     files = ["--predictions", str(folder / "p.npz"), "--annotations", str(folder / "a.csv")]
+    files += ["--space", "paper"]
     return [*files, "--trials", str(TRIALS), "--population", "8", "--folds", "2", "--seed", "5"]
 
 

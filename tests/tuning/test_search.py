@@ -19,6 +19,7 @@ from edokit.ensemble import EDOEnsemble
 from edokit.predictions import Predictions, read_predictions, write_predictions
 from edokit.runs import RunRecord
 from edokit.tuning import SearchResult, SearchSpace, search
+from edokit.tuning.space import SPACES
 
 P, Q, Y = arrays(items=80, members=6)
 
@@ -254,3 +255,17 @@ def test_splits_of_one_file_are_the_fit_and_the_test_data(tmp_path: Path) -> Non
 def test_a_worker_needs_a_storage() -> None:
     with pytest.raises(InputError, match="storage is memory"):
         search(P, Q, **HOW, worker=True)
+
+
+def test_the_default_search_learns_and_the_papers_says_that_it_does_not() -> None:
+    P, q, _ = arrays(items=150)
+    thorough, paper = (search(P, q, trials=10, folds=0, space=name) for name in SPACES)
+    assert thorough.ensemble.fitted_.nothing_learned is None
+    assert np.ptp(thorough.ensemble.weights_) > 0.1
+    assert thorough.chosen.ce < paper.chosen.ce
+    said = str(paper.ensemble.fitted_.nothing_learned)
+    assert said.startswith("Nothing was learned")
+    assert "10 epochs" in said
+    kept = [reason for reason in paper.ensemble.explain() if reason.has_weight]
+    assert {reason.kind for reason in kept} == {"not_learned"}
+    assert np.ptp([reason.weight for reason in kept]) < 0.02

@@ -157,7 +157,7 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
         (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),
-        (("--space", "lambda_f1"), "--space lambda_f1 is not of the form NAME=VALUE"),
+        (("--space", "lambda_f1"), "no search space 'lambda_f1'"),
         (("--ce", "median"), "'median'"),
         (("--groups",), "needs the group of each member"),
         (("--worker",), "--storage"),

@@ -33,8 +33,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--study", "other"), "'edo' and not 'other'; choose another output folder"),
-        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; choose another output folder"),
+        (("--study", "other"), "'edo' and not 'other'; search as before"),
+        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; search as before"),
     ],
 )
 def test_results_of_another_search_are_not_replaced(
@@ -154,3 +154,18 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     assert lines[2][-2:] == ["same", "scores"]
     assert lines[4][-4:] == ["preserve,", "mean", "1", "more"]
     assert lines[5][-2:] == ["preserve,", "mean"]
+
+
+@pytest.mark.parametrize("results", [True, False], ids=["finished", "interrupted"])
+def test_a_search_begun_in_the_papers_space_says_how_to_go_on(
+    results: bool, files: list[Any], tmp_path: Path
+) -> None:
+    few = ("--trials", 3, "--folds", 0, "--no-report")
+    assert edo("search", *files, *few, "--space", "paper", "--ce", "mean")[0] == 0
+    if not results:
+        (tmp_path / "run" / "search" / "search.json").unlink()
+    code, out, err = edo("search", *files, *few, "--ce", "mean")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "paper: learning_rate" in err
+    assert "--space paper" in err
+    assert edo("search", *files, *few, "--space", "paper", "--ce", "mean", "--trials", 4)[0] == 0

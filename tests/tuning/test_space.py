@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
+from edokit.solvers.solution import THOROUGH
 from edokit.tuning import Range, SearchSpace
 from edokit.tuning.space import OBJECTIVE, STEERING, Choice
 
 
-def test_the_default_is_the_papers_space() -> None:
-    space = SearchSpace().to_dict()
+def test_the_papers_space_is_a_name_away() -> None:
+    assert SearchSpace.named("paper") == SearchSpace.paper()
+    space = SearchSpace.paper().to_dict()
     for name in ("lambda_f1", "lambda_ce", "lambda_div"):
         assert space[name] == {"low": 0.0, "high": 1.0, "log": False}
     assert space["lambda_reg"] == {"low": 1e-5, "high": 1e-2, "log": True}
@@ -24,6 +27,20 @@ def test_the_default_is_the_papers_space() -> None:
     assert space["diversity"] == ["preserve", "suppress"]
     assert space["ce"] == ["mean", "all", "random"]
     assert (space["max_members"], space["epochs"], space["class_weights"]) == (10, 10, True)
+
+
+def test_the_default_takes_the_steps_that_the_items_need() -> None:
+    space = SearchSpace.named("thorough")
+    assert space == SearchSpace()
+    assert set(THOROUGH).isdisjoint(space.searched)
+    point = {name: getattr(SearchSpace.paper(), name) for name in space.searched}
+    point = {n: v.values[0] if isinstance(v, Choice) else v.high for n, v in point.items()}
+    few, many = (space.configuration(point, items).options for items in (64, 64_000))
+    assert (few.epochs, many.epochs) == (1000, 10)
+    assert few.temperature * math.exp(-few.temperature_decay * (few.epochs - 1)) == pytest.approx(
+        few.min_temperature
+    )
+    assert space.with_(epochs=3).configuration(point, 64).options.epochs == 3, "what is given stays"
 
 
 def test_every_choice_of_objective_and_solver_can_be_searched() -> None:
@@ -71,7 +88,7 @@ def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> Non
             point[name] = data.draw(st.integers(int(value.low), int(value.high)))
         else:
             point[name] = data.draw(st.floats(value.low, value.high))
-    one = space.configuration(point)
+    one = space.configuration(point, items=100)
     for name, value in point.items():
         part = one.settings if name in OBJECTIVE else one.options
         assert getattr(part, name) == value

@@ -375,6 +375,7 @@ class EDOPaper(SortedEnsemble):
             predictions,
             annotations,
             trials=self.trials,
+            space="paper",
             folds=0,
             random_state=self.random_state,
             ties=self.ties,

@@ -107,6 +107,7 @@ def fit(
             *([f"Temperature after pooling: {ensemble.temperature_:.3f}."] if recalibrate else []),
             *filter(None, [ensemble.fitted_.regularization]),
             _promise(certificate),
+            *filter(None, [ensemble.fitted_.nothing_learned]),
         ],
     )
 

@@ -55,9 +55,10 @@ def search(
     space: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE",
-            help="Another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value"
-            " (lambda_div=0) of a parameter (repeatable).",
+            metavar="NAME | PARAMETER=VALUE",
+            help="paper for the paper's space, else thorough; or another range"
+            " (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value (lambda_div=0) of a"
+            " parameter (repeatable).",
         ),
     ] = None,
     groups: Annotated[
@@ -142,19 +143,28 @@ def search(
         # What was streamed may be too much for a page.
         add_page(out, fit_items=shards is None)
     if json:
-        more = {"storage": found.storage, "done_before": found.done_before}
+        more: dict[str, Any] = {"storage": found.storage, "done_before": found.done_before}
+        if out is not None:
+            more["nothing_learned"] = found.ensemble.fitted_.nothing_learned
         console.print_json({**found.to_dict(), **more})
     else:
         show(found, out, trials)
 
 
 def _space(given: list[str] | None, *, ce: str | None, diversity: str | None) -> SearchSpace:
-    """The paper's space with what the options change of it."""
+    """The space that was named, else the thorough one, with what the options change of it."""
     from edokit.tuning import SearchSpace
 
-    said = options.pairs(given, "--space", "NAME=VALUE")
-    said.update({name: value for name, value in (("ce", ce), ("diversity", diversity)) if value})
-    return SearchSpace().with_(**{name: _value(text) for name, text in said.items()})
+    names = [text for text in given or () if "=" not in text]
+    if len(names) > 1:
+        raise InputError(
+            f"a search has one space, but got --space {' --space '.join(names)}",
+            "name one; parameters are written --space PARAMETER=VALUE",
+        )
+    changes = options.pairs([text for text in given or () if "=" in text], "--space", "NAME=VALUE")
+    changes.update({name: value for name, value in (("ce", ce), ("diversity", diversity)) if value})
+    base = SearchSpace.named(names[0] if names else "thorough")
+    return base.with_(**{name: _value(text) for name, text in changes.items()})
 
 
 def _value(text: str) -> Any:
@@ -216,6 +226,7 @@ def show(found: SearchResult, out: Path | None, asked: int) -> None:
         [
             *_resumed(found, asked),
             *_estimates(found),
+            *([unlearned] if out and (unlearned := found.ensemble.fitted_.nothing_learned) else []),
             *([f"Results in {out}: search, ensemble, run.json{page}."] if out else []),
         ],
     )

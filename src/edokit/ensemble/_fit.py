@@ -252,14 +252,7 @@ def objective_of(chosen: Mapping[str, Any]) -> Settings:
 
 def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:
     """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
-    thorough = GumbelSettings.thorough(
-        items,
-        batch_size=chosen["batch_size"],
-        min_members=chosen["min_members"],
-        max_members=chosen["max_members"],
-    )
     names = GumbelSettings.__dataclass_fields__
-    for name in names:
-        if chosen[name] is None:
-            chosen[name] = getattr(thorough, name)
-    return GumbelSettings(**{name: chosen[name] for name in names})
+    settings = GumbelSettings.thorough(items, **{name: chosen[name] for name in names})
+    chosen.update(asdict(settings))
+    return settings

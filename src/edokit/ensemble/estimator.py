@@ -392,6 +392,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             "lambda_reg": self.settings_["lambda_reg"],
             "lambda_reg_choice": self.settings_.get("lambda_reg_choice"),
             "metrics": dict(self.metrics_),
+            "nothing_learned": self.fitted_.nothing_learned,
         }
 
     def save(self, folder: str | Path) -> None:

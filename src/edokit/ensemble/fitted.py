@@ -100,6 +100,29 @@ class Fitted:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
         return describe_lambda_reg(self.settings, self.items)
 
+    @property
+    def nothing_learned(self) -> str | None:
+        """In words that, and why, gumbel's weights and sizes are as they were at the start."""
+        if self.trajectory is None or not self.trajectory.unlearned:
+            return None
+        start = (
+            "Nothing was learned: the weights are equal as at the start, and every size is as"
+            f" likely as the chosen {self.size}"
+        )
+        epochs, rate = len(self.trajectory), float(self.settings["learning_rate"])
+        steps = epochs * math.ceil(self.items / max(int(self.settings["batch_size"]), 1))
+        # Adam moves a logit by about its learning rate per step.
+        if steps * rate < 1.0:
+            return (
+                f"{start}, since the steps are few and small ({epochs} epochs at learning rate"
+                f" {rate:.1g}). Use `edo search` with its default space, `edo fit` with its"
+                " default preset, or more epochs and a higher learning rate."
+            )
+        return (
+            f"{start}, so this objective prefers none of these members. Use the uniform mean, or"
+            " members that differ more."
+        )
+
     def pool_members(self, P: Floats) -> Floats:
         """The pool [N, C] of P [N, k, C], the members that carry weight, before any temperature."""
         weights = self.weights[self.weights > 0]
@@ -206,6 +229,7 @@ class Fitted:
             raise TypeError("the trajectory must hold numbers")
         if len(set(map(len, columns))) > 1:
             raise ValueError("all of the trajectory must be equally long")
+        _ = self.nothing_learned  # its last epoch can be read
 
 
 CLEARLY = 1.96
@@ -324,7 +348,13 @@ def spread_items(P: Floats, weights: Floats) -> Floats:
 
 
 Kind = Literal[
-    "kept", "dominant", "excluded_by_loss", "excluded_by_size", "beyond_max_members", "excluded"
+    "kept",
+    "dominant",
+    "not_learned",
+    "excluded_by_loss",
+    "excluded_by_size",
+    "beyond_max_members",
+    "excluded",
 ]
 TERMS = {
     "lambda_f1": "missed hard labels",
@@ -353,7 +383,8 @@ class Reason:
     """Name of the member, or of the group where weights are learned between groups."""
     weight: float
     kind: Kind
-    """``dominant`` (above 0.6) or ``kept`` for members with weight; for the others
+    """``dominant`` (above 0.6), ``not_learned`` (gumbel's weights and sizes are as at the start) or
+    ``kept`` for members with weight; for the others
     ``excluded_by_loss`` (weight would raise the loss), ``excluded_by_size`` (the size that gumbel
     chose), ``beyond_max_members`` (ranked too low), ``excluded`` (not recorded)."""
     ce: float | None = None
@@ -374,7 +405,7 @@ class Reason:
     @property
     def has_weight(self) -> bool:
         """Whether the member counts in the pool."""
-        return self.kind in ("kept", "dominant")
+        return self.kind in ("kept", "dominant", "not_learned")
 
     @property
     def detail(self) -> str:
@@ -385,6 +416,8 @@ class Reason:
         if self.kind == "dominant":
             best = " as the best alone" if self.rank == 1 else ""
             return f"most of the weight{best}; {alone}"
+        if self.kind == "not_learned":
+            return f"{alone}; nothing was learned, weights are as at the start"
         if self.kind == "excluded_by_loss":
             return (
                 f"{alone}: with weight the loss would grow by {self.price:.4f} per unit, above all"
@@ -455,7 +488,9 @@ def explain(
     for k in np.argsort(-weights, kind="stable"):
         kind: Kind = "kept"
         more: dict[str, Any] = {}
-        if weights[k] > ZERO:
+        if weights[k] > ZERO and solution.trajectory is not None and solution.trajectory.unlearned:
+            kind = "not_learned"
+        elif weights[k] > ZERO:
             kind = "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
         elif k not in reach:
             kind, more = "beyond_max_members", {"limit": max_members}

@@ -269,6 +269,8 @@ def caveats(data: ReportData) -> list[str]:
     if data.ensemble is not None:
         if len(data.ensemble.members_) == 1:
             found.append("There is a single member, so there were no weights to learn.")
+        if unlearned := data.ensemble.fitted_.nothing_learned:
+            found.append(unlearned)
         certificate = data.ensemble.certificate_
         if certificate is not None and not certificate.global_optimum:
             found.append(f"The weights may not be optimal: {certificate.reason}.")

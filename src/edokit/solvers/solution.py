@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.objective.settings import LARGEST
+
+THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
+"""What `GumbelSettings.thorough` settles by the number of items, where it is None."""
+
+UNLEARNED = 0.1
 
 
 @dataclass(frozen=True)
@@ -34,25 +40,27 @@ class GumbelSettings:
     """Largest size (K_max); members ranked below it get no weight. At most all members."""
 
     @classmethod
-    def thorough(
-        cls, items: int, *, batch_size: int = 32, min_members: int = 1, max_members: int = 10
-    ) -> GumbelSettings:
-        """Settings that come close to the optimum on so many items.
+    def thorough(cls, items: int, **given: Any) -> GumbelSettings:
+        """Settings that come close to the optimum on so many items; what is given is kept.
 
         At least 2,000 steps (the paper's ten epochs are 50 on 141 items), a learning rate thirty
         times the paper's, and a temperature that cools from 1 to 0.1 over all of them.
         """
-        steps = math.ceil(items / min(batch_size, items))
-        epochs = max(10, math.ceil(2000 / steps))
-        return cls(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=0.03,
-            temperature=1.0,
-            temperature_decay=math.log(10.0) / (epochs - 1),
-            min_members=min_members,
-            max_members=max_members,
-        )
+        usual = {field.name: field.default for field in fields(cls)}
+        chosen: dict[str, Any] = {
+            **usual,
+            **dict.fromkeys(THOROUGH),
+            "learning_rate": 0.03,
+            "temperature": 1.0,
+        }
+        chosen.update({name: value for name, value in given.items() if value is not None})
+        if chosen["epochs"] is None:
+            steps = math.ceil(items / min(chosen["batch_size"], items))
+            chosen["epochs"] = max(10, math.ceil(2000 / steps))
+        if chosen["temperature_decay"] is None:
+            fall = max(1.0, chosen["temperature"] / chosen["min_temperature"])
+            chosen["temperature_decay"] = math.log(fall) / max(1, chosen["epochs"] - 1)
+        return cls(**chosen)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -163,3 +171,12 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.total)
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether weights and size probabilities end where they start, at equal shares, or within
+        a tenth of them."""
+        ends = [np.asarray(logits[-1], dtype=np.float64) for logits in (self.theta, self.pi)]
+        return len(ends[0]) > 1 and all(
+            float(np.abs(np.expm1(logits - logits.mean())).max()) <= UNLEARNED for logits in ends
+        )

@@ -35,7 +35,7 @@ def search(
     *,
     split: str | Sequence[str] | None = None,
     trials: int = 50,
-    space: SearchSpace | None = None,
+    space: SearchSpace | Literal["thorough", "paper"] = "thorough",
     solver: Literal["gumbel", "exact"] = "gumbel",
     population: int = 10,
     folds: int | None = None,
@@ -75,8 +75,9 @@ def search(
         Only these splits of the annotations.
     trials : int, default=50
         Trials in all, those of an earlier run included.
-    space : SearchSpace, optional
-        What to vary; the paper's space by default.
+    space : SearchSpace or {"thorough", "paper"}, default="thorough"
+        What to vary. ``thorough``: the objective, with as many steps as weights need to settle.
+        ``paper``: also the step size, in ten epochs, which move the weights hardly at all.
     solver : {"gumbel", "exact"}, default="gumbel"
         How the weights of a trial are found.
     population : int, default=10
@@ -152,7 +153,7 @@ def search(
     check_whole("trials", trials, 1, "the paper runs 50")
     parts, estimate = folds_and_judge(folds, judge, solver)
     plan = Plan(
-        space=space or SearchSpace(),
+        space=SearchSpace.named(space) if isinstance(space, str) else space,
         solver=solver,
         population=population,
         folds=parts,

@@ -22,7 +22,7 @@ from edokit.metrics import SEARCH_METRICS, compute_metrics
 from edokit.runs import Input, RunRecord
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import where_is
-from edokit.tuning.study import Plan, differences
+from edokit.tuning.study import Plan, differences, how_to_continue
 from edokit.tuning.trials import ESTIMATES, Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
@@ -201,7 +201,8 @@ def check_search_folder(
         raise InputError(
             f"the search in {folder} can't be continued with other settings: it has"
             f" {'; '.join(other)}",
-            "choose another output folder, or search as before",
+            f"{how_to_continue(there, asked)}, or choose another output folder",
+            parameters=("space",),
         )
 
 

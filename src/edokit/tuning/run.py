@@ -64,7 +64,7 @@ def run_study(
     if worker and most is None:
         most = -(-plan.population // _SHARE)
     run(study, plan, data, trials, claims=opened.claims(), most=most, progress=progress)
-    return read_trials(finished(study), plan.space, plan.judge), before
+    return read_trials(finished(study), plan.space, len(data.sample.y), plan.judge), before
 
 
 def run(
@@ -90,7 +90,7 @@ def run(
     def report() -> None:
         if progress is None:
             return
-        done = read_trials(finished(study), plan.space, plan.judge)
+        done = read_trials(finished(study), plan.space, len(data.sample.y), plan.judge)
         able = [trial for trial in done if trial.estimates]
         progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
 
@@ -103,7 +103,9 @@ def run(
             claims.wait()
             continue
         with claims.alive([trial._trial_id for trial in asked]):
-            results = evaluator([plan.space.configuration(trial.params) for trial in asked])
+            results = evaluator(
+                [plan.space.configuration(trial.params, len(data.sample.y)) for trial in asked]
+            )
         for trial, result in zip(asked, results, strict=True):
             tell(study, trial, result, plan.judge)
         report()

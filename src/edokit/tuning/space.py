@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, examples, one_of
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
 from edokit.solvers import GumbelSettings
+from edokit.solvers.solution import THOROUGH
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = tuple(field.name for field in fields(Settings))
 STEERING = tuple(field.name for field in fields(GumbelSettings))
+SPACES = ("thorough", "paper")
+_LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
 _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool, "regularize": Regularize}
 WITHOUT_RANGE = (*_MODES, "class_weights")
@@ -54,10 +58,11 @@ class Configuration:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The settings that a search varies; the paper's space by default.
+    """The settings that a search varies; `SearchSpace.paper` is the paper's space.
 
     Each parameter is a `Range`, a list of choices, or one fixed value. A pair ``(low, high)``
-    stands for a range on the scale that the parameter has.
+    stands for a range on the scale that the parameter has. ``None``, for the parameters that have
+    it as their default, takes what comes close to the optimum on the items there are.
 
     Parameters
     ----------
@@ -75,16 +80,19 @@ class SearchSpace:
         The kind of pool: linear or log.
     regularize : default="v"
         Whose norm counts: the effective weights (v) or the raw ones (w).
-    learning_rate : default=Range(1e-5, 1e-3, log=True)
-        Step size of Adam (η), for the gumbel solver as all that follows but ``max_members``.
-    temperature : default=Range(0.1, 1.0)
-        Temperature of the Gumbel-Softmax in the first epoch (T₀).
-    temperature_decay : default=Range(0.01, 0.2)
-        How fast it falls (γ).
+    learning_rate : default=None
+        Step size of Adam (η), for the gumbel solver as all that follows but ``max_members``. None
+        is 0.03.
+    temperature : default=None
+        Temperature of the Gumbel-Softmax in the first epoch (T₀). None is 1.
+    temperature_decay : default=None
+        How fast it falls (γ). None: it reaches its lower bound in the last epoch.
     min_temperature : default=0.1
         Its lower bound.
-    epochs, batch_size : default=10, 32
-        Passes over the data, and items per step.
+    epochs : default=None
+        Passes over the data. None: as many as 2,000 steps need, and ten at least.
+    batch_size : default=32
+        Items per step.
     min_members, max_members : default=1, 10
         Smallest and largest ensemble size (K_min, K_max).
 
@@ -112,19 +120,18 @@ class SearchSpace:
     class_weights: Any = True
     pool: Any = "linear"
     regularize: Any = "v"
-    learning_rate: Any = Range(1e-5, 1e-3, log=True)
-    temperature: Any = Range(0.1, 1.0)
-    temperature_decay: Any = Range(0.01, 0.2)
+    learning_rate: Any = None
+    temperature: Any = None
+    temperature_decay: Any = None
     min_temperature: Any = 0.1
-    epochs: Any = 10
+    epochs: Any = None
     batch_size: Any = 32
     min_members: Any = 1
     max_members: Any = 10
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            log = getattr(field.default, "log", False)
-            value = _clean(field.name, getattr(self, field.name), log)
+            value = _clean(field.name, getattr(self, field.name), field.name in _LOG)
             object.__setattr__(self, field.name, value)
         terms = [field.name for field in fields(self) if field.name.startswith("lambda_")]
         if all(getattr(self, name) == 0 for name in terms):
@@ -138,6 +145,40 @@ class SearchSpace:
                 f"min_members goes up to {low}, and max_members starts below it, at {high}",
                 "fix one of them",
             )
+
+    @classmethod
+    def paper(cls, **changes: Any) -> SearchSpace:
+        """The paper's space: ten epochs of small steps, whose size and temperature are searched.
+
+        Parameters
+        ----------
+        **changes
+            Other ranges, choices or fixed values, as for `SearchSpace`.
+
+        Examples
+        --------
+        >>> from edokit import SearchSpace
+        >>> SearchSpace.paper(ce="mean").epochs
+        10
+        """
+        steps = {
+            "learning_rate": Range(1e-5, 1e-3, log=True),
+            "temperature": Range(0.1, 1.0),
+            "temperature_decay": Range(0.01, 0.2),
+            "epochs": 10,
+        }
+        return cls(**{**steps, **changes})
+
+    @classmethod
+    def named(cls, name: str) -> SearchSpace:
+        """The space of this name: ``thorough``, which is the default, or ``paper``."""
+        if name not in SPACES:
+            raise InputError(
+                f"there is no search space {name!r}; there are {' and '.join(map(repr, SPACES))}",
+                "choose one of these; a parameter of the space is given with its values",
+                parameters=("space",),
+            )
+        return cls.paper() if name == "paper" else cls()
 
     def with_(self, **changes: Any) -> SearchSpace:
         """The same space with other ranges, choices or fixed values for these parameters."""
@@ -182,13 +223,22 @@ class SearchSpace:
                 found[name] = kinds.FloatDistribution(value.low, value.high, log=value.log)
         return found
 
-    def configuration(self, chosen: dict[str, Any]) -> Configuration:
-        """The configuration with these values where the space varies."""
+    def configuration(self, chosen: dict[str, Any], items: int) -> Configuration:
+        """The configuration with these values where the space varies, to learn from ``items``."""
         values = {**vars(self), **{name: chosen[name] for name in self.searched}}
         return Configuration(
             Settings(**{name: values[name] for name in OBJECTIVE}),
-            GumbelSettings(**{name: values[name] for name in STEERING}),
+            GumbelSettings.thorough(items, **{name: values[name] for name in STEERING}),
         )
+
+    @classmethod
+    def name_of(cls, plain: Mapping[str, Any]) -> str | None:
+        """The name of the space whose steps a space in plain values has, if it has one."""
+        for name in SPACES:
+            known = cls.named(name).to_dict()
+            if all(plain.get(step) == known[step] for step in THOROUGH):
+                return name
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
@@ -201,6 +251,8 @@ class SearchSpace:
 
 def _clean(name: str, value: Any, log: bool) -> Any:
     """A range, several choices, or one value; each checked."""
+    if value is None and name in THOROUGH:
+        return None
     if _is_pair(value):
         value = Range(value[0], value[1], log)
     if isinstance(value, Range):

@@ -91,10 +91,11 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
             other = "; ".join(differences(begun, shape))
             wrong = f"can't be continued with other settings: it has {other}"
     if wrong:
+        as_before = how_to_continue(begun or {}, shape)
         raise InputError(
             f"the study {name!r} in this storage {wrong}",
-            "search as before, or choose another output folder, or another study or storage",
-            parameters=("study", "storage"),
+            f"{as_before}, or choose another output folder, or another study or storage",
+            parameters=("study", "storage", "space"),
         )
     return study
 
@@ -149,9 +150,9 @@ def finished(study: Study, known: Sequence[FrozenTrial] | None = None) -> list[F
 
 
 def read_trials(
-    finished: Sequence[FrozenTrial], space: SearchSpace, judge: str
+    finished: Sequence[FrozenTrial], space: SearchSpace, items: int, judge: str
 ) -> list[SearchTrial]:
-    """The finished trials of a study."""
+    """The finished trials of a study that learns from so many items."""
     trials = []
     for trial in finished:
         generation, slot = trial.user_attrs[PLACE]
@@ -164,7 +165,7 @@ def read_trials(
                 slot=slot,
                 state="complete" if failure is None else "failed",
                 searched=trial.params,
-                configuration=space.configuration(trial.params),
+                configuration=space.configuration(trial.params, items),
                 judged=judge,
                 estimates={k: result[k] for k in ("optimistic", "cross-fitted") if k in result},
                 size=result.get("size", 0),
@@ -216,10 +217,20 @@ def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
         before = begun[key]
         if before != value and key in _IN_WORDS and isinstance(before, dict):
             names = [name for name in {**before, **value} if before.get(name) != value.get(name)]
-            found.append(f"{_IN_WORDS[key]} ({', '.join(names)})")
+            own = SearchSpace.name_of(before) if key == "space" else None
+            known = f"{own}: " if own and own != SearchSpace.name_of(value) else ""
+            found.append(f"{_IN_WORDS[key]} ({known}{', '.join(names)})")
         elif before != value:
             found.append(f"{key} {before!r} and not {value!r}")
     return found
+
+
+def how_to_continue(begun: dict[str, Any], asked: dict[str, Any]) -> str:
+    """The hint that goes with `differences`: the space by its name, where that is another."""
+    named = [SearchSpace.name_of(shape.get("space") or {}) for shape in (begun, asked)]
+    if named[0] and named[0] != named[1]:
+        return f"give space={named[0]!r} to go on with it"
+    return "search as before"
 
 
 JUDGES = ("cross-fitted", "optimistic")
