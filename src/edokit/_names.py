@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Number
@@ -170,16 +170,29 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
     return _first_seen(codes, np.asarray(names, dtype=object))
 
 
+def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
+    """The same rows with some names replaced; what is then called the same is the same."""
+    if not names:
+        return encoded
+    merged, distinct = pd.factorize(
+        np.array([names.get(name, name) for name in encoded.names], dtype=object)
+    )
+    return Encoded(_through(merged, encoded.codes), np.asarray(distinct, dtype=object))
+
+
 def recode(
     encoded: Encoded,
     names: Sequence[str],
     name: str,
     what: str,
     where: Callable[[int], str] = row_number,
+    *,
+    can_map: bool = False,
 ) -> Codes:
     """Codes into a declared list of names; a name outside it is an error.
 
-    ``where`` describes the place of an entry for messages.
+    ``where`` describes the place of an entry for messages, ``can_map`` whether the caller takes a
+    ``label_map``.
     """
     table = pd.Index(np.asarray(names, dtype=object), dtype=object).get_indexer(
         pd.Index(encoded.names, dtype=object)
@@ -190,12 +203,14 @@ def recode(
         value = encoded.names[encoded.codes[row]]
         folded = {known.casefold(): known for known in names}
         close = get_close_matches(value.casefold(), folded, 1)
-        guess = f"did you mean {folded[close[0]]!r}? Else " if close else ""
+        mapped = f" (label_map={{{value!r}: {folded[close[0]]!r}}})" if close and can_map else ""
+        guess = f"did you mean {folded[close[0]]!r}{mapped}? Else " if close else ""
         total = f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""
         raise InputError(
             f"{where(row)} has {name} {word(value)}, which is not among the {what}"
             f" {examples(names, 20)}{total}",
             f"{guess}declare it among the {what}, or correct the {name}",
+            parameters=("label_map",),
         )
     return _through(table, encoded.codes)
 

@@ -19,7 +19,9 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
     """A long table with text, split, hard label and an attribute; each pair at most once."""
     items = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
     people = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
-    classes = draw(st.lists(NAMES, min_size=1, max_size=12, unique=True))
+    # Numbered, so that no two are spelling variants of one label.
+    words = draw(st.lists(NAMES, min_size=1, max_size=12))
+    classes = [f"<{k}{word}>" for k, word in enumerate(words)]
     pairs = [(i, a) for i in range(len(items)) for a in range(len(people))]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
     labels = draw(st.lists(st.sampled_from(classes), min_size=len(chosen), max_size=len(chosen)))
@@ -29,7 +31,7 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
 
     texts, homes = per(len(items), WORDS), per(len(people), WORDS)
     splits = per(len(items), st.sampled_from(["train", "dev"]))
-    hard = per(len(items), st.sampled_from(["", *classes]))
+    hard = per(len(items), st.sampled_from(["", *labels]))
     return pa.table(
         {
             "item": [items[i] for i, _ in chosen],

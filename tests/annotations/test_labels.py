@@ -107,11 +107,11 @@ def test_published_labels_come_before_the_majority_and_settle_ties() -> None:
     assert made.hard_labels("error").tolist() == [0, 1, 1]
 
 
-def test_a_class_that_nobody_chose_but_that_was_published_is_a_class() -> None:
-    made = Annotations.from_table(
-        {"item": [1, 2], "annotator": ["x", "x"], "label": [10, 9], "hard_label": [2, None]}
-    )
-    assert made.classes == ("2", "9", "10")
+def test_a_hard_label_that_nobody_gave_is_a_class_only_if_declared() -> None:
+    rows = {"item": [1, 2], "annotator": ["x", "x"], "label": [10, 9], "hard_label": [2, None]}
+    with pytest.raises(InputError, match=r"hard label of item '1' is '2', which no annotator gave"):
+        Annotations.from_table(rows)
+    made = Annotations.from_table(rows, classes=[2, 9, 10])
     assert made.counts.tolist() == [[0, 0, 1], [0, 1, 0]]
     assert made.hard_labels().tolist() == [0, 1]
 
@@ -195,8 +195,9 @@ def test_a_warning_points_at_the_line_of_the_caller() -> None:
     table = {"item": ["a", "a"], "annotator": ["x", "y"], "label": [0, 1]}
     with pytest.warns(EDOWarning, match="tied") as noted:
         Annotations.from_table(table).hard_labels()
+    table = {"item": ["a", "b"], "annotator": ["x", "x"], "label": [1, 0]}
     with pytest.warns(PublishedLabelWarning) as published:
-        Annotations.from_table({**table, "label": [1, 1], "hard_label": [0, 0]})
+        Annotations.from_table({**table, "hard_label": [0, 0]})
     assert {one.filename for one in [*noted, *published]} == {__file__}
 
 
@@ -220,3 +221,101 @@ def test_of_all_notes_only_that_on_contradictions_waits_for_the_last_shard() -> 
             )
             warnings.warn(contradiction_message(1, 4), PublishedLabelWarning, stacklevel=1)
     assert [str(one.message)[:16] for one in seen] == ["hard_label of 3:"]
+
+
+# --- labels that need a decision ------------------------------------------------------------------
+
+
+def spelled(*labels: object, **more: object) -> dict[str, object]:
+    """One item per label, all by one annotator."""
+    items = [f"i{k}" for k in range(len(labels))]
+    return {"item": items, "annotator": ["x"] * len(labels), "label": [*labels], **more}
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "mapped"),
+    [
+        (["rude", "Rude", "rude"], r"'Rude' \(1 row, first row 2\)", {"Rude": "rude"}),
+        (["yes", "no", " yes", "yes"], r"' yes' \(1 row, first row 3\)", {" yes": "yes"}),
+        (["no ", "yes", "no "], r"blanks around them: 'no ' \(2 rows", {"no ": "no"}),
+        (["1", "0", "1.0"], r"'1.0' \(1 row, first row 3\)", {"1.0": "1"}),
+        (["caf\u00e9", "cafe\u0301", "caf\u00e9"], "only in case", {"cafe\u0301": "caf\u00e9"}),
+    ],
+)
+def test_spellings_of_one_label_are_named_and_asked_for(
+    labels: list[str], named: str, mapped: dict[str, str]
+) -> None:
+    with pytest.raises(InputError, match=named) as caught:
+        Annotations.from_table(spelled(*labels))
+    assert str(mapped) in caught.value.hint
+    assert caught.value.parameters == ("label_map", "classes")
+    made = Annotations.from_table(spelled(*labels), label_map=mapped)
+    assert set(made.classes) == {mapped.get(label, label) for label in labels}
+    apart = Annotations.from_table(spelled(*labels), classes=sorted(set(labels)))
+    assert len(apart.classes) == len(set(labels))
+
+
+def test_a_matrix_is_asked_the_same() -> None:
+    with pytest.raises(InputError, match=r"'Yes' \(1 row, first item '0' of annotator '1'\)"):
+        Annotations.from_matrix([["yes", "Yes"], ["no", "yes"]])
+    Annotations.from_matrix([["yes", "Yes"], ["no", "yes"]], classes=["no", "yes", "Yes"])
+
+
+def test_a_blank_label_is_a_gap_that_somebody_typed() -> None:
+    with pytest.raises(InputError, match=r"blank: ' ' \(1 row, first row 2\); fill in or drop"):
+        Annotations.from_table(spelled("yes", " ", "no"))
+
+
+@pytest.mark.parametrize("mark", [",", ", ", ";", "|", "/", "+"])
+def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
+    both = f"neutral{mark}entailment"
+    table = spelled("entailment", "neutral", both, both)
+    with pytest.raises(InputError, match=r"row 3 has several.*2 such rows.*not single") as caught:
+        Annotations.from_table(table)
+    assert caught.value.parameters == ("multi_choice", "classes")
+    split = Annotations.from_table(table, multi_choice="split")
+    assert split.classes == ("entailment", "neutral")
+    assert split.soft_labels.tolist() == [[1, 0], [0, 1], [0.5, 0.5], [0.5, 0.5]]
+    first = Annotations.from_table(table, multi_choice="first")
+    assert first.hard_labels().tolist() == [0, 1, 1, 1]
+    joined = Annotations.from_table(table, multi_choice="join")
+    assert joined.classes == ("entailment", "entailment & neutral", "neutral")
+    # What was decided is not asked again.
+    assert Annotations.from_table(joined.to_table()).classes == joined.classes
+    declared = Annotations.from_table(table, classes=["entailment", "neutral", both])
+    assert declared.classes == ("entailment", "neutral", both)
+
+
+def test_lists_written_as_text_are_several_labels() -> None:
+    table = spelled('["calm"]', '["calm", "dry"]', '["dry"]')
+    with pytest.raises(InputError, match="several labels"):
+        Annotations.from_table(table)
+    made = Annotations.from_table(table, multi_choice="split")
+    assert made.soft_labels.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
+
+
+def test_a_label_with_a_comma_of_its_own_is_one_label() -> None:
+    made = Annotations.from_table(spelled("yes, definitely", "no", "yes", "1/2"))
+    assert made.classes == ("1/2", "no", "yes", "yes, definitely")
+
+
+def test_a_mistyped_hard_label_adds_no_class() -> None:
+    table = spelled("no", "yes", "yes", hard_label=["no", "yess", "yes"])
+    with pytest.raises(InputError, match=r"item 'i1' is 'yess', which no.*1 such item") as caught:
+        Annotations.from_table(table)
+    assert "label_map={'yess': 'yes'}" in caught.value.hint
+    made = Annotations.from_table(table, label_map={"yess": "yes"})
+    assert made.hard_labels().tolist() == [0, 1, 1]
+
+
+def test_labels_of_other_splits_count_too() -> None:
+    table = spelled("no", "yes", "Yes", split=["dev", "dev", "train"])
+    with pytest.raises(InputError, match=r"'Yes' \(1 row, first row 3\)"):
+        Annotations.from_table(table, split="dev")
+    hard = spelled("no", "no", "yes", split=["dev", "dev", "train"], hard_label=["no", "yes", ""])
+    assert Annotations.from_table(hard, split="dev").classes == ("no", "yes")
+
+
+def test_a_label_map_that_maps_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"label_map has 'Ruude'.*'polite', 'rude'"):
+        Annotations.from_table(spelled("rude", "polite"), label_map={"Ruude": "rude"})

@@ -172,6 +172,23 @@ def test_convert_keeps_everything(people: Path, tmp_path: Path) -> None:
         assert answer("data", "info", out) == answer("data", "info", people)
 
 
+def test_labels_that_need_a_decision_are_asked_for_once(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    lines = ["a,x,rude", "a,y,Rude", "b,x,calm", "b,y,rude", "c,x,calm;rude"]
+    source.write_text("\n".join(["item,annotator,label", *lines]), encoding="utf-8")
+    several = edo("data", "info", source)
+    assert several.returncode == 2
+    assert "rows.csv: row 5 has several labels in one cell" in several.stderr
+    assert "--multi-choice split" in several.stderr
+    twice = edo("data", "info", source, "--multi-choice", "split")
+    assert "'Rude' (1 row, first row 2) and 'rude' (3 rows, first row 1)" in twice.stderr
+    assert "--label-map Rude=rude" in twice.stderr
+    given = ("--multi-choice", "split", "--label-map", "Rude=rude")
+    assert answer("data", "info", source, *given)["classes"] == ["calm", "rude"]
+    apart = ("--multi-choice", "join", "--classes", 'calm,rude,Rude,"calm & rude"')
+    assert len(answer("data", "info", source, *apart)["classes"]) == 4
+
+
 def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     rows = ["item,annotator,label,text"]
     for i in range(60):

@@ -263,6 +263,13 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("fit", "random_state=-1", ["random_state"], "--seed -1"),
         ("fit", "columns={'item': 'id'}", ["columns"], "--column item=id"),
         ("fit", "classes=['no', 'yes']", ["classes"], "--classes no,yes"),
+        ("fit", "classes=['a,b', 'c']", ["classes"], "--classes '\"a,b\",c'"),
+        (
+            "fit",
+            "label_map={'Rude': 'rude', ' no': \"don't\"};",
+            ["label_map"],
+            """--label-map Rude=rude --label-map ' no=don'"'"'t';""",
+        ),
         ("fit", "the diversity term", ["diversity"], "the diversity term"),
         ("diagnose", "use permutations=99", ["permutations"], "use --permutations 99"),
         (

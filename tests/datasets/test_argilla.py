@@ -269,7 +269,7 @@ SEVERAL = {
 def test_several_labels_follow_the_policy(policy: str, expected: list[list[float]]) -> None:
     read = read_argilla(flat(SEVERAL), multi_choice=policy)
     np.testing.assert_allclose(read.soft_labels, expected)
-    assert read.classes[1] == ("calm|heated" if policy == "join" else "heated")
+    assert read.classes[1] == ("calm & heated" if policy == "join" else "heated")
 
 
 def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
@@ -490,7 +490,7 @@ OPTIONS = st.fixed_dictionaries(
         "item": st.sampled_from([None, "text"]),
         "unlabelled": st.sampled_from(["skip", "error"]),
         "anonymous": st.sampled_from(["error", "separate"]),
-        "classes": st.sampled_from([None, ["calm", "heated", "calm|heated"]]),
+        "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
         "split": st.sampled_from([None, None, "dev"]),
     }

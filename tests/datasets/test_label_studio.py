@@ -318,7 +318,7 @@ def test_several_labels_share_one_answer() -> None:
 
 def test_several_labels_join_to_a_class_whatever_their_order() -> None:
     read = read_label_studio(with_several_labels(), multi_choice="join")
-    assert shares(read)["4"] == {"calm|heated": 1.0, "dry": 0.0}
+    assert shares(read)["4"] == {"calm & heated": 1.0, "dry": 0.0}
 
 
 def test_sharing_out_keeps_plain_labels_where_nobody_gave_several() -> None:
@@ -331,13 +331,24 @@ def test_the_same_label_twice_is_one_label() -> None:
     assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
 
 
+@pytest.mark.parametrize("multi_choice", ["split", "join"])
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
-def test_a_published_label_that_nobody_gave_is_a_class_of_shared_answers_too() -> None:
+def test_a_published_label_that_nobody_gave_is_a_class_only_if_declared(multi_choice: str) -> None:
     tasks = with_several_labels()
     tasks[0]["data"]["hard_label"] = "odd"
-    read = read_label_studio(tasks, multi_choice="split")
-    assert read.classes == ("calm", "dry", "heated", "odd")
-    assert read.hard_labels().tolist() == [3, 1]
+    with pytest.raises(InputError, match="'odd'"):
+        read_label_studio(tasks, multi_choice=multi_choice)
+    classes = ["calm", "calm & heated", "dry", "heated", "odd"]
+    read = read_label_studio(tasks, multi_choice=multi_choice, classes=classes)
+    assert read.hard_labels().tolist() == [4, 2]
+
+
+def test_spellings_of_one_label_are_named_by_task() -> None:
+    tasks = [task(4, annotation(1, "calm"), annotation(2, "Calm")), task(5, annotation(1, "dry"))]
+    with pytest.raises(InputError, match=r"'Calm' \(1 row, first task '4'\)"):
+        read_label_studio(tasks)
+    read = read_label_studio(tasks, label_map={"Calm": "calm"})
+    assert shares(read)["4"] == {"calm": 1.0, "dry": 0.0}
 
 
 # --- People ---------------------------------------------------------------------------------------
@@ -716,7 +727,7 @@ OPTIONS = st.fixed_dictionaries(
         "ground_truth": st.sampled_from(["count", "skip", "hard_label"]),
         "unlabelled": st.sampled_from(["skip", "error"]),
         "anonymous": st.sampled_from(["error", "separate"]),
-        "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm|heated", "a / b"]]),
+        "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
         "split": st.sampled_from([None, "dev"]),
     }

@@ -13,6 +13,7 @@ from edokit._errors import HAVE, InputError, are, examples
 from edokit._names import as_names, column_of, encode, recode
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
+from edokit.annotations.labels import read_labels
 from edokit.annotations.long_table import on_simplex, ordered_classes, unique_ids
 
 
@@ -44,6 +45,7 @@ def from_wide_matrix(
 
     encoded = encode(column_of(values[rows, columns], "label", where), "label")
     order = ordered_classes(classes, encoded.names)
+    read_labels(encoded, "label", where, classes=None if classes is None else order)
     return Annotations(
         items=item_names,
         annotators=annotator_names,

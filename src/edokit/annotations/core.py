@@ -26,6 +26,7 @@ from edokit._errors import (
 )
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Codes, Floats, Strings
+from edokit.annotations.labels import MultiChoice
 
 Ties = Literal["first", "error", "random"]
 """Class of an item whose annotators are evenly split and that has no published hard label."""
@@ -101,6 +102,8 @@ class Annotations:
         duplicates: Duplicates = "error",
         split: str | None = None,
         attributes: Sequence[str] | None = None,
+        label_map: Mapping[Any, object] | None = None,
+        multi_choice: MultiChoice = "error",
     ) -> Annotations:
         """Read a long table with one row per annotation.
 
@@ -123,6 +126,11 @@ class Annotations:
             Keep the items of this split only; the classes are those of all splits.
         attributes : sequence of str, optional
             Columns that describe the annotators, instead of all that do.
+        label_map : mapping, optional
+            Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
+        multi_choice : {"error", "first", "split", "join"}, default="error"
+            What to do with several labels in one cell (``rude,mocking``): raise, keep the first,
+            share the annotation between them, or make each combination a class.
 
         Returns
         -------
@@ -132,7 +140,8 @@ class Annotations:
         ------
         InputError
             If a column or a value is missing, a label is not among ``classes``, or the rows of an
-            item contradict each other. The message names the row.
+            item contradict each other. Without ``classes``, also if labels differ only in case or
+            blanks, or if no annotator gave a hard label. The message names the row.
 
         Examples
         --------
@@ -142,8 +151,16 @@ class Annotations:
         """
         from edokit.annotations.long_table import from_long_table
 
-        one_of("duplicates", duplicates, get_args(Duplicates))
-        return from_long_table(table, columns or {}, classes, duplicates, split, attributes)
+        return from_long_table(
+            table,
+            columns=columns,
+            classes=classes,
+            duplicates=duplicates,
+            split=split,
+            attributes=attributes,
+            label_map=label_map,
+            multi_choice=multi_choice,
+        )
 
     @classmethod
     def from_matrix(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, headings, warn, word
+from edokit._errors import InputError, counted, examples, headings, one_of, warn, word
 from edokit._io.tables import number_column
 from edokit._names import (
     Encoded,
@@ -22,6 +22,7 @@ from edokit._names import (
     column_of,
     encode,
     recode,
+    renamed,
     row_number,
     text_array,
 )
@@ -32,6 +33,13 @@ from edokit.annotations.core import (
     PublishedLabelWarning,
     contradiction_message,
     rows_of_each,
+)
+from edokit.annotations.labels import (
+    Labels,
+    MultiChoice,
+    as_label_map,
+    read_labels,
+    refuse_unknown_hard_labels,
 )
 
 Where = Callable[[int], str]
@@ -51,41 +59,60 @@ _MOST_COUNTS = 1 << 30
 
 def from_long_table(
     table: Any,
-    columns: Mapping[str, str],
-    classes: Sequence[object] | None,
-    duplicates: Duplicates,
-    split: str | None,
-    attributes: Sequence[str] | None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[object] | None = None,
+    duplicates: Duplicates = "error",
+    split: str | None = None,
+    attributes: Sequence[str] | None = None,
+    label_map: Mapping[Any, object] | None = None,
+    multi_choice: MultiChoice = "error",
+    where: Where = row_number,
 ) -> Annotations:
-    """See ``Annotations.from_table``."""
+    """See ``Annotations.from_table``; ``where`` is the place of a row, for messages."""
+    one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
-    names = _roles(table.column_names, columns)
-    where: Where = row_number
-    elsewhere: set[str] = set()
+    names = _roles(table.column_names, columns or {})
+    declared = None if classes is None else ordered_classes(classes, ())
+    labels: Labels | None = None
+    mapping = as_label_map(label_map, None)
+    if "label" in names and table.num_rows:
+        # Of all splits: classes that occur in other splits only belong to the data, too.
+        column = encode(table[names["label"]], names["label"])
+        known = {*column.names}
+        if label_map and "hard_label" in names:
+            known.update(encode(table[names["hard_label"]], names["hard_label"]).names)
+        if declared is None:
+            mapping = as_label_map(label_map, known)
+        labels = read_labels(
+            column,
+            names["label"],
+            where,
+            classes=declared,
+            label_map=mapping,
+            multi_choice=multi_choice,
+        )
     if split is not None:
-        # Classes that occur in other splits only belong to the data, too.
-        for name in (names[role] for role in ("label", "hard_label") if role in names):
-            elsewhere.update(encode(table[name], name).names)
         table, rows = _only_split(table, names, split)
+        if labels is not None:
+            kept = labels.encoded._replace(codes=labels.encoded.codes[rows])
+            labels = labels._replace(encoded=kept)
+        whole = where
 
         def where(row: int) -> str:
-            return row_number(int(rows[row]))
+            return whole(int(rows[row]))
 
     if table.num_rows == 0:
         raise InputError("the table of annotations has no rows", "check that it is the right table")
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
-    label = encode(table[names["label"]], names["label"]) if "label" in names else None
-    _no_gaps(item, annotator, label, names, where)
-    hard: Encoded | None = None
-    if "hard_label" in names:
-        hard = _one_per_item(table, names["hard_label"], item, where)
-    labels: Codes | None = None
+    _no_gaps(item, annotator, None if labels is None else labels.encoded, names, where)
     probabilities: Floats | None = None
-    if label is not None:
-        # Classes that are published but chosen by nobody are classes, too.
-        published_names = () if hard is None else hard.names
-        order = ordered_classes(classes, {*label.names, *published_names, *elsewhere})
+    codes: Codes | None = None
+    if labels is None:
+        order, probabilities = _probability_columns(table, classes, where)
+    else:
+        order = declared or class_order(labels.names)
         if len(order) * len(item.names) > _MOST_COUNTS:
             raise InputError(
                 f"column {names['label']!r} has {len(order):,} different labels for"
@@ -93,26 +120,33 @@ def from_long_table(
                 "map the right column with columns={'label': 'NAME'}",
                 parameters=("columns",),
             )
-        labels = recode(label, order, "label", "classes", where)
-    else:
-        order, probabilities = _probability_columns(table, classes, where)
+        if labels.parts:
+            probabilities = labels.shares(order)
+        else:
+            codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
     per_item = {
         role: _names(_one_per_item(table, names[role], item, where, is_text=role == "text"))
         for role in ("text", "split")
         if role in names
     }
     published: Codes | None = None
-    if hard is not None:
-        published = recode(
-            hard, order, "hard label", "classes", lambda n: f"item {item.names[n]!r}"
-        )
+    if "hard_label" in names:
+
+        def place(number: int) -> str:
+            return f"item {item.names[number]!r}"
+
+        hard = _one_per_item(table, names["hard_label"], item, where)
+        hard = renamed(hard, mapping)
+        if declared is None:
+            refuse_unknown_hard_labels(hard, order, place)
+        published = recode(hard, order, "hard label", "classes", place, can_map=True)
     built = Annotations(
         items=item.names,
         annotators=annotator.names,
         classes=order,
         item_codes=item.codes,
         annotator_codes=annotator.codes,
-        label_codes=labels,
+        label_codes=codes,
         label_probabilities=probabilities,
         published=published,
         texts=per_item.get("text"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 _VALUE = (
-    r"""=(?P<value>\{'\w+': '[^']+'\}|\['[^\]]*'\]|'[^']*'|"[^"]*"|-?\d[\w.+-]*(?<!\.)"""
+    r"""=(?P<value>\{['"][^{}]*\}|\[['"][^\]]*\]|'[^']*'|"[^"]*"|-?\d[\w.+-]*(?<!\.)"""
     r"""|True\b|False\b|[A-Z]+\b)"""
 )
-_SIMPLE = re.compile(r"[\w./:@%+-]+")
-_MAPPING = re.compile(r"\{'(\w+)': '([^']+)'\}")
 OPTIONS = {"random_state": "seed", "columns": "column", "samples": "bootstrap"}
 """Parameters whose option has another name."""
 _NEVER_PART = frozenset({"ties"})  # of a recipe or of a search space
@@ -58,13 +59,14 @@ def _option(found: re.Match[str], name: str, options: dict[str, Any]) -> str:
         if value in ("True", "False"):
             sides = option.opts if value == "True" else option.secondary_opts
             return str(sides[0]) if sides else found[0]
-        if pair := _MAPPING.fullmatch(value):
-            value = f"{pair[1]}={pair[2]}"
-        if value.startswith("["):
-            value = ",".join(re.findall(r"'([^']*)'", value))
-        return (
-            f"{option.opts[0]} {value if _SIMPLE.fullmatch(re.sub('[=,]', '', value)) else given}"
-        )
+        words = [value]
+        with suppress(ValueError, SyntaxError):
+            listed = ast.literal_eval(value) if value[:1] in ("{", "[") else value
+            if isinstance(listed, dict):
+                words = [f"{old}={new}" for old, new in listed.items()]
+            elif isinstance(listed, list):
+                words = [",".join(f'"{name}"' if "," in name else name for name in listed)]
+        return " ".join(f"{option.opts[0]} {shlex.quote(word)}" for word in words)
     if value is None:
         return found[0]
     if value in options and options[value].is_flag:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -88,8 +89,18 @@ LABELS = {
     "classes": Annotated[
         str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,yes.")
     ],
+    "label_map": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label-map", metavar="OLD=NEW", help="Read a label as another (repeatable)."
+        ),
+    ],
     "duplicates": Annotated[
         str | None, typer.Option(help="An annotator twice on an item: error, first or all.")
+    ],
+    "multi_choice": Annotated[
+        str | None,
+        typer.Option(help="Several labels in one annotation: error, first, split or join."),
     ],
 }
 FORMATS = {
@@ -105,10 +116,6 @@ FORMATS = {
         str | None, typer.Option(help="Label Studio: the name of the labelling control.")
     ],
     "question": Annotated[str | None, typer.Option(help="Argilla: the name of the question.")],
-    "multi_choice": Annotated[
-        str | None,
-        typer.Option(help="Several choices in one annotation: error, first, split or join."),
-    ],
 }
 DIALOGUE = {
     "dialogue": Annotated[
@@ -163,6 +170,8 @@ class Reading:
         found = dict(self.given)
         if "column" in found:
             found["columns"] = pairs(found.pop("column"), "--column", "ROLE=NAME")
+        if "label_map" in found:
+            found["label_map"] = pairs(found["label_map"], "--label-map", "OLD=NEW")
         for name in ("classes", "split"):
             if name in found:
                 found[name] = names(found[name])
@@ -295,5 +304,7 @@ def named_file(text: str) -> tuple[str | None, Path]:
 
 
 def names(text: str | None) -> list[str] | None:
-    """``"no, yes"`` as ``["no", "yes"]``."""
-    return None if text is None else [part.strip() for part in text.split(",")]
+    """``"no, yes"`` as ``["no", "yes"]``; a name with a comma stands in double quotes."""
+    if text is None:
+        return None
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [""])]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import numpy as np
@@ -19,12 +19,13 @@ from edokit._io import check_file, not_utf8, parse_json, read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.long_table import ROLES
+from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map, joined
+from edokit.annotations.long_table import ROLES, from_long_table
 
-OPTIONS = ("columns", "multi_choice", "text", "item", "unlabelled", "anonymous")
+OPTIONS = ("columns", "label_map", "multi_choice", "text", "item", "unlabelled", "anonymous")
 """What every export takes; see `Collected`."""
 _POLICIES = {
-    "multi_choice": ("error", "first", "split", "join"),
+    "multi_choice": get_args(MultiChoice),
     "unlabelled": ("skip", "error"),
     "anonymous": ("error", "separate"),
 }
@@ -115,7 +116,7 @@ class Collected:
     """The field with the id; if None the tool's own."""
     text: str | None = None
     """The field with the text; may be None where there is one."""
-    multi_choice: str = "error"
+    multi_choice: MultiChoice = "error"
     """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
     evenly as probabilities (``split``) or made a class of their own (``join``)."""
     unlabelled: str = "skip"
@@ -123,6 +124,8 @@ class Collected:
     anonymous: str = "error"
     """Annotations that name nobody are refused (``error``) or each counted as one more annotator
     (``separate``)."""
+    label_map: Mapping[str, str] | None = None
+    """Labels to read as others."""
     classes: Sequence[object] | None = None
     duplicates: Duplicates = "error"
     split: str | None = None
@@ -224,6 +227,7 @@ class Collected:
                     what = role.replace("_", " ")
                     value = plain(metadata[role], f"the {what}", self.where(item))
                     self.once(known, item, value, what)
+        self._map_labels()
         if self.split is not None:
             self.rows = [row for row in self.rows if splits.get(row[0]) == self.split]
         if not self.rows:
@@ -239,7 +243,7 @@ class Collected:
         kept = set(items)
         hard_labels = {item: label for item, label in self.hard_labels.items() if item in kept}
         table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
-        table |= self._labels(hard_labels)
+        table |= self._labels()
         for role, known in (("text", texts), ("split", splits), ("hard_label", hard_labels)):
             if known:
                 table[role] = [known.get(item, "") for item in items]
@@ -253,9 +257,24 @@ class Collected:
         if self.without_annotator:
             what = "name no annotator and count as one annotator each (anonymous='separate')"
             warn(f"{self.without_annotator} {self.answer}s {what}")
-        return Annotations.from_table(
-            table, classes=self.classes, duplicates=self.duplicates, attributes=[]
+        return from_long_table(
+            table,
+            classes=self.classes,
+            duplicates=self.duplicates,
+            attributes=[],
+            multi_choice=self.multi_choice,
+            where=lambda row: self.where(items[row]),
         )
+
+    def _map_labels(self) -> None:
+        found = {label for _, _, labels in self.rows for label in labels}
+        mapping = as_label_map(self.label_map, found.union(self.hard_labels.values()))
+        self.rows = [
+            (item, name, [*dict.fromkeys(mapping.get(label, label) for label in labels)])
+            for item, name, labels in self.rows
+        ]
+        hard = self.hard_labels.items()
+        self.hard_labels = {item: mapping.get(label, label) for item, label in hard}
 
     def _columns(self, kept: set[str], taken: Collection[object]) -> dict[str, dict[str, str]]:
         """Other fields and metadata of the items that are text or numbers, by name."""
@@ -337,7 +356,7 @@ class Collected:
             )
         return None
 
-    def _labels(self, hard_labels: Mapping[str, str]) -> dict[str, Any]:
+    def _labels(self) -> dict[str, Any]:
         """The label column, or the p_<class> columns where labels share an annotation."""
         several = [row for row in self.rows if len(row[2]) > 1]
         if several and self.multi_choice == "error":
@@ -346,17 +365,13 @@ class Collected:
                 f"{self.where(item)} has {counted(len(labels), 'label')} of annotator"
                 f" {annotator!r}:"
                 f" {examples(labels)} ({len(several)} such {self.answer}s)",
-                "choose multi_choice='split' to share the annotation between its labels, 'first'"
-                " to keep the first, 'join' to make each combination a class",
+                MULTI_CHOICE_HINT,
                 parameters=("multi_choice",),
             )
         rows = [(item, labels) for item, _, labels in self.rows]
-        if self.multi_choice == "join":
-            rows = [(item, ["|".join(class_order(labels))]) for item, labels in rows]
-        elif self.multi_choice == "first":
-            rows = [(item, labels[:1]) for item, labels in rows]
+        if self.multi_choice in ("first", "join"):
+            rows = [(item, [joined(labels, self.multi_choice)]) for item, labels in rows]
         given = [(item, label) for item, labels in rows for label in labels]
-        given += hard_labels.items()
         names = class_order({label for _, label in given})
         names = names if self.classes is None else tuple(as_names(self.classes))
         position = {name: k for k, name in enumerate(names)}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edokit._errors import InputError, are, examples, one_of
-from edokit._names import class_order
 from edokit.annotations import Annotations
+from edokit.annotations.labels import joined
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
 from edokit.datasets.read import Source
 
@@ -200,7 +200,7 @@ def _one_label(labels: Sequence[str], multi_choice: str, where: str) -> str:
             "choose multi_choice='first' or 'join', or ground_truth='count'",
             parameters=("multi_choice", "ground_truth"),
         )
-    return distinct[0] if multi_choice == "first" else "|".join(class_order(distinct))
+    return joined(distinct, multi_choice)
 
 
 def _annotator_name(

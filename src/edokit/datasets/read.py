@@ -114,6 +114,7 @@ def read_annotations(
     duplicates: Literal["error", "first", "all"] | None = None,
     clean: bool = False,
     columns: Mapping[str, str] | None = None,
+    label_map: Mapping[str, str] | None = None,
     dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
     control: str | None = None,
     question: str | None = None,
@@ -142,6 +143,8 @@ def read_annotations(
     columns : mapping of str to str, default=None
         Other column names, as in ``{"item": "id"}``. In an export: the fields that hold the
         ``item`` and the ``text``.
+    label_map : mapping of str to str, default=None
+        Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
     dialogue : {"user-last", "user-first", "user-only"}, default=None
         LeWiDi: how ConvAbuse's conversations become texts.
     control : str, default=None
@@ -149,7 +152,9 @@ def read_annotations(
     question : str, default=None
         Argilla: the question to read; needed if there are several.
     multi_choice : {"error", "first", "split", "join"}, default=None
-        Label Studio and Argilla: what to do with several labels in one annotation.
+        What to do with several labels in one annotation (in a table: ``rude,mocking``): refuse
+        them (None), keep the first, share the annotation between them, or make each combination a
+        class.
     **options
         Further arguments of the reader of that kind of source.
 
@@ -183,6 +188,7 @@ def read_annotations(
         kind = known[format]
     given = {
         "columns": columns,
+        "label_map": label_map,
         "dialogue": dialogue,
         "control": control,
         "question": question,

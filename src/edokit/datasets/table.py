@@ -11,6 +11,7 @@ import pyarrow as pa
 from edokit._errors import InputError
 from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations, Duplicates
+from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import is_share
 from edokit.datasets.read import Source, errors_in
 
@@ -23,6 +24,8 @@ def read_annotation_table(
     classes: Sequence[object] | None = None,
     duplicates: Duplicates = "error",
     attributes: Sequence[str] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    multi_choice: MultiChoice = "error",
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
 
@@ -47,6 +50,8 @@ def read_annotation_table(
             duplicates=duplicates,
             split=split,
             attributes=attributes,
+            label_map=label_map,
+            multi_choice=multi_choice,
         )
 
 
@@ -82,5 +87,5 @@ SOURCE = Source(
     f"a table ({', '.join(TABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
-    options=("columns", "attributes"),
+    options=("columns", "attributes", "label_map", "multi_choice"),
 )

@@ -1,0 +1,234 @@
+"""Which labels are classes: what may be one label spelled twice, or several in one, is asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple, get_args
+from unicodedata import normalize
+
+import numpy as np
+
+from edokit._errors import InputError, counted, examples, one_of, word
+from edokit._names import Encoded, as_name, class_order, renamed
+from edokit._types import Floats, Ints
+
+MultiChoice = Literal["error", "first", "split", "join"]
+"""Several labels in one annotation: refuse them, keep the first, share the annotation between them,
+or make each combination a class."""
+MULTI_CHOICE_HINT = (
+    "choose multi_choice='split' to share the annotation between its labels, 'first' to keep the"
+    " first, 'join' to make each combination a class"
+)
+_SEPARATORS = re.compile(r"[,;|/+]")
+_SHOWN = 8
+"""Classes and pairs of labels that a hint spells out."""
+
+
+class Labels(NamedTuple):
+    """Labels of rows, and the parts of those that share a row."""
+
+    encoded: Encoded
+    parts: Mapping[str, Sequence[str]]
+
+    @property
+    def names(self) -> set[str]:
+        """The single labels."""
+        single = {name for name in self.encoded.names if name not in self.parts}
+        return single.union(*self.parts.values())
+
+    def shares(self, classes: Sequence[str]) -> Floats:
+        """Each row as probabilities [M, C], divided evenly between its labels."""
+        position = {name: k for k, name in enumerate(classes)}
+        rows = np.zeros((len(self.encoded.names), len(classes)))
+        for row, name in zip(rows, self.encoded.names, strict=True):
+            parts = self.parts.get(name, [name])
+            for part in parts:
+                if part not in position:
+                    raise InputError(
+                        f"label {word(part)} is not among the classes {examples(classes, 20)}",
+                        "declare it among the classes, or correct the label",
+                        parameters=("classes",),
+                    )
+                row[position[part]] = 1 / len(parts)
+        shares: Floats = rows[self.encoded.codes]
+        return shares
+
+
+def read_labels(
+    column: Encoded,
+    name: str,
+    where: Callable[[int], str],
+    *,
+    classes: Iterable[str] | None,
+    label_map: Mapping[str, str] | None = None,
+    multi_choice: MultiChoice = "error",
+) -> Labels:
+    """The labels of a column; those that need a decision are refused unless it was made.
+
+    Parameters
+    ----------
+    column : Encoded
+    name : str
+        What the column is called.
+    where : callable
+        The place of a row, for messages.
+    classes : iterable of str or None
+        The declared classes: what is among them is a label as it stands.
+    label_map : mapping of str to str, optional
+        Labels to read as others, as `as_label_map` returns them.
+    multi_choice : {"error", "first", "split", "join"}, default="error"
+        What to do with several labels in one cell.
+    """
+    one_of("multi_choice", multi_choice, get_args(MultiChoice))
+    declared = None if classes is None else set(classes)
+    labels = renamed(column, label_map or {})
+    parts = _several(list(labels.names), declared)
+    if parts and multi_choice == "error":
+        row = int(np.flatnonzero(np.isin(labels.names[labels.codes], list(parts)))[0])
+        rows = sum(_counts(labels)[labels.names == one][0] for one in parts)
+        raise InputError(
+            f"{where(row)} has several labels in one cell of column {name!r}:"
+            f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')} with"
+            f" {examples(parts, 4)}); such multi-label answers are not single labels",
+            f"{MULTI_CHOICE_HINT}; where it is one label, declare every class (classes)",
+            parameters=("multi_choice", "classes"),
+        )
+    if multi_choice in ("first", "join"):
+        chosen = {one: joined(many, multi_choice) for one, many in parts.items()}
+        labels, parts = renamed(labels, chosen), {}
+    found = Labels(labels, parts)
+    if declared is None:
+        _refuse_variants(found, where)
+    return found
+
+
+def joined(labels: Sequence[str], multi_choice: str) -> str:
+    """One label for several: the first, or all of them whatever their order."""
+    return labels[0] if multi_choice == "first" else " & ".join(class_order(labels))
+
+
+def as_label_map(
+    label_map: Mapping[Any, object] | None, found: Iterable[str] | None
+) -> dict[str, str]:
+    """Names to names; a label that is not among those found is refused (None: any will do)."""
+    mapping = {as_name(old): as_name(new) for old, new in (label_map or {}).items()}
+    labels = set(mapping) if found is None else set(found)
+    unknown = [old for old in mapping if old not in labels]
+    if unknown:
+        raise InputError(
+            f"label_map has {examples(unknown)}, but the labels are {examples(sorted(labels), 20)}",
+            "check the spelling, blanks included",
+            parameters=("label_map",),
+        )
+    return mapping
+
+
+def refuse_unknown_hard_labels(
+    hard: Encoded, labels: Iterable[str], item: Callable[[int], str]
+) -> None:
+    """Refuse published labels that no annotator gave; ``item`` names an item by its position."""
+    known = set(labels)
+    unknown = [name for name in hard.names if name not in known]
+    if not unknown:
+        return
+    codes = np.flatnonzero(np.isin(hard.names, unknown))
+    rows = np.flatnonzero(np.isin(hard.codes, codes))
+    first = str(hard.names[hard.codes[rows[0]]])
+    by_key = {_key(name): name for name in known}
+    close = get_close_matches(_key(first), by_key, 1)
+    guess = f"label_map={{{first!r}: {by_key[close[0]]!r}}} corrects it; " if close else ""
+    raise InputError(
+        f"the hard label of {item(int(rows[0]))} is {word(first)}, which no annotator gave"
+        f" ({counted(len(rows), 'such item')} with {examples(unknown)}); the annotators' labels are"
+        f" {examples(class_order(known), 20)}",
+        f"{guess}if it is a class, declare every class{_declared({*known, *unknown})}",
+        parameters=("label_map", "classes"),
+    )
+
+
+def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
+    """The parts of each name that holds several labels; declared classes are one label."""
+    cells: dict[str, list[str]] = {}
+    for name in names:
+        if name in (declared or ()):
+            continue
+        with suppress(ValueError, RecursionError):
+            listed = json.loads(name) if name.startswith("[") else None
+            if isinstance(listed, list) and all(isinstance(part, str) for part in listed):
+                cells[name] = [part.strip() for part in listed]
+                continue
+        parts = [part.strip() for part in _SEPARATORS.split(name)]
+        if len(parts) > 1 and all(parts):
+            cells[name] = parts
+    single = {_key(name) for name in declared or names if name not in cells}
+    single |= {_key(parts[0]) for parts in cells.values() if len(parts) == 1}
+    # A name such as 1/2 or R+B is one label unless its parts are labels, too.
+    if not any({*map(_key, parts)} <= single for parts in cells.values() if parts):
+        return {}
+    return {
+        name: list(dict.fromkeys(parts))
+        for name, parts in cells.items()
+        if not single.isdisjoint(map(_key, parts))
+    }
+
+
+def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
+    """Refuse labels that differ only in case, blanks or how a number is written."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(labels.names):
+        groups.setdefault(_key(name), []).append(name)
+    doubtful = [many for many in groups.values() if len(many) > 1 or many[0] != many[0].strip()]
+    if not doubtful:
+        return
+    encoded = labels.encoded
+    counts = dict(zip(encoded.names, _counts(encoded).tolist(), strict=True))
+
+    def shown(name: str) -> str:
+        codes = [k for k, one in enumerate(encoded.names) if name in labels.parts.get(one, [one])]
+        first = int(np.flatnonzero(np.isin(encoded.codes, codes))[0])
+        rows = sum(counts[encoded.names[code]] for code in codes)
+        return f"{word(name)} ({counted(rows, 'row')}, first {where(first)})"
+
+    mapping: dict[str, str] = {}
+    for many in doubtful:
+        usual = max(many, key=lambda name: (counts.get(name, 0), name == name.strip())).strip()
+        mapping |= {name: usual for name in many if name != usual}
+    listed = "; ".join(" and ".join(map(shown, many)) for many in doubtful[:3])
+    listed += f"; and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+    if "" in mapping.values():
+        raise InputError(f"labels are blank: {listed}", "fill in or drop these rows")
+    pairs = dict(list(mapping.items())[:_SHOWN])
+    raise InputError(
+        "labels that differ only in case, blanks or how a number is written: " + listed
+        if any(len(many) > 1 for many in doubtful)
+        else f"labels with blanks around them: {listed}",
+        f"say that they are the same: label_map={pairs}; or that they are not, by declaring every"
+        f" class{_declared(labels.names)}",
+        parameters=("label_map", "classes"),
+    )
+
+
+def _key(name: str) -> str:
+    """The same for names that people would take for the same."""
+    with suppress(ValueError):
+        if math.isfinite(number := float(name)):
+            return as_name(number)
+    return normalize("NFC", " ".join(name.split())).casefold()
+
+
+def _counts(encoded: Encoded) -> Ints:
+    """Rows with each name."""
+    codes = encoded.codes[encoded.codes >= 0]
+    counts: Ints = np.bincount(codes, minlength=len(encoded.names))
+    return counts
+
+
+def _declared(names: Iterable[str]) -> str:
+    """The parameter that declares these classes, spelled out if they are few."""
+    listed = list(class_order(names))
+    return f": classes={listed}" if len(listed) <= _SHOWN else " (classes)"
