@@ -131,7 +131,7 @@ def test_a_new_baseline_is_one_class_and_is_compared(monkeypatch: pytest.MonkeyP
         return pool, people
 
     found = compare(*sample("dev"), *sample("test"), methods=["two-best"], samples=20)
-    assert [score.name for score in found.scores] == ["uniform", "two-best"]
+    assert [score.name for score in found.scores] == ["constant", "uniform", "two-best"]
 
 
 # --- Datasets -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from test_commands import answer, assert_one_line, edo
 
-from edokit import Annotations, Predictions
+from edokit import Annotations, Predictions, compare
 from edokit._io.tables import write_table
 from edokit.predictions import write_predictions
 from edokit.runs import RunRecord
@@ -73,14 +73,36 @@ def test_compare_answers_in_the_promised_shape(files: Path) -> None:
     assert again["again"] == again["uniform"]
 
 
-def test_compare_shows_every_method_unless_told(files: Path) -> None:
+def test_slow_methods_run_when_asked_for(files: Path) -> None:
     from edokit.baselines import method_names
     from edokit.baselines.wel import WEL
 
+    slow = ["wel", "wel-ce"]
+    told = answer(*words(files))
+    named = [method["name"] for method in told["methods"]]
+    assert named == [name for name in method_names() if name not in slow]
+    assert [left_out["name"] for left_out in told["skipped"]] == slow
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WEL.__init__, "__kwdefaults__", {**WEL.__init__.__kwdefaults__, "trials": 1})
-        told = answer(*words(files))
-    assert [method["name"] for method in told["methods"]] == method_names()
+        everything = answer(*words(files, "--methods", "all"))
+        one = answer(*words(files, "--methods", "wel,edo"))
+    assert [method["name"] for method in everything["methods"]] == method_names()
+    assert [method["name"] for method in one["methods"]] == ["constant", "uniform", "wel", "edo"]
+    assert everything["skipped"] == one["skipped"] == []
+
+
+def test_progress_names_the_method_in_work(files: Path) -> None:
+    steps: list[tuple[int, int, str]] = []
+    found = compare(
+        *(files / name for name in ("dev.npz", "people.csv", "test.npz")),
+        split="dev",
+        test_split="test",
+        methods=["greedy"],
+        samples=0,
+        step=lambda *step: steps.append(step),
+    )
+    assert [name for *_, name in steps] == [*(score.name for score in found.scores), "done"]
+    assert [done for done, *_ in steps] == list(range(4))
 
 
 @pytest.mark.parametrize(

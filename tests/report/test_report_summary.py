@@ -176,7 +176,7 @@ def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> N
 def test_equal_weights_are_called_equal() -> None:
     people, pool = people_and_pool()
     even = EDOEnsemble.from_weights([1 / 3] * 3, pool, people, ties="random")
-    assert describe_weights(even, None)[1] == "Their weights are nearly equal (0.333 to 0.333)."
+    assert describe_weights(even, None)[1] == "Their weights are equal (0.333)."
 
 
 def test_members_without_weight_are_counted(found: ReportData) -> None:

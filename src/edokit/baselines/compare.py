@@ -47,6 +47,8 @@ REFERENCE = "uniform"
 _LABELS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 _TEST = ("difference", "low", "high", "p_value")
 
+_SLOW = "a search that takes minutes with many members; ask for it by name, or for all methods"
+
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
 Step = Callable[[int, int, str], None]
@@ -164,7 +166,7 @@ def compare(
     test_split: str | Sequence[str] | None = None,
     train_annotations: AnyAnnotations | None = None,
     train_split: str | Sequence[str] | None = None,
-    methods: Iterable[str] | None = None,
+    methods: Iterable[str] | Literal["all"] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
     samples: int = 1000,
     level: float = 0.95,
@@ -192,9 +194,10 @@ def compare(
         else those of the items to fit on.
     train_split : str or sequence of str, default=None
         Only these splits of them, or, without ``train_annotations``, of ``annotations``.
-    methods : iterable of str, default=None
-        Names of methods (see `edokit.baselines.method_names`); all if None. ``constant`` and
-        ``uniform`` are always among them.
+    methods : iterable of str or "all", default=None
+        Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
+        ``wel-ce``, whose search takes minutes with many members; ``"all"`` runs them, too.
+        ``constant`` and ``uniform`` are always there.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
         members, and, if there are several, ``single:NAME``, what one of them scores alone on
@@ -282,7 +285,12 @@ def compare(
     test = select_members(test, dev.members, "test predictions")
     check_disjoint(dev, test)
     known = method_names()
-    asked = known if methods is None else [find_method(name).name for name in methods]
+    asked = known if methods is None else [methods] if isinstance(methods, str) else list(methods)
+    asked = known if "all" in asked else [find_method(name).name for name in asked]
+    skipped: dict[str, str] = {}
+    if methods is None:
+        skipped = dict.fromkeys((name for name in known if find_method(name).slow), _SLOW)
+        asked = [name for name in known if name not in skipped]
     names = [name for name in known if name in asked or name in (CONSTANT, REFERENCE)]
     rows = [_Row(name, find_method(name).about, name, (dev, test)) for name in names]
     for name, pair in (extra or {}).items():
@@ -306,7 +314,7 @@ def compare(
         for part in (dev_labels, test_labels)
     ]
     fitted: dict[str, Method] = {}
-    scores, probabilities, losses, skipped = [], {}, {}, {}
+    scores, probabilities, losses = [], {}, {}
     for number, row in enumerate(rows):
         step(number, len(rows), row.name)
         started = time.perf_counter()
@@ -435,7 +443,10 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
     else:
         columns = ["size"]
         rows = [[*_values(score), score.size] for score in scores]
-    notes += [f"Without {name}: {reason}." for name, reason in comparison.skipped.items()]
+    reasons = dict.fromkeys(comparison.skipped.values())
+    for reason in reasons:
+        names = [name for name, own in comparison.skipped.items() if own == reason]
+        notes.append(f"Without {', '.join(names)}: {reason}.")
     best = set()  # cells of the largest F1 and the lowest of the others
     for column, metric in enumerate(MAIN_METRICS, start=1):
         values = [round(getattr(score, metric), 4) for score in scores]

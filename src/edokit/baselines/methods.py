@@ -52,12 +52,16 @@ class Entry(NamedTuple):
     about: str
     make: Callable[..., Any]
     order: int
+    slow: bool = False
+    """Whether `compare` runs it only when it is asked for."""
 
 
 METHODS: dict[str, Entry] = {}
 
 
-def register_method(name: str, about: str, *, order: int = 1000) -> Callable[[Maker], Maker]:
+def register_method(
+    name: str, about: str, *, order: int = 1000, slow: bool = False
+) -> Callable[[Maker], Maker]:
     """Decorator: enter a class (or function) that takes ``random_state`` and ``ties``.
 
     Parameters
@@ -68,6 +72,8 @@ def register_method(name: str, about: str, *, order: int = 1000) -> Callable[[Ma
         What the method does, in a few words.
     order : int, default=1000
         Position in tables; low numbers first.
+    slow : bool, default=False
+        Whether it takes so long that `compare` runs it only when it is asked for.
 
     Raises
     ------
@@ -79,7 +85,7 @@ def register_method(name: str, about: str, *, order: int = 1000) -> Callable[[Ma
         known = METHODS.get(name)
         if known is not None and known.make is not make:
             raise InputError(f"the method name {name!r} is taken", "choose another name")
-        METHODS[name] = Entry(name, about, make, order)
+        METHODS[name] = Entry(name, about, make, order, slow)
         return make
 
     return enter

@@ -29,7 +29,7 @@ CROSSING = 0.7
 MUTATION = (0.5, 1.0)
 
 
-@register_method("wel", "Weak Ensemble Learning as published", order=40)
+@register_method("wel", "Weak Ensemble Learning as published", order=40, slow=True)
 class WEL(VotingPool):
     """Differential evolution within an Optuna search, on the published loss."""
 
@@ -89,7 +89,9 @@ class WEL(VotingPool):
         return value
 
 
-@register_method("wel-ce", "WEL with the CE itself in the loss and in the choice", order=50)
+@register_method(
+    "wel-ce", "WEL with the CE itself in the loss and in the choice", order=50, slow=True
+)
 class WELCE(WEL):
     """The loss holds the CE itself, and the trial with the lowest CE on dev wins."""
 
