@@ -11,13 +11,14 @@ from edokit._io.atomic import (
     temporary_folder,
     whole_file,
 )
-from edokit._io.json import not_utf8, parse_json, read_json, write_json
+from edokit._io.json import json_text, not_utf8, parse_json, read_json, write_json
 
 __all__ = [
     "cannot_read",
     "cannot_write",
     "check_file",
     "drop_folder",
+    "json_text",
     "not_utf8",
     "parse_json",
     "read_json",

@@ -90,9 +90,17 @@ def _repeated(value: Any, place: str = "") -> tuple[str, str] | None:
 def write_json(value: Any, path: str | Path) -> None:
     """Write one indented JSON document."""
     with whole_file(path) as temporary:
-        temporary.write_text(
-            json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
-        )
+        temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
+
+
+def json_text(value: Any, **options: Any) -> str:
+    """JSON as people read it; characters that would steer a terminal or turn text are escaped."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text
+    )
 
 
 DEEPEST = 64

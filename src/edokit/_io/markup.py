@@ -1,15 +1,22 @@
-"""Tables that people read and copy: Markdown, CSV and LaTeX from the same cells."""
+"""Names from data in Markdown, LaTeX, XML and spreadsheets, and tables in these forms.
+
+A name may hold anything: markup, controls, marks that turn the direction of text. Wherever it is
+put, it stays text (`printable` does so for a terminal, `json_text` for JSON, `edokit.report` for
+HTML).
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
-from edokit._errors import InputError, one_of
-from edokit._io import whole_file
+from edokit._errors import InputError, one_of, printable
+from edokit._io.atomic import whole_file
 
 Cell = str | int | float | None
 
@@ -40,6 +47,40 @@ _LATEX = (
     | _WORDS
     | {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
 )
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|$~"} | {"<": "&lt;", ">": "&gt;"})
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@＝＋－＠]|[\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown shows as it is, on one line: no HTML, no links, no columns."""
+    line = _ENTITY.sub("&amp;", printable(" ".join(text.split()))).translate(_MARKDOWN)
+    return _EMPHASIS.sub(r"\\_", line)
+
+
+def latex_text(text: str) -> str:
+    """Text that pdfLaTeX shows as it is."""
+    return "".join(_LATEX.get(sign, sign) for sign in printable(" ".join(text.split())))
+
+
+def xml_text(text: str) -> str:
+    """Text without the characters that no XML document can hold; they are written out."""
+    return _NOT_XML.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def xml_attribute(text: str) -> str:
+    """A quoted attribute; characters that steer a terminal are references."""
+    quoted = quoteattr(xml_text(text))
+    return "".join(one if one.isprintable() else f"&#{ord(one)};" for one in quoted)
+
+
+def spreadsheet_text(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula: it begins with a quote then."""
+    formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if formula else text
 
 
 @dataclass(frozen=True)
@@ -83,34 +124,39 @@ class Table:
 
     def markdown(self) -> str:
         """A Markdown table under its title in bold, notes below."""
-        rows = [[_cell(text) for text in row] for row in self.shown()]
+        rows = [[markdown_text(text) for text in row] for row in self.shown()]
         for i, j in self.bold:
             rows[i][j] = f"**{rows[i][j]}**"
         lines = [
-            *([f"**{_cell(self.title)}**", ""] if self.title else []),
-            _line([_cell(name) for name in self.header]),
+            *([f"**{markdown_text(self.title)}**", ""] if self.title else []),
+            _line([markdown_text(name) for name in self.header]),
             _line(["---"] + ["---:"] * (len(self.header) - 1)),
             *map(_line, rows),
         ]
         for note in self.notes:
-            lines += ["", note]
+            # A sentence of ours, with names in it: no tags, but it may hold Markdown.
+            shown = _ENTITY.sub("&amp;", printable(" ".join(note.split())))
+            lines += ["", shown.replace("<", "&lt;")]
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """Comma-separated values with a header, numbers in full, empty cells empty."""
+        """Comma-separated values with a header, numbers in full, empty cells empty.
+
+        Text that a spreadsheet would take for a formula begins with a quote.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.header)
-        writer.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
+        writer.writerow(map(_plain, self.header))
+        writer.writerows([[_plain(cell) for cell in row] for row in self.rows])
         return out.getvalue()
 
     def latex(self) -> str:
         """A ``table`` with ``booktabs`` rules; the notes stand in its caption."""
-        rows = [[_tex(text) for text in row] for row in self.shown()]
+        rows = [[latex_text(text) for text in row] for row in self.shown()]
         for i, j in self.bold:
             rows[i][j] = f"\\textbf{{{rows[i][j]}}}"
         end = "" if not self.title or self.title.endswith((".", "?", "!")) else "."
-        caption = " ".join(_tex(part) for part in (self.title + end, *self.notes) if part)
+        caption = " ".join(latex_text(part) for part in (self.title + end, *self.notes) if part)
         lines = [
             "% needs \\usepackage{booktabs}",
             "\\begin{table}[tbh]",
@@ -118,7 +164,7 @@ class Table:
             *([f"\\caption{{{caption}}}"] if caption else []),
             f"\\begin{{tabular}}{{@{{}}l{'r' * (len(self.header) - 1)}@{{}}}}",
             "\\toprule",
-            " & ".join(map(_tex, self.header)) + r" \\",
+            " & ".join(map(latex_text, self.header)) + r" \\",
             "\\midrule",
             *(" & ".join(row) + r" \\" for row in rows),
             "\\bottomrule",
@@ -138,13 +184,9 @@ class Table:
         return written
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def _plain(cell: Cell) -> Cell:
+    return spreadsheet_text(printable(cell)) if isinstance(cell, str) else cell
 
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _tex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import json
 import math
 import os
 import re
@@ -23,7 +22,8 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, headings, in_bytes, word
 from edokit._io.atomic import cannot_read, check_file, check_memory, whole_file
-from edokit._io.json import bad_lines, first_bad_byte, not_utf8, parse_json
+from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
+from edokit._io.markup import spreadsheet_text
 from edokit._parallel import free_memory
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
@@ -361,8 +361,13 @@ def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "null" if value is None else "an object")
 
 
-def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write CSV, TSV, Parquet or JSONL, by the file's ending."""
+def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = False) -> None:
+    """Write CSV, TSV, Parquet or JSONL, by the file's ending.
+
+    ``quote_formulas`` puts a quote before text of a CSV that a spreadsheet would run as a formula.
+    """
+    if quote_formulas:
+        table = _for_spreadsheet(table, path)
     path, suffix = _checked_target(path, table)
     with whole_file(path) as temporary:
         try:
@@ -379,11 +384,15 @@ def write_table(table: pa.Table, path: str | Path) -> None:
             ) from error
 
 
-def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
+def write_tables(
+    parts: Iterable[pa.Table], path: str | Path, *, quote_formulas: bool = False
+) -> int:
     """Write parts with the same columns into one CSV, TSV, Parquet or JSONL file; how many rows.
 
     No more than one part need be in memory. If one fails, no file is written.
     """
+    if quote_formulas:
+        parts = (_for_spreadsheet(part, path) for part in parts)
     remaining = iter(parts)
     first = next(remaining)
     path, suffix = _checked_target(path, first)
@@ -393,6 +402,23 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path) -> int:
         for part in remaining:
             rows += _write_rows(part, writer)
     return rows
+
+
+def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
+    """The table with `spreadsheet_text` for text."""
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
+        raise InputError(
+            f"quote_formulas=True is for .csv and .tsv, which spreadsheets open, not for {path}",
+            "leave it out, or choose one of these endings",
+            parameters=("quote_formulas",),
+        )
+    columns: list[Any] = []
+    for column in table.cast(_plain_schema(table.schema)).columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            texts = [text and spreadsheet_text(text) for text in column.to_pylist()]
+            column = pa.array(texts, column.type)
+        columns.append(column)
+    return pa.table(columns, [spreadsheet_text(name) for name in table.column_names])
 
 
 def _checked_target(path: str | Path, table: pa.Table) -> tuple[Path, str]:
@@ -446,7 +472,7 @@ class _JsonLines:
                 name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in row.items()
             }
-            self._stream.write(json.dumps(plain, ensure_ascii=False, default=str) + "\n")
+            self._stream.write(json_text(plain, default=str) + "\n")
 
     def __enter__(self) -> _JsonLines:
         return self

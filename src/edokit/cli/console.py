@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json as json_module
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from edokit._errors import counted, printable
+from edokit._io import json_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -46,7 +46,7 @@ def fitted(line: str, width: int) -> list[str]:
 
 def print_json(value: Any) -> None:
     """One JSON object on stdout."""
-    typer.echo(json_module.dumps(value, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(value, allow_nan=False))
 
 
 def print_table(
@@ -136,11 +136,11 @@ def progress() -> Iterator[Progress]:
 
     console = Console(stderr=True)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[detail]}", markup=False),
         console=console,
         disable=not console.is_terminal,
         transient=True,
@@ -158,7 +158,9 @@ def add_bar(bars: Progress, description: str, total: int | None = None) -> Calla
         detail: str = "",
         description: str | None = None,
     ) -> None:
-        bars.update(task, completed=done, total=total, detail=detail, description=description)
+        # Names of methods and members are shown as they are given.
+        what = description and printable(description)
+        bars.update(task, completed=done, total=total, detail=printable(detail), description=what)
 
     return update
 

@@ -27,6 +27,7 @@ def info(source: options.Source, *, reading: options.Reading, json: options.Json
 def convert(
     source: options.Source,
     out: options.TableOut,
+    quote_formulas: options.QuoteFormulas = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
@@ -37,7 +38,7 @@ def convert(
 
     refuse_input(out, source)
     annotations = reading.annotations(source)
-    write_annotations(annotations, out)
+    write_annotations(annotations, out, quote_formulas=quote_formulas)
     items, columns = len(annotations.items), annotations.to_table().column_names
     console.done(
         {"out": str(out), "items": items, "annotations": len(annotations), "columns": columns},

@@ -57,6 +57,13 @@ Ties = Annotated[
 ]
 Bootstrap = Annotated[int, typer.Option(min=0, help="Bootstrap samples; 0 for none.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals.")]
+QuoteFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--quote-formulas",
+        help="In a CSV for a spreadsheet, put ' before text that it would run as a formula.",
+    ),
+]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide probabilities by their sum.")]
 Device = Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")]
 Pairs = Annotated[

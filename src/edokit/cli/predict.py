@@ -41,6 +41,7 @@ def predict(
         Path | None,
         typer.Option(help="Where they go, for Label Studio (.json); beside --out if not given."),
     ] = None,
+    quote_formulas: options.QuoteFormulas = False,
     annotations: Annotated[
         Path | None, typer.Option(help="A source with the texts of the items to review.")
     ] = None,
@@ -97,6 +98,7 @@ def predict(
         review=review,
         review_out=review_out,
         texts=read_texts,
+        quote_formulas=quote_formulas,
     )
     line = (
         f"{out}: {counted(result['items'], 'item')}, mean entropy {result['entropy']:.4f},"

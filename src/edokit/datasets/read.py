@@ -220,7 +220,9 @@ def read_annotations(
     return annotations
 
 
-def write_annotations(annotations: Annotations, path: str | Path) -> None:
+def write_annotations(
+    annotations: Annotations, path: str | Path, *, quote_formulas: bool = False
+) -> None:
     """Write annotations as a table with one row per annotation.
 
     Parameters
@@ -228,6 +230,9 @@ def write_annotations(annotations: Annotations, path: str | Path) -> None:
     annotations : Annotations
     path : str or Path
         A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written whole or not at all.
+    quote_formulas : bool, default=False
+        In a CSV for a spreadsheet, put a quote before text that it would run as a formula (with
+        ``=``, ``+``, ``-`` or ``@`` in front); EDO does not take these quotes off again.
 
     Raises
     ------
@@ -244,7 +249,7 @@ def write_annotations(annotations: Annotations, path: str | Path) -> None:
     """
     from edokit._io.tables import write_table
 
-    write_table(annotations.to_table(), path)
+    write_table(annotations.to_table(), path, quote_formulas=quote_formulas)
 
 
 @contextmanager

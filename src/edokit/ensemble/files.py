@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from edokit._errors import EDOWarning, InputError, examples, warn
 from edokit._io import read_json, whole_file, write_json
+from edokit._io.markup import markdown_text
 from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit._version import __version__
@@ -176,6 +177,7 @@ def predict_to_file(
     review: int | None = None,
     review_out: str | Path | None = None,
     texts: Callable[[], Mapping[str, str] | None] | Mapping[str, str] | None = None,
+    quote_formulas: bool = False,
 ) -> dict[str, Any]:
     """Write the pooled probabilities of all items; shards are read one by one.
 
@@ -194,6 +196,8 @@ def predict_to_file(
         The file of these tasks (.json); by default beside `out`.
     texts : mapping of str to str or callable, optional
         Text of each item to review, or a function that reads them.
+    quote_formulas : bool, default=False
+        In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
 
     Returns
     -------
@@ -237,7 +241,7 @@ def predict_to_file(
             shown = texts() if callable(texts) else texts
             label_studio_tasks(queue, shown)
 
-    count = write_tables(tables(), out)
+    count = write_tables(tables(), out, quote_formulas=quote_formulas)
     result = {"out": str(out), "items": count, **{name: sums[name] / count for name in sums}}
     if review is None:
         return result
@@ -359,13 +363,15 @@ def card(content: dict[str, Any]) -> str:
         key=lambda row: -row[1],
     )
     shown = [row for row in by_weight if row[1] > 0]
-    rows = [f"| {_cell(name)} | {weight:.4f} | {ce:.4f} |" for name, weight, ce in shown]
+    rows = [f"| {markdown_text(name)} | {weight:.4f} | {ce:.4f} |" for name, weight, ce in shown]
     if len(shown) < len(by_weight):
         rows.append(f"| {len(by_weight) - len(shown)} others | 0 | |")
     metrics, settings, data = content["metrics"], content["settings"], content.get("data")
     annotated = certificate = penalty = ""
     if data:
-        hard = ", ".join(f"{count} × {_cell(name)}" for name, count in data["hard_labels"].items())
+        hard = ", ".join(
+            f"{count} × {markdown_text(name)}" for name, count in data["hard_labels"].items()
+        )
         annotated = (
             f" with {data['annotations']} annotations by {data['annotators']} annotators"
             f" (hard labels: {hard})"
@@ -383,7 +389,7 @@ def card(content: dict[str, Any]) -> str:
         size=content["size"],
         count=len(content["members"]) if content["groups"] is None else "the grouped",
         pool=content["pool"],
-        classes=", ".join(map(_cell, content["classes"])),
+        classes=", ".join(map(markdown_text, content["classes"])),
         learned="Learned from" if learned else "Its weights were given; evaluated on",
         where="the fit data (not held out)" if learned else "these items",
         items=content["items"],
@@ -399,8 +405,3 @@ def card(content: dict[str, Any]) -> str:
         penalty=penalty,
         certificate=certificate,
     )
-
-
-def _cell(name: str) -> str:
-    """A name inside a table."""
-    return name.replace("|", "\\|").replace("\n", " ")

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from edokit._errors import HAVE, InputError, are, examples
+from edokit._errors import HAVE, InputError, are, examples, warn
 from edokit._io import whole_file, write_json
+from edokit._io.markup import xml_attribute, xml_text
 from edokit._types import Floats
 from edokit._version import __version__
 from edokit.ensemble.fitted import Pooled
@@ -184,7 +184,7 @@ def label_studio_tasks(
             "from_name": CONTROL,
             "to_name": "text",
             "type": "choices",
-            "value": {"choices": [one.label]},
+            "value": {"choices": [xml_text(one.label)]},
             "meta": {"text": [f"{name} {p:.4f}" for name, p in one.probabilities.items()]},
         }
         prediction = {
@@ -198,7 +198,7 @@ def label_studio_tasks(
 
 def labelling_config(classes: Sequence[str], texts: bool) -> str:
     """The labelling interface of a Label Studio project for these tasks."""
-    choices = "\n".join(f"    <Choice value={quoteattr(name)}/>" for name in classes)
+    choices = "\n".join(f"    <Choice value={xml_attribute(name)}/>" for name in classes)
     shown = "$text" if texts else "$item"
     return (
         "<View>\n"
@@ -240,6 +240,12 @@ def write_review(
         If an item has no text, or the path does not end in ``.json``.
     """
     path = check_path(path)
+    changed = [name for name in classes if xml_text(name) != name]
+    if changed:
+        warn(
+            f"{are(len(changed), len(classes), HAVE)} control characters in the name, which the"
+            f" labelling interface can't hold; annotators choose {examples(map(xml_text, changed))}"
+        )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
     with whole_file(config) as temporary:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
+
+from edokit._io import json_text
 
 NONE = "–"
 
@@ -67,9 +68,7 @@ def rounded(values: Any, digits: int = 4) -> Any:
 _UNWANTED = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
-_IN_SCRIPT = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def clean(value: object, most: int = 200) -> str:
@@ -99,7 +98,5 @@ def escape(value: object, most: int = 24) -> str:
 
 def embed(value: Any) -> Markup:
     """A value as JSON that can't leave its script element."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = text.translate(_IN_SCRIPT)
-    # A lone surrogate can't be written as UTF-8.
-    return Markup(text.encode("utf-8", "replace").decode("utf-8"))
+    text = json_text(value, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_IN_SCRIPT))
