@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -35,7 +35,7 @@ def main() -> None:
             "edoclassifier__ensemble__lambda_reg": [0.01, 0.1],
         },
         scoring=soft_score,
-        cv=KFold(3),
+        cv=3,
     )
     search.fit(X[learn], answers[learn])
     best = search.best_estimator_[-1]

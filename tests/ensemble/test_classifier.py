@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_classifier
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,11 +40,21 @@ def name_of(check: Any) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
+class Declared(EDOClassifier):
+    """The same, called a classifier before it is fitted, for scikit-learn to check it as one."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        return tags
+
+
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
-        pytest.param(estimator, check, id=name_of(check))
-        for estimator, check in estimator_checks_generator(EDOClassifier(ESTIMATORS))
+        pytest.param(estimator, check, id=f"{kind.__name__}-{name_of(check)}")
+        for kind in (EDOClassifier, Declared)
+        for estimator, check in estimator_checks_generator(kind(ESTIMATORS))
         # Arrays on a GPU: that is for the classifiers inside to say, not for the pool.
         if name_of(check) != "check_array_api_input"
     ],
@@ -124,6 +141,58 @@ def test_it_works_in_a_pipeline_and_in_a_grid_search() -> None:
     grid.fit(X, with_gaps(labels))
     assert grid.best_score_ > -np.log(2)
     assert grid.predict_proba(X[:3]).shape == (3, 2)
+
+
+def forms_of_gaps() -> dict[str, Any]:
+    """The same labels of three annotators, the gaps written in every usual way."""
+    labels = data()[1][:120, :3]
+    gaps = np.isnan(with_gaps(labels))
+    words = np.where(gaps, None, np.array(["calm", "rude"], dtype=object)[labels])
+    numbers = np.where(gaps, np.nan, labels)
+    return {
+        "nan": numbers,
+        "None": np.where(gaps, None, labels.astype(object)),
+        "words": words,
+        "empty": np.where(gaps, "", np.array(["calm", "rude"])[labels]),
+        "masked": np.ma.array(labels, mask=gaps),
+        "list": numbers.tolist(),
+        "frame": pd.DataFrame(numbers, columns=["ann", "bob", "cy"], index=range(500, 620)),
+        "Int64": pd.DataFrame(numbers).astype("Int64"),
+        "frame of words": pd.DataFrame(words),
+        "string": pd.DataFrame(words).astype("string"),
+        "category": pd.DataFrame(words).astype("category"),
+    }
+
+
+@pytest.mark.parametrize("form", forms_of_gaps())
+def test_labels_with_gaps_are_cross_validated_with_plain_defaults(form: str) -> None:
+    X, y = data()[0][:120], forms_of_gaps()[form]
+    table = pd.DataFrame(X, columns=list("abcdef"), index=range(500, 620))
+    model = EDOClassifier(ESTIMATORS, cv=2)
+    expected = cross_val_score(model, X, forms_of_gaps()["nan"], cv=KFold(5))
+    np.testing.assert_allclose(cross_val_score(model, table, y, error_score="raise"), expected)
+    # Fitted before, as in a notebook: nothing changes.
+    np.testing.assert_allclose(cross_val_score(model.fit(X, y), X, y), expected)
+
+
+def test_a_grid_search_over_texts_takes_series_and_frames_with_gaps() -> None:
+    texts = pd.Series(["lovely day", "awful day", "lovely song", "awful song"] * 10)
+    labels = pd.DataFrame([[0, None, 1], [1, 1, None], [0, 0, 0], [1, None, 1]] * 10)
+    reader = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = EDOClassifier([("a", reader), ("b", DummyClassifier())], cv=2)
+    choices = {"a__logisticregression__C": [0.01, 10.0]}
+    grid = GridSearchCV(model, choices, scoring=soft_score, error_score="raise").fit(texts, labels)
+    assert grid.best_params_ == {"a__logisticregression__C": 10.0}
+    p = grid.predict_proba(pd.Series(["lovely day", "awful day"]))
+    assert p[0, 1] < p[1, 1]
+
+
+def test_scorers_of_single_labels_know_a_fitted_classifier() -> None:
+    X, labels, _ = data()
+    model = EDOClassifier(ESTIMATORS, cv=2)
+    assert is_classifier(model.fit(X, labels))
+    found = cross_val_score(model, X, labels[:, 0], scoring="roc_auc", error_score="raise")
+    assert found.mean() > 0.6
 
 
 def test_texts_go_through_pipelines() -> None:

@@ -38,6 +38,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     Every classifier is fitted on all items, and weights are learned on out-of-fold predictions.
 
+    ``cross_val_score``, ``GridSearchCV`` and the like take ``y`` with a column per annotator and
+    gaps (None, NaN, pandas' NA, masked), in an array or a DataFrame. Their folds are then those of
+    ``KFold``: scikit-learn stratifies single labels of classifiers alone, and this one calls itself
+    a classifier once it is fitted on labels without gaps. Shuffle items that are sorted by label.
+
     Parameters
     ----------
     estimators : list of (str, classifier)
@@ -96,6 +101,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     classes_: npt.NDArray[Any]
     ensemble_: EDOEnsemble
     estimators_: list[Any]
+    _gaps = False
 
     def __init__(
         self,
@@ -172,6 +178,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             X = self._validated(X, reset=True)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         labelled, self.classes_ = self._labels(y, rows)
+        self._gaps = len(labelled) < rows * len(labelled.annotators)
         if len(self.classes_) < 2:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
@@ -397,6 +404,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         tags.input_tags.sparse = all(part.sparse for part in parts)
         tags.input_tags.allow_nan = all(part.allow_nan for part in parts)
         tags.target_tags.required = True
+        # cross_val_score and GridSearchCV stratify y for whatever is called a classifier, and
+        # refuse a y with gaps for that; whether it has some is known once there was a fit.
+        if not hasattr(self, "ensemble_") or self._gaps:
+            tags.estimator_type = None
         return tags
 
 

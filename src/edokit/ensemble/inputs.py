@@ -183,6 +183,9 @@ def select_members(predictions: Predictions, needed: Sequence[str], what: str) -
 
 def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
     values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if isinstance(labels, np.ma.MaskedArray):
+        values = values.astype(object)
+        values[np.ma.getmaskarray(labels)] = None
     if missing_values is not None and values.ndim == 2:
         gaps = values == missing_values
         values = values.astype(object)
