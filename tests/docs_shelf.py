@@ -45,6 +45,8 @@ def _annotations(people: Annotations, folder: Path) -> None:
     table = pd.read_csv(folder / "annotations.csv", dtype=str)
     gender = {name: "fm"[k % 2] for k, name in enumerate(sorted(people.annotators))}
     table["gender"] = table["annotator"].map(gender)
+    langs = {item: ("en", "it")[k % 2] for k, item in enumerate(people.items)}
+    table["lang"] = table["item"].map(langs)
     for name in ("annotations.csv", "people.csv", "data.csv"):
         table.to_csv(folder / name, index=False)
     table.to_parquet(folder / "annotations.parquet")

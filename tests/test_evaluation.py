@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import edokit
-from edokit import Annotations, metrics
-from edokit._errors import InputError
+from edokit import Annotations, EDOEnsemble, Predictions, metrics
+from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 
 LABELS = Annotations.from_matrix(
@@ -72,3 +72,67 @@ def test_sums_can_be_set_right() -> None:
     assert edokit.evaluate(P * 1.1, LABELS, samples=0, invalid="normalize").metrics == (
         pytest.approx(wanted)
     )
+
+
+ITEMS = [f"i{k}" for k in range(60)]
+PEOPLE = Annotations.from_matrix(
+    (np.random.default_rng(0).random((60, 5)) < np.linspace(0, 1, 60)[:, None]).astype(int),
+    items=ITEMS,
+)
+MEMBERS = Predictions.from_arrays(
+    [np.clip(np.linspace(0, 1, 60) + shift, 0.05, 0.95) for shift in (0.0, 0.2)],
+    items=ITEMS,
+    layout="KN",
+)
+
+
+def test_a_constant_answer_is_evaluated_beside_the_probabilities() -> None:
+    found = edokit.evaluate(MEMBERS.probabilities[:, 0], PEOPLE, samples=100)
+    shares = PEOPLE.soft_labels.mean(axis=0)
+    own, constant = found.scores
+    assert (own.name, constant.name) == ("predictions", "constant")
+    assert constant.ce == pytest.approx(metrics.ce(np.tile(shares, (60, 1)), PEOPLE.soft_labels))
+    assert own.against_constant["ce"].high < 0
+    assert found.constant.source == "items"
+    assert found.headline == []
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [one["name"] for one in told["methods"]] == ["predictions", "constant"]
+    train = PEOPLE.take(range(20))
+    other = edokit.evaluate(MEMBERS.probabilities[:, 0], PEOPLE, train_annotations=train, samples=0)
+    assert other.constant.source == "train"
+    assert other.constant.shares == pytest.approx(train.soft_labels.mean(axis=0))
+
+
+def test_an_ensemble_knows_the_constant_and_pools_what_it_is_given(tmp_path: Path) -> None:
+    fit_on = MEMBERS.take(range(30)), PEOPLE.take(range(30))
+    ensemble = EDOEnsemble().fit(*fit_on)
+    ensemble.save(tmp_path / "e")
+    found = edokit.evaluate(None, PEOPLE, predictions=MEMBERS, ensemble=tmp_path / "e", samples=100)
+    assert [score.name for score in found.scores] == ["edo", "uniform", "constant"]
+    p = ensemble.predict_proba(MEMBERS)
+    assert found.metrics["ce"] == pytest.approx(metrics.ce(p, PEOPLE.soft_labels))
+    assert found.scores[1].ce == pytest.approx(metrics.ce(MEMBERS.uniform, PEOPLE.soft_labels))
+    assert found.constant.source == "fit"
+    assert found.constant.shares == pytest.approx(fit_on[1].soft_labels.mean(axis=0))
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        edokit.evaluate(None, PEOPLE, predictions=MEMBERS)
+    content = json.loads((tmp_path / "e" / "ensemble.json").read_text())
+    del content["constant"]
+    (tmp_path / "e" / "ensemble.json").write_text(json.dumps(content))
+    with pytest.warns(EDOWarning, match="without the shares of its fit data"):
+        old = edokit.evaluate(p, PEOPLE, ensemble=tmp_path / "e", samples=0)
+    assert old.constant.source == "items"
+
+
+def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
+    p = np.tile([0.6, 0.4], (60, 1))
+    share = (PEOPLE.hard_labels() == 0).mean()
+    first, second = edokit.evaluate(p, PEOPLE, samples=100).headline
+    assert "labels all 60 items '0'" in first
+    assert f"{share:.4f}" in first
+    assert "constant answer (the shares of these very items) in CE" in second
+
+
+def test_classes_that_nobody_chose_may_have_probabilities() -> None:
+    p = {"item": ITEMS, "p_0": [0.5] * 60, "p_1": [0.4] * 60, "p_2": [0.1] * 60}
+    assert edokit.evaluate(p, PEOPLE, samples=0).metrics["ce"] is not None

@@ -192,3 +192,26 @@ def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:
         refused = edo("train", files / "people.csv", "--out", files / name)
         assert_one_line(refused, "trained members needs a folder of its own", held)
         assert not (files / name / "members").exists()
+
+
+def test_evaluate_and_compare_by_an_item_column(files: Path) -> None:
+    table = pd.read_csv(files / "people.csv", dtype=str)
+    table["lang"] = [("en", "it")[int(item.split("-")[1]) % 2] for item in table["item"]]
+    table.to_csv(files / "people.csv", index=False)
+    told = answer(*words(files, "--methods", "edo", "--by", "lang", "--out", files / "run"))
+    assert [(one["value"], one["items"]) for one in told["slices"]] == [("en", 15), ("it", 15)]
+    assert (files / "run" / "compare" / "slices.csv").read_text().startswith("slice,items,")
+    given = ("--annotations", files / "people.csv", "--split", "test", "--bootstrap", "100")
+    pooled = ("--ensemble", files / "run" / "ensemble", "--predictions", files / "test.npz")
+    found = answer("evaluate", *pooled, *given, "--by", "lang", "--train-split", "dev")
+    assert [one["name"] for one in found["methods"]] == ["edo", "uniform", "constant"]
+    assert found["constant"]["source"] == "train"
+    edo_row = next(one for one in told["methods"] if one["name"] == "edo")
+    assert found["ce"] == pytest.approx(edo_row["ce"])
+    for mine, theirs in zip(found["slices"], told["slices"], strict=True):
+        assert mine["methods"][0]["ce"] == pytest.approx(theirs["methods"][0]["ce"])
+    shown = edo("evaluate", *pooled, *given, "--by", "lang").stdout
+    assert "lang: it" in shown
+    assert "constant: the shares of the items of the fit" in shown
+    assert_one_line(edo("evaluate", *pooled, *given, "--by", "lnag"), "did you mean 'lang'?")
+    assert_one_line(edo("evaluate", *given), "--probabilities")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -537,12 +538,14 @@ class Annotations:
         if self.splits is not None:
             known["split"] = self.splits
         if name not in known:
+            close = get_close_matches(str(name), known, 1)
+            guess = f"did you mean {close[0]!r}? The" if close else "the"
             of_annotators = name in self.attributes or name in self.annotation_columns
             raise InputError(
                 f"{name!r} does not describe items: it differs between the rows of an item"
                 if of_annotators
                 else f"the items have no column {word(name)}",
-                f"the columns with one value per item are {headings(known) or 'none'}",
+                f"{guess} columns with one value per item are {headings(known) or 'none'}",
                 parameters=(parameter,),
             )
         return known[name]

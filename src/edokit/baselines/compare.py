@@ -22,12 +22,13 @@ from edokit.baselines.scores import (
     CONSTANT,
     SHARES,
     Score,
+    difference,
     item_scores,
     only_label,
     score_methods,
-    signed,
     worth,
 )
+from edokit.baselines.slices import Slice, find_slices, score_slices, slice_table, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
@@ -38,7 +39,7 @@ from edokit.ensemble.inputs import (
     source_name,
     warn_if_unanimous,
 )
-from edokit.metrics import MAIN_METRICS, entropy
+from edokit.metrics import MAIN_METRICS, entropy, entropy_items
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import InputReader, RunRecord
 
@@ -76,6 +77,8 @@ class Comparison:
     """Methods that could not be fitted on these data, with the reason."""
     files: InputReader = field(default_factory=InputReader, repr=False)
     """The files that were read, for the record of the run."""
+    slices: tuple[Slice, ...] = ()
+    """The same methods by the values of item columns, the one of the headline first."""
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -88,22 +91,16 @@ class Comparison:
 
     @property
     def headline(self) -> list[str]:
-        """What must not be missed: whether EDO (else the best method) is worth its members.
+        """What must not be missed: EDO (else the best method) beside the constant, a bad slice.
 
-        Empty where it is better than the constant answer in CE and in F1.
+        Empty where it is better than the constant answer in CE and in F1, on all slices alike.
         """
-        rivals = [score for score in self.scores if score.name != CONSTANT]
-        ours = {score.name: score for score in rivals}.get("edo")
-        if ours is None:
-            ours = min(rivals, key=lambda score: score.ce)
-        facts = self.facts
-        return worth(
-            ours,
-            self[CONSTANT],
-            facts["items"]["test"],
-            subject=ours.name,
-            source=facts["constant"]["source"],
-        )
+        ours, facts = _ours(self.scores), self.facts
+        items, source = facts["items"]["test"], facts["constant"]["source"]
+        return [
+            *worth(ours, self[CONSTANT], items, subject=ours.name, source=source),
+            *worst_slice(self.slices, facts["level"]),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``."""
@@ -113,6 +110,7 @@ class Comparison:
             "lowest_ce": self.lowest.name,
             "headline": self.headline,
             **self.facts,
+            "slices": [one.to_dict() for one in self.slices],
         }
 
     def table(self) -> Table:
@@ -123,6 +121,10 @@ class Comparison:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
         found = _number_table(self) if kind == "csv" else _text_table(self, full=True)
         return found.text(kind)
+
+    def slice_table(self) -> Table:
+        """F1 and CE of the first method by slice, uniform mean and constant beside."""
+        return slice_table(self.slices, self.facts["level"])
 
     def save(self, folder: str | Path, *, command: str = "") -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
@@ -148,6 +150,8 @@ class Comparison:
         for kind, ending in ENDINGS.items():
             with whole_file(inside / f"methods.{ending}") as temporary:
                 temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
+        if self.slices:
+            self.slice_table().write(inside, "slices")
         write_predictions(self.test_predictions, inside / "test.npz")
         ours = self.fitted.get("edo")
         if isinstance(ours, EDOEnsemble):
@@ -167,6 +171,7 @@ def compare(
     train_annotations: AnyAnnotations | None = None,
     train_split: str | Sequence[str] | None = None,
     methods: Iterable[str] | Literal["all"] | None = None,
+    by: str | Sequence[str] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
     samples: int = 1000,
     level: float = 0.95,
@@ -198,6 +203,8 @@ def compare(
         Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
         ``wel-ce``, whose search takes minutes with many members; ``"all"`` runs them, too.
         ``constant`` and ``uniform`` are always there.
+    by : str or sequence of str, default=None
+        Columns of the test items to compare by, as in `edokit.evaluate`.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
         members, and, if there are several, ``single:NAME``, what one of them scores alone on
@@ -270,6 +277,7 @@ def compare(
     if test_labels.classes != dev_labels.classes:
         test_labels = test_labels.with_classes(dev_labels.classes)
     test = test.order_classes(dev_labels.classes)
+    parts = find_slices(test_labels, by)
     for found, source, part, what in (
         (dev_labels, annotations, split, "annotations"),
         (test_labels, test_annotations, test_split, "test annotations"),
@@ -351,9 +359,12 @@ def compare(
             )
         )
     step(len(rows), len(rows), "done")
-    scored = score_methods(
-        scores, losses, REFERENCE, samples=samples, level=level, random_state=random_state
-    )
+    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
+    scored = score_methods(scores, losses, REFERENCE, **resampling)
+    ours = _ours(scored)
+    ranked = [ours, *(score for score in scored if score is not ours)]
+    floor = entropy_items(test_labels.soft_labels)
+    slices = score_slices(parts, ranked, losses, floor, REFERENCE, **resampling)
     classes = test_labels.classes
     constant = fitted[CONSTANT].constant_  # type: ignore[attr-defined]
     for method in fitted.values():
@@ -376,8 +387,15 @@ def compare(
         "level": level,
         "samples": samples,
         "seed": random_state,
+        "by": list(parts),
     }
-    return Comparison(tuple(scored), fitted, pooled, facts, skipped, files)
+    return Comparison(tuple(scored), fitted, pooled, facts, skipped, files, slices)
+
+
+def _ours(scores: Sequence[Score]) -> Score:
+    """The score that headlines are about: EDO's, else the lowest CE but the constant's."""
+    rivals = [score for score in scores if score.name != CONSTANT]
+    return {score.name: score for score in rivals}.get("edo") or min(rivals, key=lambda s: s.ce)
 
 
 class _Row(NamedTuple):
@@ -466,13 +484,8 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
             cells[column] = f"{cells[column]:.4f} ({low:.4f} … {high:.4f})"
     else:
         cells[1 + MAIN_METRICS.index("ce")] = f"{score.ce:.4f}{near or ' '}"
-    for test in (score.against_constant.get("ce"), score.against.get("ce")):
-        if test is None:
-            cells.append(None)
-            continue
-        change, lower, upper = map(signed, (test.difference, test.low, test.high))
-        short = f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")
-        cells.append(f"{change} ({lower} … {upper})" if full else short)
+    test = score.against.get("ce")
+    cells += [difference(one, full) for one in (score.against_constant.get("ce"), test)]
     if full:
         p = None if test is None else test.p_value
         cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]

@@ -59,23 +59,29 @@ class Score:
         """Whether its CE is not significantly above the lowest: their difference may be 0."""
         return self.above_lowest is None or self.above_lowest.low <= 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        lowest = self.above_lowest
+    def on_items(self) -> dict[str, Any]:
+        """The metrics with their intervals and tests as plain values."""
         return {
             "name": self.name,
-            "about": self.about,
             **{metric: getattr(self, metric) for metric in MAIN_METRICS},
             "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
             "against_reference": {metric: asdict(test) for metric, test in self.against.items()},
             "against_constant": {m: asdict(test) for m, test in self.against_constant.items()},
+            "only_label": self.only_label,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        lowest = self.above_lowest
+        return {
+            **self.on_items(),
+            "about": self.about,
             "against_lowest_ce": None if lowest is None else asdict(lowest),
             "within_noise_of_lowest_ce": self.within_noise if self.intervals else None,
             "dev": dict(self.dev),
             "size": self.size,
             "weights": None if self.weights is None else dict(self.weights),
             "seconds": self.seconds,
-            "only_label": self.only_label,
         }
 
 
@@ -140,6 +146,35 @@ def score_methods(
     ]
 
 
+Answers = Mapping[str, Floats]
+"""Probabilities [N, C] by method."""
+
+
+def score_answers(
+    answers: Answers,
+    constant: Constant,
+    q: Floats,
+    y: Ints | Codes,
+    classes: Sequence[str],
+    *,
+    about: Mapping[str, str] | None = None,
+    samples: int,
+    level: float,
+    random_state: int,
+) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
+    """The scores of these answers and, after them, of the constant; and the metrics by item."""
+    hard = {name: p.argmax(axis=1) for name, p in answers.items()}
+    hard[CONSTANT] = np.full(len(q), constant.label)
+    every = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
+    losses = {name: item_scores(p, hard[name], q, y) for name, p in every.items()}
+    scores = [
+        Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], classes))
+        for name in every
+    ]
+    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
+    return score_methods(scores, losses, "uniform", **resampling), losses
+
+
 def constant_of(
     ensemble: EDOEnsemble | None, classes: Sequence[str], q: Floats, y: Ints | Codes
 ) -> Constant:
@@ -193,3 +228,12 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
 def signed(value: float, digits: int = 4) -> str:
     """``+0.0012`` or ``−0.0097``."""
     return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def difference(test: PairedTest | None, full: bool = False) -> str | None:
+    """``−.154…−.107``, or in full ``−0.1300 (−0.1540 … −0.1070)``."""
+    if test is None:
+        return None
+    if not full:
+        return f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")
+    return f"{signed(test.difference)} ({signed(test.low)} … {signed(test.high)})"

@@ -50,6 +50,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    by: options.By = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results, tables and EDO's ensemble.")
     ] = None,
@@ -90,6 +91,7 @@ def compare(
             train_annotations=train_annotations,
             train_split=options.names(train_split),
             methods=options.names(methods),
+            by=by,
             extra=_extras(extra),
             samples=bootstrap,
             level=level,
@@ -111,9 +113,14 @@ def _show(found: Comparison, form: str | None, json: bool) -> None:
         return
     if form is not None:
         typer.echo(found.text(form), nl=False)  # type: ignore[arg-type]  # checked before
+        if found.slices:
+            typer.echo("\n" + found.slice_table().text(form), nl=False)
         return
     table = found.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, found.headline)
+    if found.slices:
+        table = found.slice_table()
+        console.print_table(table.title, table.header, table.shown(), table.notes)
 
 
 def _extras(given: list[str] | None) -> dict[str, tuple[Path, Path]]:

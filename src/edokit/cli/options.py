@@ -48,6 +48,12 @@ TrainSplit = Annotated[
     str | None,
     typer.Option(help="The split of the training annotations; else all of --train-annotations."),
 ]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Also for each value of this item column, e.g. lang (repeatable).", metavar="COLUMN"
+    ),
+]
 Groups = Annotated[
     bool | None,
     typer.Option("--groups/--no-groups", help="Average the members of each group first."),
@@ -184,12 +190,13 @@ class Reading:
                 found[name] = names(found[name])
         return found
 
-    def annotations(self, source: Path) -> Annotations:
-        """The annotations in a source."""
+    def annotations(self, source: Path, split: list[str] | None = None) -> Annotations:
+        """The annotations in a source: these splits, else those of ``--split``."""
         from edokit.datasets import read_annotations
 
         how = self.keywords()
         splits = how.pop("split", [])
+        splits = splits if split is None else split
         if len(splits) == 1:
             return read_annotations(source, split=splits[0], **how)
         annotations = read_annotations(source, **how)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -17,11 +18,10 @@ from edokit.baselines.scores import (
     CONSTANT,
     Score,
     constant_of,
-    item_scores,
-    only_label,
-    score_methods,
+    score_answers,
     worth,
 )
+from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
@@ -31,6 +31,7 @@ from edokit.metrics import (
     Reliability,
     bootstrap,
     ece,
+    entropy_items,
     md_items,
     reliability_curve,
 )
@@ -74,6 +75,8 @@ class Evaluation:
     """Predicted probabilities against shares of annotations."""
     level: float = 0.95
     """Confidence level of the intervals."""
+    slices: tuple[Slice, ...] = ()
+    """The same methods by the values of item columns."""
 
     @property
     def metrics(self) -> dict[str, float | None]:
@@ -88,11 +91,14 @@ class Evaluation:
 
     @property
     def headline(self) -> list[str]:
-        """Whether the ensemble is not better than the constant, or labels all items the same."""
+        """Whether the ensemble beats the constant and labels items differently; the worst slice."""
         if self.constant is None:
             return []
-        n = len(self.pooled.items)
-        return worth(self.scores[0], self.constant, n, subject="The ensemble", source=self.source)
+        n, ours = len(self.pooled.items), self.scores[0]
+        return [
+            *worth(ours, self.constant, n, subject="The ensemble", source=self.source),
+            *worst_slice(self.slices, self.level),
+        ]
 
     @property
     def differences(self) -> dict[str, PairedTest]:
@@ -132,11 +138,12 @@ def evaluate_items(
     random_state: int = 0,
     samples: int | None = None,
     level: float = 0.95,
+    by: str | Sequence[str] | None = None,
 ) -> Evaluation:
     """Pool the predictions and compare them with the annotations, matched by item.
 
     ``samples`` bootstrap samples give intervals of this ``level``; by default 1,000, or 200 for
-    more than 20,000 items.
+    more than 20,000 items. ``by`` names item columns to slice by.
     """
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
@@ -169,16 +176,12 @@ def evaluate_items(
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
-    classes = tuple(predictions.classes)
-    constant = constant_of(ensemble, classes, q, y)
-    hard = {method: own.argmax(axis=1) for method, own in probabilities.items()}
-    hard[CONSTANT] = np.full(len(q), constant.label)
-    probabilities[CONSTANT] = np.tile(constant.shares, (len(q), 1))
-    scores = score_methods(
-        [Score(name, ABOUT[name], only_label=only_label(hard[name], classes)) for name in hard],
-        {name: item_scores(own, hard[name], q, y) for name, own in probabilities.items()},
-        "uniform",
-        **resampling,
+    constant = constant_of(ensemble, predictions.classes, q, y)
+    scores, losses = score_answers(
+        probabilities, constant, q, y, predictions.classes, about=ABOUT, **resampling
+    )
+    slices = score_slices(
+        find_slices(annotations, by), scores, losses, entropy_items(q), "uniform", **resampling
     )
     rho = bootstrap(p, q, y, metrics=("entropy_correlation",), **resampling)
     return Evaluation(
@@ -187,4 +190,5 @@ def evaluate_items(
         rho=rho["entropy_correlation"],
         reliability=reliability_curve(p, q),
         level=level,
+        slices=slices,
     )

@@ -1,0 +1,263 @@
+"""Methods on parts of the items: every value of an item column, and whether one is clearly worse.
+
+Annotators are more divided on some items than on others, which alone makes the CE higher there. A
+slice is therefore called worse only if its CE is also further above the lowest possible one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import InputError, counted
+from edokit._io.markup import Cell, Table
+from edokit._names import class_order
+from edokit._types import Bools, Floats
+from edokit.annotations import Annotations
+from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
+from edokit.metrics import Interval
+from edokit.metrics.resampling import quantiles, resamples
+
+MOST_VALUES = 50
+"""Values of a column of text; of more, each slice has too few items to say anything."""
+MOST_NUMBERS = 10
+"""Different numbers that are a slice each; more are put into quarters."""
+FEWEST_ITEMS = 10
+"""A slice with fewer items has no intervals: resampled, they would be far too narrow."""
+MISSING = "(missing)"
+_TAIL = 10
+"""Resamples beyond each end of an interval, so that it is no matter of chance."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The methods on the items with one value of a column."""
+
+    column: str
+    value: str | None
+    """None where items have no value."""
+    items: int
+    ce_floor: float
+    """The lowest possible CE on these items."""
+    scores: tuple[Score, ...]
+    """One per method, with intervals and tests where there are enough items."""
+    against_rest: Mapping[str, Interval] = field(default_factory=dict)
+    """How much ``ce``, ``ce_above_floor`` and ``f1`` of the first method differ from those on all
+    other items; the intervals are corrected for the number of slices."""
+    rest: Mapping[str, float] = field(default_factory=dict)
+    """The same on all other items."""
+
+    @property
+    def name(self) -> str:
+        """``lang: en``."""
+        return f"{self.column}: {MISSING if self.value is None else self.value}"
+
+    def score(self, method: str) -> Score | None:
+        """The scores of one method."""
+        return next((score for score in self.scores if score.name == method), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "column": self.column,
+            "value": self.value,
+            "items": self.items,
+            "ce_floor": self.ce_floor,
+            "methods": [score.on_items() for score in self.scores],
+            "against_rest": {metric: asdict(one) for metric, one in self.against_rest.items()},
+        }
+
+
+def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dict[str, Any]:
+    """The items [N] of each value of each column: ``{column: {value: mask}}``.
+
+    Numbers with more than ten different values are put into quarters; None stands for items without
+    a value.
+    """
+    found: dict[str, dict[str | None, Bools]] = {}
+    for column in [by] if isinstance(by, str) else by or ():
+        values = annotations.item_column(column, parameter="by")
+        known = class_order(set(values) - {""})
+        numbers = _numbers(known)
+        if len(known) > MOST_NUMBERS and numbers is not None:
+            parts: dict[str | None, Bools] = _quarters(values, numbers)
+        elif len(known) > MOST_VALUES:
+            raise InputError(
+                f"column {column!r} has {len(known)} different values on"
+                f" {counted(len(values), 'item')}; slices take at most {MOST_VALUES}",
+                "choose a column with fewer values, or group them in a column of your own",
+                parameters=("by",),
+            )
+        else:
+            parts = {value: values == value for value in known}
+        if (values == "").any():
+            parts[None] = values == ""
+        found[column] = parts
+    return found
+
+
+def _numbers(known: Sequence[str]) -> dict[str, float] | None:
+    try:
+        numbers = {value: float(value) for value in known}
+    except ValueError:
+        return None
+    return numbers if all(map(math.isfinite, numbers.values())) else None
+
+
+def _quarters(values: Any, numbers: Mapping[str, float]) -> dict[str | None, Bools]:
+    """Four parts of about as many items, named by their smallest and largest number."""
+    given = np.array([numbers.get(value, np.nan) for value in values])
+    ends = np.unique(np.quantile(given[~np.isnan(given)], [0.25, 0.5, 0.75]))
+    part = np.where(np.isnan(given), -1, np.searchsorted(ends, given, side="left"))
+    found: dict[str | None, Bools] = {}
+    for k in np.unique(part[part >= 0]):
+        inside = given[part == k]
+        found[f"{inside.min():g}–{inside.max():g}"] = part == k
+    return found
+
+
+def score_slices(
+    slices: Mapping[str, Mapping[str | None, Bools]],
+    scores: Sequence[Score],
+    losses: Mapping[str, Mapping[str, Floats]],
+    floor: Floats,
+    reference: str,
+    *,
+    samples: int,
+    level: float,
+    random_state: int,
+) -> tuple[Slice, ...]:
+    """The methods on each slice; the first of ``scores`` is the one compared with the rest.
+
+    ``losses[name][metric]`` [N] are those of all items, ``floor`` [N] the entropy of soft labels.
+    """
+    masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
+    own = losses[scores[0].name]
+    measures = {"ce": own["ce"], "ce_above_floor": own["ce"] - floor, "f1": own["f1"]}
+    tested = [
+        k for k, (_, _, m) in enumerate(masks) if FEWEST_ITEMS <= m.sum() <= len(m) - FEWEST_ITEMS
+    ]
+    # Two slices are one comparison: each is the rest of the other.
+    comparisons = sum(1 if len(parts) <= 2 else len(parts) for parts in slices.values())
+    corrected = 1 - (1 - level) / max(comparisons, 1)
+    apart = _against_rest([masks[k][2] for k in tested], measures, samples, corrected, random_state)
+    ends = dict(zip(tested, apart, strict=False))
+    found = []
+    for k, (column, value, mask) in enumerate(masks):
+        here = {name: {m: v[mask] for m, v in each.items()} for name, each in losses.items()}
+        enough = int(mask.sum()) >= FEWEST_ITEMS
+        rest = {} if mask.all() else {m: float(v[~mask].mean()) for m, v in measures.items()}
+        found.append(
+            Slice(
+                column,
+                value,
+                int(mask.sum()),
+                float(floor[mask].mean()),
+                tuple(
+                    score_methods(
+                        [Score(one.name, one.about) for one in scores],
+                        here,
+                        reference,
+                        samples=samples if enough else 0,
+                        level=level,
+                        random_state=random_state,
+                    )
+                ),
+                ends.get(k, {}),
+                rest,
+            )
+        )
+    return tuple(found)
+
+
+def _against_rest(
+    masks: Sequence[Bools],
+    measures: Mapping[str, Floats],
+    samples: int,
+    level: float,
+    random_state: int,
+) -> list[dict[str, Interval]]:
+    """The difference between each slice and the rest, for each measure."""
+    if not samples or not masks:
+        return []
+    inside = np.column_stack(masks).astype(np.float64)
+    samples = max(samples, math.ceil(2 * _TAIL / (1 - level)))
+    columns = [inside, *(inside * values[:, None] for values in measures.values())]
+    together = np.column_stack([*columns, *(values[:, None] for values in measures.values())])
+    rng, slices, items = np.random.default_rng(random_state), inside.shape[1], len(inside)
+
+    def differences(counts: Floats) -> Floats:
+        """[B, N] -> [B, measures, slices]."""
+        sums = counts @ together
+        n = sums[:, :slices]
+        parts = []
+        for k in range(len(measures)):
+            part = sums[:, slices * (k + 1) : slices * (k + 2)]
+            total = sums[:, slices * (1 + len(measures)) + k][:, None]
+            parts.append(part / n - (total - part) / (items - n))
+        return np.stack(parts, axis=1)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.concatenate([differences(block) for block in resamples(items, samples, rng)])
+        measured = differences(np.ones((1, items)))[0]
+    found = []
+    for s in range(slices):
+        one = {}
+        for k, metric in enumerate(measures):
+            values = drawn[:, k, s]
+            one[metric] = Interval(
+                float(measured[k, s]), *quantiles(values[np.isfinite(values)], level)
+            )
+        found.append(one)
+    return found
+
+
+def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
+    """Sentences that name the slice that is clearly worst in CE and in F1; none if no slice is."""
+    found = []
+    for metric, sign, also in (("ce", 1, "ce_above_floor"), ("f1", -1, "f1")):
+        worse = {
+            sign * (one.against_rest[metric].estimate or 0.0): one
+            for one in slices
+            if one.against_rest and _above(one, metric, sign) and _above(one, also, sign)
+        }
+        if not worse:
+            continue
+        worst = worse[max(worse)]
+        ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
+        beside = "" if constant is None else f" (constant {getattr(constant, metric):.4f})"
+        more = ", and not only because annotators are more divided there" if metric == "ce" else ""
+        found.append(
+            f"Worst slice in {metric.upper()}: {worst.name} ({counted(worst.items, 'item')}) has"
+            f" {getattr(worst.scores[0], metric):.4f}{beside} against {worst.rest[metric]:.4f} on"
+            f" the rest (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)},"
+            f" {level:.0%} corrected for the number of slices){more}."
+        )
+    return found
+
+
+def _above(one: Slice, metric: str, sign: int) -> bool:
+    """Whether the whole interval of the difference is on the side of this sign."""
+    ends = one.against_rest[metric]
+    return min(sign * (ends.low or 0.0), sign * (ends.high or 0.0)) > 0
+
+
+def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:
+    """Items, F1 and CE of each slice with the interval of the CE, uniform and constant beside."""
+    header = ["slice", "items", "F1 ↑", "CE ↓", f"{level:.0%}", "uniform", CONSTANT, "lowest"]
+    rows: list[list[Cell]] = []
+    for one in slices:
+        ours, uniform, constant = one.scores[0], one.score("uniform"), one.score(CONSTANT)
+        ends = ours.intervals.get("ce")
+        shown = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
+        others = [None if score is None else score.ce for score in (uniform, constant)]
+        rows.append([one.name, one.items, ours.f1, ours.ce, shown, *others, one.ce_floor])
+    note = (
+        f"F1 and CE of {subject or slices[0].scores[0].name}; beside it the CE of the uniform mean,"
+        " of the constant answer, and the lowest possible on these items."
+    )
+    return Table("Slices", header, rows, [note])

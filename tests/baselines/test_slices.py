@@ -1,0 +1,145 @@
+"""Methods by the values of an item column."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from pool_cases import sample
+
+import edokit
+from edokit import Annotations, Predictions
+from edokit._errors import InputError
+from edokit.baselines import compare
+from edokit.baselines.slices import FEWEST_ITEMS, find_slices
+from edokit.metrics import ce
+
+
+def with_columns(annotations: Annotations, **columns: Any) -> Annotations:
+    """The same annotations with item columns, a value per item each."""
+    table = annotations.to_table().to_pandas()
+    at = {str(item): i for i, item in enumerate(annotations.items)}
+    for name, values in columns.items():
+        table[name] = [values[at[str(item)]] for item in table["item"]]
+    return Annotations.from_table(table, classes=annotations.classes)
+
+
+def two_langs(items: int = 240, *, bad: float = 0.0, seed: int = 0) -> tuple[Any, Annotations]:
+    """Probabilities that are noise on a share ``bad`` of the Italian items; three languages."""
+    predictions, people = sample(items, seed=seed)
+    p = predictions.probabilities[:, 0].astype(float).copy()
+    langs = np.array(["en", "it", "nl"])[np.arange(items) % 3]
+    noise = np.random.default_rng(seed + 1).dirichlet([1, 1], size=items)
+    spoilt = (langs == "it") & (np.random.default_rng(seed + 2).random(items) < bad)
+    p[spoilt] = noise[spoilt]
+    return p, with_columns(people, lang=langs)
+
+
+def test_each_slice_has_the_metrics_of_its_items() -> None:
+    p, people = two_langs()
+    found = edokit.evaluate(p, people, by="lang", samples=100)
+    assert [(one.column, one.value, one.items) for one in found.slices] == [
+        ("lang", "en", 80),
+        ("lang", "it", 80),
+        ("lang", "nl", 80),
+    ]
+    for one in found.slices:
+        part = people.item_column("lang") == one.value
+        alone = edokit.evaluate(p[part], people.take(part), train_annotations=people, samples=100)
+        assert one.scores[0].ce == pytest.approx(alone.metrics["ce"])
+        assert one.ce_floor == pytest.approx(alone.ce_floor)
+        assert (
+            one.scores[0].intervals["ce"][0] < one.scores[0].ce < one.scores[0].intervals["ce"][1]
+        )
+        # The constant is the same everywhere, not one per slice.
+        assert one.score("constant").ce == pytest.approx(alone.scores[-1].ce)
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [one["value"] for one in told["slices"]] == ["en", "it", "nl"]
+
+
+def test_the_worst_slice_is_named_only_when_it_is_clearly_worse() -> None:
+    p, people = two_langs(bad=0.7)
+    found = edokit.evaluate(p, people, by="lang", samples=500)
+    said = " ".join(found.headline)
+    italian = found.slices[1]
+    assert "Worst slice in CE: lang: it (80 items)" in said
+    assert f"{italian.scores[0].ce:.4f}" in said
+    assert italian.against_rest["ce"].low > 0
+    q, rest = people.soft_labels, people.item_column("lang") != "it"
+    assert italian.rest["ce"] == pytest.approx(ce(p[rest], q[rest]))
+    above = ce(p[rest], q[rest]) - people.entropy[rest].mean()
+    assert italian.rest["ce_above_floor"] == pytest.approx(above)
+    assert edokit.evaluate(p, people, by="lang", samples=0).slices[1].against_rest == {}
+
+
+def test_slices_that_differ_by_chance_are_rarely_called_different() -> None:
+    called = 0
+    for seed in range(40):
+        p, people = two_langs(150, seed=seed)
+        people = with_columns(people, part=[str(i % 7) for i in range(150)])
+        found = edokit.evaluate(p, people, by=["lang", "part"], samples=200, random_state=seed)
+        ends = [one.against_rest["ce"] for one in found.slices]
+        called += any(one.low > 0 or one.high < 0 for one in ends)
+    # Ten slices at 95 % without a correction would be in about a third of the draws.
+    assert called <= 6
+
+
+def test_items_that_people_are_more_divided_on_are_no_worse_slice() -> None:
+    rng = np.random.default_rng(0)
+    share = np.where(np.arange(300) < 150, 0.5, 0.05)
+    labels = (rng.random((300, 5)) < share[:, None]).astype(int)
+    people = with_columns(Annotations.from_matrix(labels), kind=["split"] * 150 + ["agreed"] * 150)
+    p = people.soft_labels * 0.9 + 0.05
+    found = edokit.evaluate(p, people, by="kind", samples=500)
+    agreed, divided = found.slices
+    assert divided.scores[0].ce > 2 * agreed.scores[0].ce
+    assert divided.against_rest["ce"].low > 0
+    assert "Worst slice in CE" not in " ".join(found.headline)
+
+
+def test_missing_values_are_a_slice_and_small_slices_have_no_intervals() -> None:
+    p, people = two_langs(60)
+    values = ["a"] * 40 + ["b"] * 5 + [""] * 15
+    found = edokit.evaluate(p, with_columns(people, source=values), by="source", samples=100)
+    assert [(one.value, one.items) for one in found.slices] == [("a", 40), ("b", 5), (None, 15)]
+    assert found.slices[2].name == "source: (missing)"
+    assert FEWEST_ITEMS > 5
+    assert found.slices[1].scores[0].intervals == {}
+    assert found.slices[1].against_rest == {}
+
+
+def test_many_numbers_are_put_into_quarters_and_few_are_values() -> None:
+    _, people = sample(80)
+    people = with_columns(people, words=list(range(1, 81)), stars=[i % 5 for i in range(80)])
+    words = find_slices(people, "words")["words"]
+    assert list(words) == ["1–20", "21–40", "41–60", "61–80"]
+    assert [int(mask.sum()) for mask in words.values()] == [20] * 4
+    assert list(find_slices(people, "stars")["stars"]) == ["0", "1", "2", "3", "4"]
+
+
+def test_columns_that_make_no_slices_are_refused() -> None:
+    p, people = two_langs(60)
+    people = with_columns(people, user=[f"user-{i}" for i in range(60)])
+    with pytest.raises(InputError, match="'user' has 60 different values"):
+        edokit.evaluate(p, people, by="user")
+    with pytest.raises(InputError, match=r"'langs'.*did you mean 'lang'\? The columns") as error:
+        edokit.evaluate(p, people, by=["langs"])
+    assert error.value.parameters == ("by",)
+
+
+def test_compare_slices_every_method_of_the_test_items() -> None:
+    dev = sample(80)
+    predictions, people = sample(60, seed=1, prefix="new")
+    people = with_columns(people, lang=["en", "it"] * 30)
+    found = compare(*dev, predictions, people, methods=["greedy", "edo"], by="lang", samples=100)
+    assert [one.value for one in found.slices] == ["en", "it"]
+    names = [score.name for score in found.slices[0].scores]
+    assert names == ["edo", "constant", "uniform", "greedy"]
+    edo = [one.score("edo") for one in found.slices]
+    assert np.mean([score.ce for score in edo]) == pytest.approx(found["edo"].ce)
+    assert set(edo[0].against_constant) == {"f1", "ce", "md", "bs"}
+    assert found.to_dict()["by"] == ["lang"]
+    assert "lang: it" in found.slice_table().markdown()
+    assert isinstance(predictions, Predictions)
