@@ -1,35 +1,86 @@
-"""The screenshots of docs/images, taken from a demo's page: python tools/report_screenshots.py."""
+"""Screenshots of the page: python tools/report_screenshots.py [FOLDER].
+
+Without a folder, those of docs/images, taken from a demo's page. With one, the whole page with
+2, 6 and 11 classes, in both themes, at the width of a desk and of a phone, to be looked at.
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from edokit.demo import run_demo
-from edokit.report import write_report
+from edokit import Annotations, EDOEnsemble, simulate
+from edokit.demo import run_demo, train_members
+from edokit.report import collect, write_report
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+CLASSES = {
+    "2": ["polite", "rude"],
+    "6": [str(label) for label in range(1, 7)],
+    "11": [str(label) for label in range(-5, 6)],
+    "11-nominal": [f"topic {letter}" for letter in "ABCDEFGHIJK"],
+}
+WIDTHS = (1240, 400)
 
 
 def main() -> None:
-    """Run the demo, open its page, and save two screenshots."""
+    """Make the pages, open them, and save the screenshots."""
     path = next(found for name in BROWSERS if (found := shutil.which(name)))
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        run = Path(folder) / "demo"
-        run_demo(out=run, command="edo demo --out demo")
-        page = write_report(run).as_uri()
         browser = play.chromium.launch(executable_path=path, args=ARGUMENTS)
-        summary(browser, page, IMAGES / "report-summary.png")
-        items(browser, page, IMAGES / "report-items.png")
+        if out is None:
+            for_docs(browser, Path(folder))
+        else:
+            for name, classes in CLASSES.items():
+                page = page_with(classes, Path(folder) / name)
+                whole_pages(browser, page, out, name)
         browser.close()
-    for image in sorted(IMAGES.glob("report-*.png")):
+    for image in sorted((out or IMAGES).glob("*.png")):
         print(f"{image.name}: {image.stat().st_size / 1000:.0f} kB")
+
+
+def page_with(classes: list[str], folder: Path) -> str:
+    """The page of an ensemble on simulated annotations with these classes."""
+    simulated = simulate("partial-panel", items=(240, 160, 120), n_classes=len(classes))
+    table = simulated.annotations.to_table().to_pandas()
+    names = dict(zip(simulated.annotations.classes, classes, strict=True))
+    for column in {"label", "hard_label"} & set(table):
+        table[column] = table[column].map(names)
+    annotations = Annotations.from_table(table, classes=classes)
+    predictions = train_members(annotations, 6, 0)
+    test = annotations.split("test")
+    ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], annotations.split("dev"))
+    ensemble.save(folder)
+    data = collect(folder, predictions=predictions["test"], annotations=test)
+    return write_report(data, folder / "report.html").as_uri()
+
+
+def whole_pages(browser: Any, page: str, out: Path, name: str) -> None:
+    """The whole page in both themes, at both widths."""
+    out.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        for width in WIDTHS:
+            tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+            tab.goto(page)
+            tab.screenshot(path=out / f"{name}-{theme}-{width}.png", full_page=True)
+            tab.close()
+
+
+def for_docs(browser: Any, folder: Path) -> None:
+    """The two screenshots of the documentation."""
+    run = folder / "demo"
+    run_demo(out=run, command="edo demo --out demo")
+    page = write_report(run).as_uri()
+    summary(browser, page, IMAGES / "report-summary.png")
+    items(browser, page, IMAGES / "report-items.png")
 
 
 def summary(browser: Any, page: str, out: Path) -> None:

@@ -251,3 +251,11 @@ def test_steps_are_not_blamed_where_members_are_the_same() -> None:
     ensemble = EDOEnsemble(solver="gumbel", lambda_reg=0.0).fit(same, people.soft_labels)
     said = ensemble.fitted_.nothing_learned
     assert "prefers none of these members" in str(said)
+
+
+@pytest.mark.parametrize(("size", "words"), [(0.001, "is slightly worse than"), (0.5, "is worse")])
+def test_a_small_difference_is_called_slight(found: ReportData, size: float, words: str) -> None:
+    assert found.evaluation is not None
+    one = PairedTest(size, size / 2, size * 2, 0.01, 300)
+    evaluation = with_differences(found.evaluation, f1=LEVEL, ce=one, md=LEVEL, bs=LEVEL)
+    assert words in lead(found.ensemble, evaluation)

@@ -28,6 +28,8 @@ VERDICTS = {
 }
 EQUAL = 1.2
 """Weights whose largest is less than this many times their smallest are nearly equal."""
+SLIGHT = 0.01
+"""Share of a metric below which a difference, significant or not, is called slight."""
 FEW_ITEMS = 200
 FEW_ANNOTATIONS = 3
 RARE = 0.2
@@ -101,14 +103,28 @@ def lead(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> str:
     where = f"On {count(n, evaluation.name.removesuffix('s'))}"
     if evaluation.held_out is False:
         where = f"In-sample (optimistic), on the {count(n, 'item')} of the fit,"
-    better, worse, noise = (listed(names) for names in standings(evaluation).values())
+    found = standings(evaluation)
+    better, worse, noise = (listed(names) for names in found.values())
     verdict = f"does not differ significantly from the uniform mean in {noise}"
     if better or worse:
         both = (("better", better), ("worse", worse))
-        parts = " and ".join(f"{kind} in {names}" for kind, names in both if names)
+        parts = " and ".join(
+            f"{'slightly ' if _is_slight(evaluation, found[kind]) else ''}{kind} in {names}"
+            for kind, names in both
+            if names
+        )
         rest = f"; no significant difference in {noise}" if noise else ""
         verdict = f"is {parts.replace(' in ', ' than the uniform mean in ', 1)}{rest}"
     return f"{_kept(ensemble)}. {where} the ensemble {verdict}."
+
+
+def _is_slight(evaluation: Evaluation, metrics: list[str]) -> bool:
+    """Whether the ensemble differs from the uniform mean by less than 1 % in all of these."""
+    uniform = evaluation.scores[1]
+    return all(
+        abs(evaluation.differences[name].difference) < SLIGHT * abs(getattr(uniform, name))
+        for name in map(str.lower, metrics)
+    )
 
 
 def standings(evaluation: Evaluation) -> dict[str, list[str]]:

@@ -171,7 +171,8 @@
     const total = shares.reduce((sum, share) => sum + share, 0) || 1;
     shares.forEach((share, c) => {
       if (share <= 0) return;
-      const part = document.createElement("span");
+      // A line before a part that is not much wider than the line would hide it.
+      const part = text("span", undefined, share > 0.04 * total ? "wide" : "");
       part.style.width = (100 * share) / total + "%";
       part.style.background = colour(c);
       line.append(part);
