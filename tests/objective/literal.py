@@ -146,3 +146,38 @@ def slope(function: Callable, point) -> np.ndarray:
 def value(number) -> float:
     """The real number behind a result of the loops."""
     return float(complex(number).real)
+
+
+def scale_diversity(P, steps, v):
+    """1/N Σ_i Σ_kl w_k w_l Σ_c s_c |F_ic^(k) − F_ic^(l)|, F the cumulative shares."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        for k in range(P.shape[1]):
+            for other in range(P.shape[1]):
+                distance = sum(
+                    step * abs(sum(P[i, k, : c + 1]) - sum(P[i, other, : c + 1]))
+                    for c, step in enumerate(steps)
+                )
+                total = total + v[k] * v[other] * distance
+    return total / P.shape[0]
+
+
+def rps(P, q, steps, v):
+    """1/N Σ_i Σ_c s_c (F_ic − G_ic)², F and G the cumulative shares of pool and annotators."""
+    phi = pool(P, v)
+    total = 0.0
+    for i in range(P.shape[0]):
+        for c, step in enumerate(steps):
+            total = total + step * (sum(phi[i][: c + 1]) - sum(q[i, : c + 1])) ** 2
+    return total / P.shape[0]
+
+
+def w1(P, q, steps, v, smoothing):
+    """1/N Σ_i Σ_c s_c (√((F_ic − G_ic)² + δ²) − δ)."""
+    phi = pool(P, v)
+    total = 0.0
+    for i in range(P.shape[0]):
+        for c, step in enumerate(steps):
+            gap = sum(phi[i][: c + 1]) - sum(q[i, : c + 1])
+            total = total + step * (cmath.sqrt(gap * gap + smoothing**2) - smoothing)
+    return total / P.shape[0]

@@ -56,10 +56,16 @@ def three_of_ten(seed: int = 0) -> Data:
     return Data(P, dev.soft_labels, dev.hard_labels())
 
 
-def step_by_step(data: Data, settings: Settings, options: GumbelSettings, seed: int) -> np.ndarray:
+def step_by_step(
+    data: Data,
+    settings: Settings,
+    options: GumbelSettings,
+    seed: int,
+    steps_between: np.ndarray | None = None,
+) -> np.ndarray:
     """[K] final weights: one configuration, mini-batch by mini-batch. Members stand in order."""
     items, members, _ = data.P.shape
-    whole = Summaries.from_arrays(*data)
+    whole = Summaries.from_arrays(*data, steps=steps_between)
     draws = Draws(seed)
     sizes = min(options.max_members, members) - options.min_members + 1
     theta, pi = np.zeros(members), np.zeros(sizes)
@@ -71,7 +77,10 @@ def step_by_step(data: Data, settings: Settings, options: GumbelSettings, seed: 
         order = draws.shuffle(items)
         for start in range(0, items, options.batch_size):
             batch = order[start : start + options.batch_size]
-            problem = Problem.from_arrays(*(part[batch] for part in data), pool=settings.pool)
+            few = [part[batch] for part in data]
+            problem = Problem.from_arrays(*few, pool=settings.pool, steps=steps_between)
+            if steps_between is not None:
+                problem = replace(problem, rank_products=whole.mean_rank_products)
             if settings.class_weights:
                 weighted = problem.targets * whole.class_weights()
                 problem = replace(problem, targets=weighted, class_weights=True)

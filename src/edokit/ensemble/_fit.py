@@ -16,6 +16,7 @@ from edokit.fitdata import FitData
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from edokit.objective.settings import SCALE_TERMS
 from edokit.solvers import GumbelSettings, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
@@ -191,11 +192,18 @@ _OURS = {
     "temperature_decay": None,
 }
 
+
+def _terms(preset: str) -> dict[str, Any]:
+    """The objective's part of a preset, as far as it needs no ordered classes."""
+    terms = asdict(OBJECTIVES[preset])
+    return {name: value for name, value in terms.items() if name not in SCALE_TERMS}
+
+
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Without a penalty: it is chosen on the data (`edokit.ensemble._regularization`).
-    "default": {**_OURS, **asdict(OBJECTIVES["default"]), "lambda_reg": None},
-    "paper-fixed": {**_PAPER, **asdict(OBJECTIVES["paper-fixed"])},
-    "paper": {**_PAPER, **asdict(OBJECTIVES["paper"])},
+    "default": {**_OURS, **_terms("default"), "lambda_reg": None},
+    "paper-fixed": {**_PAPER, **_terms("paper-fixed")},
+    "paper": {**_PAPER, **_terms("paper")},
 }
 """Every choice under every preset; a parameter that is given wins over its preset."""
 
@@ -247,7 +255,7 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def objective_of(chosen: Mapping[str, Any]) -> Settings:
     """The part of the choices that is the objective's; a penalty still to choose is left out."""
     names = Settings.__dataclass_fields__
-    return Settings(**{name: chosen[name] for name in names if chosen[name] is not None})
+    return Settings(**{name: chosen[name] for name in names if chosen.get(name) is not None})
 
 
 def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:

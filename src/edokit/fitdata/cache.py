@@ -59,6 +59,7 @@ class CachedShard:
     reading: ReadOptions
     ties: Ties
     random_state: int
+    steps: Floats | None = None  # [C - 1] between ordered classes
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from edokit.objective import (
     log_probabilities,
     pool,
     sharpen,
+    w1_curvature,
 )
 from edokit.objective.pools import Additive, member_rows, power_sums, slices
 from edokit.predictions.shards import item_keys
@@ -78,6 +79,8 @@ class FitData:
         Names of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
+    steps : array of shape (n_classes - 1,) or None
+        Distances between neighbouring classes of an ordinal scale.
 
     Examples
     --------
@@ -98,8 +101,10 @@ class FitData:
         groups: Sequence[str] | None = None,
         counts: AnnotationCounts | None = None,
         item_ids: Strings | None = None,
+        steps: Floats | None = None,
     ) -> None:
         self._arrays = arrays
+        self.steps = steps
         self.members, self.classes = tuple(members), tuple(classes)
         self.groups = None if groups is None else tuple(groups)
         self.counts, self.item_ids = counts, item_ids
@@ -119,6 +124,7 @@ class FitData:
         members: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
+        steps: NDArray[Any] | None = None,
     ) -> FitData:
         """Data in memory.
 
@@ -134,6 +140,8 @@ class FitData:
             Names; 0, 1, … by default.
         groups : sequence of str, optional
             The group of each member.
+        steps : array of shape (n_classes - 1,), optional
+            Distances between neighbouring classes of an ordinal scale.
 
         Returns
         -------
@@ -144,6 +152,7 @@ class FitData:
             [str(k) for k in range(np.shape(P)[1])] if members is None else members,
             [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes,
             groups,
+            steps=None if steps is None else np.asarray(steps, dtype=np.float64),
         )
 
     @staticmethod
@@ -211,6 +220,8 @@ class FitData:
             The folder for the cache.
         ties, random_state
             As in `from_predictions`.
+        steps : array of shape (n_classes - 1,), optional
+            Distances between neighbouring classes of an ordinal scale.
         progress : callable, optional
             Called with what is done, the shards done and the number of shards.
         **options
@@ -245,7 +256,7 @@ class FitData:
 
         With ``settings``, those that these do not weigh may be left out.
         """
-        if settings is None or settings.lambda_div:
+        if settings is None or settings.lambda_div or settings.on_scale:
             return self._sums(True, True)
         return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
 
@@ -257,7 +268,9 @@ class FitData:
         for known, sums in self._sums_known.items():
             if known >= (distances, log_losses):
                 return sums
-        sums = Summaries.from_arrays(*self.sample, distances=distances, log_losses=log_losses)
+        sums = Summaries.from_arrays(
+            *self.sample, distances=distances, log_losses=log_losses, steps=self.steps
+        )
         self._sums_known[distances, log_losses] = sums
         return sums
 
@@ -276,6 +289,7 @@ class FitData:
             rows=self._rows(settings.pool) if with_items else None,
             soft_labels=self.sample.q if with_items else None,
             classes=self.classes,
+            steps=self.steps,
         )
 
     def _rows(self, kind: Pool) -> Floats:
@@ -302,6 +316,14 @@ class FitData:
         P, q, _ = self.sample
         P = P if members is None else P[:, members]
         return [curvature_sums(P, q, v, alpha, pool) for v in weights]
+
+    def w1_curvatures(
+        self, weights: Floats, members: NDArray[Any] | None, smoothing: float
+    ) -> list[Curvature]:
+        """Smoothed Wasserstein-1 of the pools with these weights [T, k], as `curvatures`."""
+        P, q, _ = self.sample
+        P = P if members is None else P[:, members]
+        return [w1_curvature(P, q, v, self.steps, smoothing) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
@@ -365,7 +387,9 @@ class FitData:
     def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
         arrays = self.sample.take(items)
-        return FitData(arrays, self.members, self.classes, self.groups, self.counts, ids)
+        return FitData(
+            arrays, self.members, self.classes, self.groups, self.counts, ids, self.steps
+        )
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:
@@ -380,7 +404,9 @@ class FitData:
         names = self.member_groups()
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        return FitData(means, group_names(names), self.classes, None, self.counts, self.item_ids)
+        return FitData(
+            means, group_names(names), self.classes, None, self.counts, self.item_ids, self.steps
+        )
 
     def member_groups(self) -> tuple[str, ...]:
         """The group of each member; one without a group is a group of its own."""

@@ -84,7 +84,8 @@ class ShardedData(FitData):
         workers: Workers,
         progress: Progress | None = None,
     ) -> None:
-        super().__init__(None, shards.members, cached[0].classes, shards.groups)
+        first = cached[0]
+        super().__init__(None, shards.members, first.classes, shards.groups, steps=first.steps)
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
         self._threads = None if workers.alone else 1  # for each shard: None for all cores
@@ -108,6 +109,7 @@ class ShardedData(FitData):
         ties: Ties = "first",
         random_state: int = 0,
         progress: Progress | None = None,
+        steps: Floats | None = None,
         **options: Any,
     ) -> ShardedData:
         """Shards of predictions and the annotations of their items; see `FitData.open`."""
@@ -135,6 +137,7 @@ class ShardedData(FitData):
                     reading,
                     ties,
                     random_state,
+                    steps,
                 )
                 for number in range(len(shards.files))
             ]
@@ -207,6 +210,11 @@ class ShardedData(FitData):
         pool: Pool = Pool.LINEAR,
     ) -> list[Curvature]:
         return self.total(FitData.curvatures, weights, members, alpha, pool, what="fitting")
+
+    def w1_curvatures(
+        self, weights: Floats, members: NDArray[Any] | None, smoothing: float
+    ) -> list[Curvature]:
+        return self.total(FitData.w1_curvatures, weights, members, smoothing, what="fitting")
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
@@ -333,13 +341,13 @@ def shard_total(
     with threadpool_limits(1, user_api="blas"):
         for s in slices(len(arrays.y), max(1, _BLOCK // max(1, arrays.P[0].size))):
             P = _averaged(np.asarray(arrays.P[s], dtype=np.float64), averaged)
-            found = work(FitData(Arrays(P, arrays.q[s], arrays.y[s])), *given)
+            found = work(FitData(Arrays(P, arrays.q[s], arrays.y[s]), steps=part.steps), *given)
             done.add(found if isinstance(found, list) else [found])
     return done.total()
 
 
 def _summaries(block: FitData, threads: int | None) -> Summaries:
-    return Summaries.from_arrays(*block.sample, threads=threads)
+    return Summaries.from_arrays(*block.sample, threads=threads, steps=block.steps)
 
 
 def _metric_sums(

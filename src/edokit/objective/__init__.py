@@ -1,6 +1,6 @@
 """The joint loss, what it needs to know of the data, and the weights it is a function of."""
 
-from edokit.objective.loss import Curvature, Loss, curvature_sums, joint_loss
+from edokit.objective.loss import Curvature, Loss, curvature_sums, joint_loss, w1_curvature
 from edokit.objective.pools import (
     EPSILON,
     average_groups,
@@ -41,4 +41,5 @@ __all__ = [
     "sharpen",
     "softmax",
     "spread_weights",
+    "w1_curvature",
 ]

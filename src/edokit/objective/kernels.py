@@ -12,7 +12,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edokit._parallel import available_cores
-from edokit.objective.pools import EPSILON, Array, double, like, namespace, one_thread, slices
+from edokit.objective.pools import (
+    EPSILON,
+    Array,
+    cumulative,
+    double,
+    like,
+    namespace,
+    one_thread,
+    slices,
+)
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -261,6 +270,34 @@ def overlap_kernel() -> Any:
     return add
 
 
+def scale_sums(P: Array, q: Array, steps: Array, distances: bool) -> tuple[Array | None, Array]:
+    """Of ordered classes, steps [C − 1] apart: distances [K, K] between the members' cumulative P
+    (None if left out) and products [K, K] of their differences to the cumulative q."""
+    xp, members = namespace(P), P.shape[1]
+    apart = like(np.zeros((members, members)), P) if distances else None
+    products = like(np.zeros((members, members)), P)
+    for s in slices(P.shape[0], max(1, _SCALE_BLOCK // (members * P.shape[2]))):
+        # Members in rows: [K, n · (C − 1)].
+        rows = xp.permute_dims(cumulative(P[s]), (1, 0, 2))
+        errors = xp.reshape((rows - cumulative(q[s])) * xp.sqrt(steps), (members, -1))
+        products = products + errors @ xp.permute_dims(errors, (1, 0))
+        if apart is not None:
+            apart = apart + _city_block(xp.reshape(rows * steps, (members, -1)))
+    return apart, products
+
+
+def _city_block(rows: Array) -> Array:
+    """[K, K] L1 distances between rows [K, n]."""
+    if isinstance(rows, np.ndarray):
+        from scipy.spatial.distance import pdist, squareform
+
+        return squareform(pdist(rows, "cityblock"))
+    import torch
+
+    return torch.cdist(rows, rows, p=1)
+
+
+_SCALE_BLOCK = 2**20  # numbers of P at a time
 # Numbers of P that go through at a time.
 _TENSOR_BLOCK = 2**26
 # Items whose distances one call of cdist adds up: long rows keep a GPU busy, and float32 exact.

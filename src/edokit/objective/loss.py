@@ -17,6 +17,7 @@ from edokit.objective.pools import (
     EPSILON,
     Additive,
     Array,
+    cumulative,
     double,
     like,
     log_probabilities,
@@ -54,6 +55,10 @@ class Loss:
     """[..., K] of the cross-entropy alone, before weighting."""
     gradient_w: Array
     """[..., K] of the total in the raw weights w; zero unless the norm is taken of them."""
+    rps: Array
+    """Ranked probability score; NaN where classes have no order."""
+    w1: Array
+    """Wasserstein-1 distance, smoothed by `SMOOTHING`; NaN if it is not weighed."""
 
 
 def joint_loss(
@@ -107,7 +112,20 @@ def joint_loss(
     total = lambda_f1 * f1 + lambda_ce * ce + lambda_reg * reg
     if problem.distances is not None:
         total = total + lambda_div * div
-    parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w)
+    rps = w1 = xp.full_like(f1, xp.nan)
+    if problem.rank_products is not None:
+        lambda_rps = like([each.lambda_rps for each in chosen], v)
+        to_truth = xp.matmul(v, problem.rank_products)
+        rps = xp.sum(v * to_truth, axis=1)
+        total = total + lambda_rps * rps
+        gradient = gradient + 2.0 * lambda_rps[:, None] * to_truth
+    if any(each.lambda_w1 for each in chosen):
+        lambda_w1 = like([each.lambda_w1 for each in chosen], v)
+        w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
+        w1, slope = w1 / problem.items, slope / problem.items
+        total = total + lambda_w1 * w1
+        gradient = gradient + lambda_w1[:, None] * slope
+    parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w, rps, w1)
     return Loss(*(part if many else part[0, ...] for part in parts))
 
 
@@ -126,6 +144,12 @@ def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Setting
                 "settings and problem must agree on class_weights and pool, but the problem has "
                 f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
                 "build one Problem per choice of class weights and pool",
+            )
+        if each.on_scale and problem.steps is None:
+            raise InputError(
+                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
+                "declare an ordinal scale, or leave these terms out",
+                parameters=("lambda_rps", "lambda_w1"),
             )
         alone = each.ce is not CE.MEAN and each.lambda_ce
         if (problem.distances is None and each.lambda_div) or (problem.member_ce is None and alone):
@@ -217,6 +241,37 @@ def ce_random(
     return value, slope / ((v + EPSILON) * problem.items)
 
 
+SMOOTHING = 1e-4
+"""δ: where cumulative shares differ by x, Wasserstein-1 counts √(x² + δ²) − δ of a step, at most δ
+less than |x|."""
+
+
+def smooth_w1(
+    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float = SMOOTHING
+) -> tuple[Array, Array]:
+    """Sums [...] of smoothed Wasserstein-1 distances under v [..., K], and gradients [..., K].
+
+    ``rows`` [K, n·(C − 1)] and ``labels`` [n·(C − 1)]: cumulative shares of ordered classes.
+    """
+    xp = namespace(v, rows)
+    gaps = v @ rows - labels
+    roots = xp.sqrt(gaps * gaps + smoothing**2)
+    widths = xp.tile(steps, (labels.shape[0] // steps.shape[0],))
+    return (roots - smoothing) @ widths, (gaps / roots * widths) @ rows.T
+
+
+def w1_hessian(
+    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float = SMOOTHING
+) -> Array:
+    """[K, K] Hessian of `smooth_w1` at one v."""
+    xp = namespace(v, rows)
+    gaps = v @ rows - labels
+    roots = xp.sqrt(gaps * gaps + smoothing**2)
+    widths = xp.tile(steps, (labels.shape[0] // steps.shape[0],))
+    scaled = rows * (smoothing * xp.sqrt(widths / roots) / roots)
+    return scaled @ scaled.T
+
+
 def pool_rows(v: Array, rows: Array, targets: Array, kind: Pool) -> Array:
     """φ + ε of a linear pool [..., n·C], ln φ of a log pool [..., n, C] under v [..., K]."""
     scores = v @ rows
@@ -272,6 +327,19 @@ class Curvature(Additive):
         """Of these members (positions), in this order; they must hold all weight."""
         hessian = self.hessian[members, :][:, members]
         return Curvature(self.items, self.value, self.gradient[members], hessian)
+
+
+def w1_curvature(P: Array, q: Array, v: Array, steps: Array, smoothing: float) -> Curvature:
+    """Smoothed Wasserstein-1 of the pool of P [N, K, C] under v [K], gradient and Hessian."""
+    xp, (items, members, classes) = namespace(P), P.shape
+    v, steps = double(v), like(steps, P)
+    total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
+    for s in slices(items, max(1, _BLOCK // (members * classes))):
+        rows = xp.permute_dims(cumulative(P[s, ...]), (1, 0, 2))
+        given = v, xp.reshape(rows, (members, -1)), xp.reshape(cumulative(q[s, ...]), (-1,)), steps
+        found = *smooth_w1(*given, smoothing), w1_hessian(*given, smoothing)
+        total = [a + b for a, b in zip(total, found, strict=True)]
+    return Curvature(int(items), *total)
 
 
 def curvature_sums(

@@ -236,11 +236,17 @@ class Additive:
         if not isinstance(other, type(self)):
             return NotImplemented
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
+        return type(self)(*(None if a is None else a + b for a, b in pairs))
 
     def __radd__(self: _Sums, other: object) -> _Sums:
         # sum(shards) starts at 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
+
+
+def cumulative(P: Array) -> Array:
+    """[..., C] -> [..., C − 1] shares of all classes up to each but the last, in float64."""
+    return namespace(P).cumulative_sum(double(P), axis=-1)[..., :-1]
 
 
 def member_rows(P: Array, out: Array | None = None) -> Array:

@@ -8,6 +8,8 @@ from enum import Enum
 
 from edokit._errors import InputError, one_of
 
+SCALE_TERMS = ("lambda_rps", "lambda_w1")
+"""Terms that need ordered classes."""
 LARGEST = 1e9
 """Largest weight of a term: beyond it the other terms are lost in rounding."""
 
@@ -66,6 +68,8 @@ class Pool(_Mode):
 class Settings:
     """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg.
 
+    For ordered classes also + λ_RPS·L_RPS + λ_W1·L_W1.
+
     The defaults are what came closest to the truth on the simulator (``benchmarks/defaults.py``);
     `EDOEnsemble` chooses ``lambda_reg`` on the data instead.
 
@@ -89,6 +93,10 @@ class Settings:
         Norm of the effective weights, or of the raw ones (gumbel only).
     pool : {"linear", "log"}, default="linear"
         A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else.
+    lambda_rps : float, default=0.0
+        Weight of the ranked probability score; ordered classes and a linear pool only.
+    lambda_w1 : float, default=0.0
+        Weight of the Wasserstein-1 distance; likewise.
 
     Examples
     --------
@@ -105,6 +113,8 @@ class Settings:
     class_weights: bool = False
     regularize: Regularize = Regularize.EFFECTIVE
     pool: Pool = Pool.LINEAR
+    lambda_rps: float = 0.0
+    lambda_w1: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -126,6 +136,18 @@ class Settings:
         for kind in (Diversity, CE, Regularize, Pool):
             name = kind.__name__.lower()
             object.__setattr__(self, name, kind(getattr(self, name)))
+        if self.on_scale and self.pool is Pool.LOG:
+            raise InputError(
+                "lambda_rps and lambda_w1 are terms of a linear pool; of a log pool they are not"
+                " convex",
+                "choose pool='linear'",
+                parameters=("lambda_rps", "lambda_w1", "pool"),
+            )
+
+    @property
+    def on_scale(self) -> bool:
+        """Whether a term needs ordered classes."""
+        return bool(self.lambda_rps or self.lambda_w1)
 
 
 # λ and class weights of the paper's ablations.

@@ -12,10 +12,11 @@ from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
-from edokit.objective.kernels import block_sums, tensor_sums
+from edokit.objective.kernels import block_sums, scale_sums, tensor_sums
 from edokit.objective.pools import (
     Additive,
     Array,
+    cumulative,
     double,
     like,
     log_probabilities,
@@ -42,6 +43,9 @@ class Summaries(Additive):
     """[K, K] Σ_i ‖P[i, k] − P[i, l]‖₁; None if they were left out."""
     log_losses: Array
     """[K, C] −Σ_i q_ic ln(P[i, k, c] + ε); None if they were left out."""
+    rank_products: Array = None
+    """[K, K] Σ_i Σ_c s_c (F_ikc − G_ic)(F_ilc − G_ic) of ordered classes with steps s between
+    them, F and G the cumulative P and q; None for classes without an order."""
 
     @classmethod
     def from_arrays(
@@ -53,6 +57,7 @@ class Summaries(Additive):
         distances: bool = True,
         log_losses: bool = True,
         threads: int | None = None,
+        steps: Array | None = None,
     ) -> Summaries:
         """Summaries of predictions P [N, K, C], soft labels q [N, C], hard label codes y [N].
 
@@ -60,8 +65,13 @@ class Summaries(Additive):
         by default); the sums are the same for any number. float32 stays float32 inside a block
         of items, blocks are added up in float64. Torch tensors work too, and keep gradients.
         ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
+        ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
         """
         _check_arrays(P, q, y)
+        if steps is not None:
+            found = cls.from_arrays(P, q, y, distances=distances, log_losses=log_losses)
+            apart, products = scale_sums(P, q, like(steps, P), distances)
+            return replace(found, distances=apart, rank_products=products)
         if not is_numpy_array(P):
             return cls._checked(len(P), *tensor_sums(P, q, y))
         P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
@@ -118,6 +128,7 @@ class Summaries(Additive):
             hits=take(self.hits, members, 0),
             distances=take(self.distances, members, 0, 1),
             log_losses=take(self.log_losses, members, 0),
+            rank_products=take(self.rank_products, members, 0, 1),
         )
 
     @property
@@ -129,6 +140,11 @@ class Summaries(Additive):
     def mean_distances(self) -> Array:
         """[K, K] mean L1 distance between members; zero on the diagonal."""
         return self.distances / self._count()  # D
+
+    @property
+    def mean_rank_products(self) -> Array:
+        """[K, K] M of ordered classes: the ranked probability score of a pool is vᵀMv."""
+        return self.rank_products / self._count()
 
     def member_ce(self, class_weights: bool = False) -> Array:
         """[K] cross-entropy of each member alone, against the soft labels."""
@@ -226,6 +242,12 @@ class Problem:
     """[N, C] soft labels q, times the class weights α if ``class_weights``."""
     class_weights: bool = False
     pool: Pool = Pool.LINEAR
+    rank_products: Array = None
+    """[K, K] M: the ranked probability score of a pool is vᵀMv; None without an order."""
+    soft_labels: Array = None
+    """[N, C] soft labels q."""
+    steps: Array = None
+    """[C − 1] distances between neighbouring classes; None without an order."""
 
     @classmethod
     def from_arrays(
@@ -237,6 +259,7 @@ class Problem:
         class_weights: bool = False,
         pool: Pool | str = Pool.LINEAR,
         summaries: Summaries | None = None,
+        steps: Array | None = None,
     ) -> Problem:
         """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N].
 
@@ -244,7 +267,7 @@ class Problem:
         items, and the class weights.
         """
         if summaries is None:
-            summaries = Summaries.from_arrays(P, q, y)
+            summaries = Summaries.from_arrays(P, q, y, steps=steps)
         else:
             _check_arrays(P, q, y)
         rows = member_rows(P)
@@ -254,6 +277,7 @@ class Problem:
             pool=pool,
             rows=log_probabilities(rows) if Pool(pool) is Pool.LOG else rows,
             soft_labels=double(q),
+            steps=steps,
         )
 
     @classmethod
@@ -266,6 +290,7 @@ class Problem:
         rows: Array | None = None,
         soft_labels: Array | None = None,
         classes: Sequence[str] | None = None,
+        steps: Array | None = None,
     ) -> Problem:
         """The problem whose terms are those of the summaries.
 
@@ -285,6 +310,9 @@ class Problem:
             soft_labels if alpha is None else soft_labels * alpha,
             class_weights,
             Pool(pool),
+            None if summaries.rank_products is None else summaries.mean_rank_products,
+            soft_labels,
+            None if steps is None else like(steps, summaries.hits),
         )
 
     @property
@@ -316,7 +344,16 @@ class Problem:
             self,
             rows=xp.reshape(take(rows, items, 1), (self.members, -1)),
             targets=take(self.targets, items, 0),
+            soft_labels=take(self.soft_labels, items, 0),
         )
+
+    @cached_property
+    def scale_rows(self) -> tuple[Array, Array]:
+        """[K, N·(C − 1)] cumulative rows of ordered classes, [N·(C − 1)] those of the labels."""
+        xp = namespace(self.rows)
+        rows = cumulative(xp.reshape(self.rows, (self.members, *self.targets.shape)))
+        labels = cumulative(self.soft_labels)
+        return xp.reshape(rows, (self.members, -1)), xp.reshape(labels, (-1,))
 
     def select(self, members: Array) -> Problem:
         """The problem of these members (positions), in this order."""
@@ -326,4 +363,5 @@ class Problem:
             distances=take(self.distances, members, 0, 1),
             member_ce=take(self.member_ce, members, 0),
             rows=take(self.rows, members, 0),
+            rank_products=take(self.rank_products, members, 0, 1),
         )

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from edokit._types import Floats, Ints
 from edokit.objective import EPSILON, Pool, Problem
-from edokit.objective.pools import slices
+from edokit.objective.pools import cumulative, slices
 
 # Numbers that one block of steps may gather: few enough to stay near the processor.
 _BLOCK = 2**21
@@ -38,6 +38,9 @@ class Block(NamedTuple):
     losses: Floats | None
     """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
     member_noise: Floats | None  # [B, S, 1, n, K] for ``ce="random"``
+    soft_labels: Floats | None
+    """[B, S, 1, n, C − 1] cumulative, for distances on a scale; NaN for the filler."""
+    counts: Floats  # [B] items of each step, fillers apart
 
 
 class Batches:
@@ -49,7 +52,8 @@ class Batches:
         self._batch = min(batch_size, self._items)
         self._steps = math.ceil(self._items / self._batch)  # per epoch; a short last batch counts
         # Item N is the filler: all members agree on it, and it has neither soft nor hard label.
-        self._P = _with_filler(P, 1.0).transpose(2, 1, 0).copy()
+        apart = P if problem.steps is None else cumulative(P) * problem.steps
+        self._P = _with_filler(apart, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
         self._targets = _with_filler(problem.targets, 0.0)
         rows = problem.rows.reshape(P.shape[1], P.shape[0], P.shape[2])
@@ -57,6 +61,9 @@ class Batches:
         beside = EPSILON if problem.pool is Pool.LINEAR else 0.0
         self._rows = _with_filler(rows.transpose(1, 2, 0) + beside, 1.0)
         self._losses = _with_filler(problem.item_losses, 0.0)
+        self._soft: Floats | None = None
+        if problem.steps is not None:
+            self._soft = _with_filler(cumulative(problem.soft_labels), np.nan)
         self._apart: Floats | None = None
         self._kept: tuple[tuple[object, ...], bool, bool, list[list[Block]]] | None = None
 
@@ -133,7 +140,8 @@ class Batches:
             noise = np.stack(each, axis=1)[:, :, None]
         size_noise = np.stack([own.size_noise(steps, sizes) for own in draws], axis=1)
         targets, size_noise = targets[:, :, None], size_noise[:, :, None]
-        return Block(distances, linear, targets, size_noise, rows, losses, noise)
+        soft = None if self._soft is None else np.take(self._soft, places, axis=0)[:, :, None]
+        return Block(distances, linear, targets, size_noise, rows, losses, noise, soft, counts)
 
     def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
         """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edokit._types import Floats
-from edokit.objective import EPSILON, Pool
+from edokit.objective import EPSILON, Pool, Problem
+from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import slices
 from edokit.solvers.batches import Block
 
@@ -40,6 +41,8 @@ class Columns(NamedTuple):
     lambda_div: Floats  # with the sign s
     lambda_reg: Floats
     on_raw: Floats  # 1 where the squared norm is of the raw weights w, 0 where of v
+    lambda_rps: Floats
+    lambda_w1: Floats
     learning_rate: Floats
     temperature: Floats
     temperature_decay: Floats
@@ -50,15 +53,14 @@ def descend(
     epochs: Iterable[Iterable[Block]],
     columns: Columns,
     *,
-    members: int,
+    problem: Problem,
     min_members: int,
-    pool: Pool,
 ) -> tuple[Floats, Floats, Floats]:
-    """Learn weights of ``members`` members and a size between ``min_members`` and all of them.
+    """Learn weights of the problem's members and a size between ``min_members`` and all of them.
 
     θ [E, S·R, K] and π [E, S·R, M] after each epoch, and the temperature in it [E, S·R].
     """
-    steps = _Steps(columns, members, min_members, pool)
+    steps = _Steps(columns, problem, min_members)
     after = []
     for epoch, blocks in enumerate(epochs):
         cooled = columns.temperature * np.exp(-columns.temperature_decay * epoch)
@@ -79,8 +81,9 @@ class _Steps:
     whole arrays of one shape take a third of the time of those that broadcast.
     """
 
-    def __init__(self, columns: Columns, members: int, min_members: int, pool: Pool) -> None:
+    def __init__(self, columns: Columns, problem: Problem, min_members: int) -> None:
         seeds, each, _ = columns.learning_rate.shape
+        members, pool = problem.members, problem.pool
         rows, sizes = seeds * each, members - min_members + 1
         self._shape = (seeds, each, rows, members, sizes)
         self._parameters, self.theta, self.pi = self._array()
@@ -98,6 +101,12 @@ class _Steps:
         self._linear = np.concatenate([-columns.lambda_f1, own], axis=2)
         self._pooled = Pooled(columns.lambda_ce, columns.pooled, pool) if columns.pooled else None
         self._drawn = Drawn(columns.lambda_ce, columns.drawn) if columns.drawn else None
+        self._scaled = Scaled(columns.lambda_w1, problem.steps) if columns.lambda_w1.any() else None
+        # Like all terms that need no items, of all items at every step.
+        self._ranks: Floats | None = None
+        if columns.lambda_rps.any():
+            self._ranks = problem.rank_products
+            self._twice_rps = self._full(2.0 * columns.lambda_rps)
         kept = np.tri(members)[min_members - 1 :]
         self._kept = kept  # [M, K] 1 where a size keeps a member
         self._kept_by = np.ascontiguousarray(kept.T)
@@ -142,6 +151,8 @@ class _Steps:
             self._pooled.lay_out(block, part)
         if self._drawn is not None:
             self._drawn.lay_out(block, part, temperature)
+        if self._scaled is not None:
+            self._scaled.lay_out(block, part)
         # Far from zero, logits are brought back before they are exponentiated.
         reach = _FURTHEST * self._largest_rate * len(noise)
         furthest = float(((np.abs(self._parameters) + reach) * self._colder).max())
@@ -177,11 +188,15 @@ class _Steps:
             in_v = (in_v.reshape(seeds, each, members) @ distances).reshape(rows, members)
         in_v += linear
         in_v += self._twice_reg * v
+        if self._ranks is not None:
+            in_v += self._twice_rps * np.dot(v, self._ranks)
         by_seed, slopes = (v.reshape(seeds, each, members), in_v.reshape(seeds, each, members))
         if self._pooled is not None:
             self._pooled.add_slope(by_seed, slopes, b)
         if self._drawn is not None:
             self._drawn.add_slope(by_seed, slopes, b)
+        if self._scaled is not None:
+            self._scaled.add_slope(by_seed, slopes, b)
         return in_v
 
     def _gradient(self, in_v: Floats) -> Floats:
@@ -268,6 +283,33 @@ class Pooled:
             np.subtract(targets, phi, out=phi)
             phi *= self._minus[..., None]
         slopes[:, :count] += pooled @ rows
+
+
+class Scaled:
+    """λ_W1 [S, R, 1] times the smoothed Wasserstein-1 distance of the pool, on a mini-batch."""
+
+    def __init__(self, lambda_w1: Floats, steps: Floats) -> None:
+        self._factors = lambda_w1[..., None] * steps  # [S, R, 1, C − 1]
+
+    def lay_out(self, block: Block, part: slice) -> None:
+        """Get ready for some steps of a block."""
+        assert block.rows is not None
+        assert block.soft_labels is not None
+        self._rows, self._labels = block.rows[part], block.soft_labels[part]
+        self._counts = block.counts[part]
+
+    def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
+        """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
+        rows, labels = self._rows[b], self._labels[b]
+        pooled = v @ rows.swapaxes(-1, -2)
+        phi = pooled.reshape(*pooled.shape[:2], labels.shape[-2], -1)
+        gaps = np.cumsum(phi, axis=-1)[..., :-1] - labels
+        pull = np.nan_to_num(gaps / np.sqrt(gaps * gaps + SMOOTHING**2))  # none of the filler
+        pull *= self._factors / self._counts[b]
+        # A class is part of every cumulative share from its own on.
+        onto = np.zeros_like(phi)
+        onto[..., :-1] = np.flip(np.cumsum(np.flip(pull, axis=-1), axis=-1), axis=-1)
+        slopes += onto.reshape(pooled.shape) @ rows
 
 
 class Drawn:

@@ -14,7 +14,7 @@ from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.pools import one_thread
-from edokit.solvers.objective import CrossEntropy, DataCE, JointObjective
+from edokit.solvers.objective import CrossEntropy, DataCE, DataW1, JointObjective, PoolW1
 from edokit.solvers.solution import Certificate, Solution
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
@@ -32,6 +32,7 @@ _INTERIOR_STEPS = 60
 _SHORT_OF_EDGE = 0.995  # how much of the way to the nearest edge a step may go
 # A promised decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
+_SMOOTHINGS = (0.1, 0.01, 0.001)
 
 
 def solve_exact(
@@ -96,12 +97,13 @@ def solve_exact(
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
-        if pooled and data.is_sampled:
+        if data.is_sampled and (pooled or settings.lambda_w1):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
-            ce = DataCE(data, settings, kept)
-            objective = JointObjective(part, settings, ce)
-            if settings.lambda_ce > 0:
+            ce = DataCE(data, settings, kept) if pooled else None
+            w1 = DataW1(data, settings, kept) if settings.lambda_w1 else None
+            objective = JointObjective(part, settings, ce, w1)
+            if ce is not None and settings.lambda_ce > 0:
                 ce.look_at(starts)
         else:
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
@@ -156,7 +158,8 @@ def _competing(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Problem, Ints]:
     """The problem of all members, that of those which may have weight, and all members ranked."""
-    problem = data.problem(settings, all_terms=all_terms, with_items=settings.ce is CE.MEAN)
+    with_items = settings.ce is CE.MEAN or settings.lambda_w1 > 0
+    problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
     kept = ranked[:max_members]
@@ -176,9 +179,16 @@ def solution_at(
     if settings[0].ce is CE.MEAN and data.is_sampled:
         ce = DataCE(data, settings[0], np.arange(len(data.members)))
         ce.look_at(several)
+    distant = any(each.lambda_w1 for each in settings)
     pooled = settings[0].ce is CE.MEAN and ce is None
-    problem = data.problem(settings[0], with_items=pooled)
-    objectives = [JointObjective(problem, each, ce) for each in settings]
+    problem = data.problem(settings[0], with_items=pooled or distant)
+    w1 = None
+    if distant and data.is_sampled:
+        w1 = DataW1(data, settings[0], np.arange(len(data.members)))
+        w1.look_at(several)
+    objectives = [
+        JointObjective(problem, each, ce, w1 if each.lambda_w1 else None) for each in settings
+    ]
     return [
         (objective.terms(v), objective.ce.gradient(v))
         for objective, v in zip(objectives, several, strict=True)
@@ -197,22 +207,35 @@ def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Ce
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
     v = _cleaned(objective, ends_of(objective, starts)[0])
+    gap = _gap(objective, v)
     reason = "suppress is not convex: the best local optimum found, every vertex considered"
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
-    return v, Certificate(_gap(objective, v), shape == "convex", shape == "convex", reason)
+    if objective.w1 is not None:
+        # Smoothing takes at most δ a step from the distance.
+        lost = objective.w1.smoothing * float(objective.problem.steps.sum())
+        gap += objective.settings.lambda_w1 * lost
+        reason += f" (smoothing of W1, at most {lost:.2g}, included)"
+    return v, Certificate(gap, shape == "convex", shape == "convex", reason)
 
 
 def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     """Where descents from the starts end, best first; without starts, from well-chosen ones."""
     uniform = np.full(objective.members, 1.0 / objective.members)
     if _shape(objective) == "convex":
-        return [_descend(objective, starts[0] if starts else uniform)]
+        start = starts[0] if starts else uniform
+        if isinstance(objective.w1, PoolW1) and not starts:
+            # A kink is found by smoothing it less and less.
+            for smoothing in _SMOOTHINGS:
+                w1 = PoolW1(objective.problem, smoothing)
+                softer = JointObjective(objective.problem, objective.settings, objective.ce, w1)
+                start = _descend(softer, start)
+        return [_descend(objective, start)]
     vertices = _vertices(objective)
     if not starts:
         several = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
         settings = replace(objective.settings, lambda_div=0.0)
-        without = JointObjective(objective.problem, settings, objective.ce)
+        without = JointObjective(objective.problem, settings, objective.ce, objective.w1)
         starts = [uniform, _descend(without, uniform), *vertices[:several]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
     # The same end reached from two starts is one end.
@@ -232,11 +255,13 @@ def _shape(objective: JointObjective) -> str:
     members, settings = objective.members, objective.settings
     if members == 1 or settings.lambda_div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
-    if settings.ce is CE.MEAN and settings.lambda_ce > 0:
+    if (settings.ce is CE.MEAN and settings.lambda_ce > 0) or settings.lambda_w1 > 0:
         return "neither"
     # Without the pool's cross-entropy the objective is a quadratic; look at it on the simplex.
     distances = settings.lambda_div * objective.problem.distances
     quadratic = distances + settings.lambda_reg * np.eye(members)
+    if settings.lambda_rps:
+        quadratic = quadratic + settings.lambda_rps * objective.problem.rank_products
     centre = np.eye(members) - 1.0 / members
     bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
     limit = 1e-12 * max(1.0, float(np.abs(bends).max()))

@@ -100,14 +100,13 @@ def solve_gumbel(
                 how.epochs,
                 [alike[0].seed for alike in batch],
                 problem.members - how.min_members + 1,
-                pooled=columns.pooled > 0,
+                pooled=columns.pooled > 0 or bool(columns.lambda_w1.any()),
                 drawn=columns.drawn > 0,
                 keep=keep,
             ),
             columns,
-            members=problem.members,
+            problem=problem,
             min_members=how.min_members,
-            pool=problem.pool,
         )
         flat = [run for alike in batch for run in alike]
         found = _solutions(path, flat, problem, ready.ranks, trajectory)
@@ -179,8 +178,9 @@ def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
 
     def numbers(of: Settings, how: GumbelSettings) -> tuple[float, ...]:
         weights = of.lambda_f1, of.lambda_ce, of.diversity.sign * of.lambda_div, of.lambda_reg
+        scaled = of.lambda_rps, of.lambda_w1
         cooling = how.temperature, how.temperature_decay, how.min_temperature
-        return *weights, of.regularize is Regularize.RAW, how.learning_rate, *cooling
+        return *weights, of.regularize is Regularize.RAW, *scaled, how.learning_rate, *cooling
 
     rows = [[numbers(run.settings, run.options) for run in seed] for seed in batch]
     columns = np.moveaxis(np.array(rows, dtype=np.float64), 2, 0)[..., None]
@@ -249,7 +249,7 @@ def _solutions(
         Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),
-            terms={name: float(ends[name][t]) for name in TERMS},
+            terms={name: float(ends[name][t]) for name in _terms(problem, settings[t])},
             order=ranks.copy(),
             ce_gradient=_as_given(ends["ce_gradient"][t], ranks),
         )
@@ -276,6 +276,11 @@ def _solutions(
     ]
 
 
+def _terms(problem: Problem, settings: Settings) -> list[str]:
+    scaled = ["rps"] * (problem.rank_products is not None) + ["w1"] * bool(settings.lambda_w1)
+    return [*TERMS, *scaled]
+
+
 def _losses(
     v: Floats, w: Floats, problem: Problem, settings: Sequence[Settings]
 ) -> dict[str, Floats]:
@@ -284,7 +289,7 @@ def _losses(
         joint_loss(v[part], problem, settings[part], w=w[part])
         for part in slices(len(v), max(1, _BLOCK // problem.rows.size))
     ]
-    names = (*TERMS, "ce_gradient")
+    names = (*TERMS, "rps", "w1", "ce_gradient")
     return {name: np.concatenate([getattr(loss, name) for loss in parts]) for name in names}
 
 

@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
-from edokit.objective.loss import pool_ce, pool_hessian, pool_rows
+from edokit.objective.loss import SMOOTHING, pool_ce, pool_hessian, pool_rows, smooth_w1, w1_hessian
 from edokit.objective.pools import slices
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.
@@ -29,10 +30,21 @@ class JointObjective:
     """The joint loss; its cross-entropy comes from ``ce``, all else from the problem's sums."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, ce: CrossEntropy | None = None
+        self,
+        problem: Problem,
+        settings: Settings,
+        ce: CrossEntropy | None = None,
+        w1: PoolW1 | DataW1 | None = None,
     ) -> None:
         self.problem, self.settings = problem, settings
         self.members = problem.members
+        if settings.on_scale and problem.steps is None:
+            raise InputError(
+                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
+                "declare an ordinal scale, or leave these terms out",
+                parameters=("lambda_rps", "lambda_w1"),
+            )
+        self.w1 = PoolW1(problem) if w1 is None and settings.lambda_w1 else w1
         if ce is None:
             ce = PoolCE(problem) if settings.ce is CE.MEAN else MemberCE(problem.member_ce)
         self.ce = ce
@@ -48,6 +60,10 @@ class JointObjective:
             value += chosen.lambda_reg * float(v @ v)
         if self._signed:
             value += self._signed * float(v @ problem.distances @ v)
+        if chosen.lambda_rps:
+            value += chosen.lambda_rps * float(v @ problem.rank_products @ v)
+        if self.w1 is not None:
+            value += chosen.lambda_w1 * self.w1.value(v)
         return value
 
     def slope(self, v: Floats) -> Floats:
@@ -60,6 +76,10 @@ class JointObjective:
             slope -= chosen.lambda_f1 * problem.hit_rates
         if self._signed:
             slope += 2.0 * self._signed * (problem.distances @ v)
+        if chosen.lambda_rps:
+            slope += 2.0 * chosen.lambda_rps * (problem.rank_products @ v)
+        if self.w1 is not None:
+            slope += chosen.lambda_w1 * self.w1.gradient(v)
         return slope
 
     def curvature(
@@ -73,6 +93,11 @@ class JointObjective:
         else:
             convex = np.zeros((len(inside), len(inside)))
         convex[np.diag_indices(len(inside))] += 2.0 * self.settings.lambda_reg
+        if self.settings.lambda_rps:
+            among = np.ix_(inside, inside)
+            convex += 2.0 * self.settings.lambda_rps * self.problem.rank_products[among]
+        if self.w1 is not None:
+            convex += self.settings.lambda_w1 * self.w1.hessian(v, inside, rough)
         if self._signed == 0:
             return convex, None
         diversity = 2.0 * self._signed * self.problem.distances[np.ix_(inside, inside)]
@@ -85,6 +110,10 @@ class JointObjective:
         found = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self.ce.value(v)}
         if self.problem.distances is not None:
             found["div"] = float(v @ self.problem.distances @ v)
+        if self.problem.rank_products is not None:
+            found["rps"] = float(v @ self.problem.rank_products @ v)
+        if self.w1 is not None:
+            found["w1"] = self.w1.value(v)
         return {**found, "reg": float(v @ v), "total": self.value(v)}
 
 
@@ -188,6 +217,26 @@ class PoolCE:
             yield rows[:, s.start * width : s.stop * width], targets[s]
 
 
+class PoolW1:
+    """The smoothed Wasserstein-1 distance of the pool of a problem in memory."""
+
+    def __init__(self, problem: Problem, smoothing: float = SMOOTHING) -> None:
+        self.smoothing = smoothing
+        self._given = *problem.scale_rows, problem.steps
+        self._items = problem.items
+
+    def value(self, v: Floats) -> float:
+        return float(smooth_w1(v, *self._given, self.smoothing)[0]) / self._items
+
+    def gradient(self, v: Floats) -> Floats:
+        return np.asarray(smooth_w1(v, *self._given, self.smoothing)[1] / self._items)
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        rows, labels, steps = self._given
+        given = v[inside], rows[inside], labels, steps
+        return np.asarray(w1_hessian(*given, self.smoothing) / self._items)
+
+
 class DataCE:
     """The cross-entropy of the pool of all items, in passes over the data.
 
@@ -232,13 +281,33 @@ class DataCE:
             weights = np.zeros_like(weights)
             weights[:, self._members] = new
         members = None if self._everyone else self._members
-        found = self._data.curvatures(weights, members, self._alpha, self._pool)
+        found = self._curvatures(weights, members)
         for v, at in zip(new, found, strict=True):
             self._known[v.tobytes()] = at.select(self._members) if self._everyone else at
+
+    def _curvatures(self, weights: Floats, members: Ints | None) -> list[Curvature]:
+        return self._data.curvatures(weights, members, self._alpha, self._pool)
 
     def _at(self, v: Floats) -> Curvature:
         self.look_at([v])
         return self._known[v.tobytes()]
+
+
+class DataW1(DataCE):
+    """The smoothed Wasserstein-1 distance of the pool of all items, in passes over the data."""
+
+    def __init__(
+        self, data: FitData, settings: Settings, members: Ints, smoothing: float = SMOOTHING
+    ) -> None:
+        super().__init__(data, settings, members)
+        self.smoothing = smoothing
+
+    def value(self, v: Floats) -> float:
+        at = self._at(v)
+        return float(at.value) / at.items
+
+    def _curvatures(self, weights: Floats, members: Ints | None) -> list[Curvature]:
+        return self._data.w1_curvatures(weights, members, self.smoothing)
 
 
 CrossEntropy: TypeAlias = MemberCE | PoolCE | DataCE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, examples, one_of
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
+from edokit.objective.settings import SCALE_TERMS
 from edokit.solvers import GumbelSettings
 from edokit.solvers.solution import THOROUGH
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 SOLVERS = ("gumbel", "exact")
-OBJECTIVE = tuple(field.name for field in fields(Settings))
+OBJECTIVE = tuple(f.name for f in fields(Settings) if f.name not in SCALE_TERMS)
 STEERING = tuple(field.name for field in fields(GumbelSettings))
 SPACES = ("thorough", "paper")
 _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale

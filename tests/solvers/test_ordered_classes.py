@@ -1,0 +1,214 @@
+"""Terms of ordered classes: against literal loops, linear programming, shards and both solvers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+
+from edokit._errors import InputError
+from edokit.fitdata import FitData
+from edokit.metrics import rps, w1
+from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
+from edokit.objective.loss import SMOOTHING
+from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
+from shard_cases import cut
+from tests.objective import literal
+from tests.objective.objective_cases import Case, cases, make_case
+from tests.solvers.gumbel_cases import random_pool, step_by_step
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
+ALONE = Settings(lambda_f1=0.0, lambda_ce=0.0, lambda_reg=0.0)
+
+
+def steps_of(case: Case) -> np.ndarray:
+    return case.rng.uniform(0.5, 3.0, case.P.shape[2] - 1)
+
+
+def places(steps: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+@given(case=cases(), lambda_rps=st.floats(0.1, 2), lambda_w1=st.sampled_from([0.0, 0.7]))
+def test_values_and_gradients_are_those_of_the_definitions(
+    case: Case, lambda_rps: float, lambda_w1: float
+) -> None:
+    P, q, y, v, _ = case
+    steps = steps_of(case)
+    problem = Problem.from_arrays(P, q, y, steps=steps)
+    chosen = Settings(lambda_div=0.4, lambda_rps=lambda_rps, lambda_w1=lambda_w1)
+    loss = joint_loss(v, problem, chosen)
+    assert loss.rps == pytest.approx(rps(pool(P, v), q, places(steps)), abs=1e-12)
+    assert loss.div == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
+
+    def total(weights):
+        plain = [1.0] * P.shape[2]
+        return (
+            0.3 * literal.f1_loss(P, y, weights)
+            + literal.ce_mean(P, q, plain, weights)
+            - 0.4 * literal.scale_diversity(P, steps, weights)
+            + 0.03 * literal.norm(weights)
+            + lambda_rps * literal.rps(P, q, steps, weights)
+            + lambda_w1 * literal.w1(P, q, steps, weights, SMOOTHING)
+        )
+
+    assert loss.total == pytest.approx(literal.value(total(v)))
+    # Weights sum to one, so that only slopes along the simplex count.
+    ours, expected = (x - x.mean() for x in (loss.gradient, literal.slope(total, v)))
+    assert ours == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    if lambda_w1:
+        exact = w1(pool(P, v), q, places(steps))
+        assert exact - SMOOTHING * steps.sum() - 1e-12 <= loss.w1 <= exact + 1e-12
+
+
+def test_summaries_of_shards_add_up() -> None:
+    P, q, y, *_ = case = make_case(50, 4, 5)
+    steps = steps_of(case)
+    whole = Summaries.from_arrays(P, q, y, steps=steps)
+    parts = [
+        Summaries.from_arrays(P[s], q[s], y[s], steps=steps)
+        for s in np.split(np.arange(50), [7, 30])
+    ]
+    both = sum(parts[1:], start=parts[0])
+    assert both.rank_products == pytest.approx(whole.rank_products)
+    assert both.distances == pytest.approx(whole.distances)
+
+
+def test_torch_tensors_have_the_same_sums() -> None:
+    torch = pytest.importorskip("torch")
+    P, q, y, *_ = case = make_case(50, 4, 5)
+    steps = steps_of(case)
+    expected = Summaries.from_arrays(P, q, y, steps=steps)
+    found = Summaries.from_arrays(*map(torch.as_tensor, (P, q, y)), steps=steps)
+    assert found.rank_products.numpy() == pytest.approx(expected.rank_products)
+    assert found.distances.numpy() == pytest.approx(expected.distances)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rps_is_solved_to_its_certificate(seed: int) -> None:
+    P, q, y, *_ = case = make_case(60, 5, 6, seed)
+    steps = steps_of(case)
+    chosen = replace(ALONE, lambda_rps=1.0, lambda_reg=0.01)
+    data = FitData.from_arrays(P, q, y, steps=steps)
+    found = solve_exact(data, chosen)
+    assert found.certificate.convex
+    assert found.certificate.gap < 1e-8
+
+    def value(v: np.ndarray) -> float:
+        return rps(pool(P, v), q, places(steps)) + 0.01 * float(v @ v)
+
+    other = minimize(
+        lambda v: value(np.abs(v) / np.abs(v).sum()),
+        np.full(5, 0.2),
+        method="Nelder-Mead",
+        options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-13},
+    )
+    assert value(found.weights) <= other.fun + 1e-7
+    assert found.terms["rps"] == pytest.approx(rps(pool(P, found.weights), q, places(steps)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
+    P, q, y, *_ = case = make_case(40, 5, 4, seed)
+    steps = steps_of(case)
+    found = solve_exact(FitData.from_arrays(P, q, y, steps=steps), replace(ALONE, lambda_w1=1.0))
+    ours = w1(pool(P, found.weights), q, places(steps))
+    # Exactly, as a linear program: distances t ≥ ±(F·v − G).
+    rows = np.cumsum(P, axis=2)[:, :, :-1].transpose(0, 2, 1).reshape(-1, 5)
+    labels = np.cumsum(q, axis=1)[:, :-1].ravel()
+    n = len(labels)
+    program = linprog(
+        np.r_[np.zeros(5), np.tile(steps, 40) / 40],
+        A_ub=np.block([[rows, -np.eye(n)], [-rows, -np.eye(n)]]),
+        b_ub=np.r_[labels, -labels],
+        A_eq=np.r_[np.ones(5), np.zeros(n)][None],
+        b_eq=[1.0],
+    )
+    assert found.certificate.gap < 0.01
+    assert program.fun - 1e-9 <= ours <= program.fun + found.certificate.gap
+    assert "smoothing" in found.certificate.reason
+
+
+@settings(max_examples=15)
+@given(
+    lambda_rps=st.sampled_from([0.0, 1.0]),
+    lambda_w1=st.sampled_from([0.0, 0.5]),
+    lambda_div=st.sampled_from([0.0, 0.2]),
+    ce=st.sampled_from(["mean", "all"]),
+)
+def test_shards_have_the_optimum_of_memory(
+    tmp_path_factory: pytest.TempPathFactory,
+    lambda_rps: float,
+    lambda_w1: float,
+    lambda_div: float,
+    ce: str,
+) -> None:
+    made = cut(tmp_path_factory.mktemp("shards"), 300, [90, 200], members=4, classes=4)
+    steps = np.array([1.0, 2.0, 0.5])
+    chosen = Settings(
+        lambda_div=lambda_div,
+        lambda_rps=lambda_rps,
+        lambda_w1=lambda_w1,
+        ce=ce,  # type: ignore[arg-type]
+    )
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        FitData.open(made.predictions, made.annotations, jobs=1, steps=steps) as streamed,
+        FitData.open(made.predictions, made.annotations, jobs=1, steps=steps) as whole,
+    ):
+        patch.setattr("edokit.fitdata.sharded.SAMPLE", 120)
+        assert streamed.is_sampled
+        found = solve_exact(streamed, chosen)
+        patch.undo()
+        assert not whole.is_sampled
+        expected = solve_exact(whole, chosen)
+    assert found.terms["total"] == pytest.approx(expected.terms["total"], abs=2e-4)
+    assert found.certificate.gap < 5e-3
+
+
+@pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
+@pytest.mark.parametrize("ce", ["mean", "all", "random"])
+def test_gumbel_comes_near_the_optimum(term: str, ce: str) -> None:
+    P, q, y, *_ = case = make_case(70, 4, 5, 3)
+    data = FitData.from_arrays(P, q, y, steps=steps_of(case))
+    chosen = Settings(lambda_f1=0.1, lambda_ce=0.05, lambda_reg=0.01, ce=ce, **{term: 2.0})  # type: ignore[arg-type]
+    exact = solve_exact(data, chosen)
+    how = GumbelSettings(epochs=400, learning_rate=0.03, min_members=4)
+    (found,) = solve_gumbel(data, chosen, how)
+    uniform = joint_loss(np.full(4, 0.25), data.problem(chosen), replace(chosen, ce="all")).total
+    if ce != "random":
+        assert found.terms["total"] < exact.terms["total"] + 0.1 * (uniform - exact.terms["total"])
+    assert found.terms["rps"] > 0
+
+
+@pytest.mark.parametrize("ce", ["mean", "all", "random"])
+@pytest.mark.parametrize("class_weights", [False, True])
+def test_gumbel_takes_the_steps_of_the_formulas(ce: str, class_weights: bool) -> None:
+    data, steps = random_pool(), np.array([1.0, 0.5])
+    ranked = rank_members(Summaries.from_arrays(*data))
+    data = data._replace(P=data.P[:, ranked])
+    chosen = Settings(
+        lambda_div=0.2,
+        lambda_rps=0.7,
+        lambda_w1=0.4,
+        ce=ce,  # type: ignore[arg-type]
+        class_weights=class_weights,
+    )
+    how = GumbelSettings(epochs=5, batch_size=16, learning_rate=0.02)
+    (found,) = solve_gumbel(FitData.from_arrays(*data, steps=steps), chosen, how, random_state=3)
+    expected = step_by_step(data, chosen, how, 3, steps)
+    np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-9)
+
+
+def test_classes_without_an_order_have_no_such_terms(tmp_path: Path) -> None:
+    P, q, y, *_ = make_case(20, 3, 4)
+    for solve in (solve_exact, solve_gumbel):
+        with pytest.raises(InputError, match="ordered classes"):
+            solve(FitData.from_arrays(P, q, y), Settings(lambda_rps=1.0))
+    with pytest.raises(InputError, match="linear pool"):
+        Settings(lambda_w1=1.0, pool="log")  # type: ignore[arg-type]
