@@ -326,7 +326,7 @@ def test_an_item_in_two_shards_is_refused(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     again = made.pool.take([10, *range(20, 30)])
     write_predictions(again, made.predictions / "part-2.npz")
-    refused(made, tmp_path, r"part-2\.npz repeats 1 items of part-0\.npz: 'item-10'", made.people)
+    refused(made, tmp_path, r"part-2\.npz repeats 1 item of part-0\.npz: 'item-10'", made.people)
 
 
 def test_shards_that_disagree_are_named(tmp_path: Path) -> None:
