@@ -374,7 +374,7 @@ def weighting_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
                         effects[dataset, pool, "paper's search"] = effect(*two, "ce")
                 ours = method_outcome(study, dataset, pool, "edo")
                 if not isinstance(ours, Missing):
-                    effects[dataset, pool, "EDO default"] = effect(ours, uniform, "ce")
+                    effects[dataset, pool, "EDO, default"] = effect(ours, uniform, "ce")
         return effects
 
     return study.once(("effect of weighting",), find)

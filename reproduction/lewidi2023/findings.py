@@ -159,13 +159,13 @@ def weights(study: Study) -> Measured:
         return not_tested()
     gains = sum(map(lower, own.values()))
     listed = "; ".join(f"{key[0]} {shown(one)}" for key, one in own.items())
-    mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO default"}
+    mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO, default"}
     more = ""
     if mixed:
         listed_mixed = "; ".join(f"{key[0]} {shown(one)}" for key, one in mixed.items())
         won = sum(map(lower, mixed.values()))
         more = (
-            f" Where members differ (all pools joined, pool settled on dev): {listed_mixed};"
+            f" Where members differ (all pools joined, EDO by default): {listed_mixed};"
             f" {won} of {len(mixed)} beyond the noise."
         )
     return Measured(

@@ -139,7 +139,7 @@ def near_duplicates(study: Study) -> Section:
 
 QUOTED_LINES = (
     *(line for line in PAPERS if line.label in ("Soft-CE", "WEL", "EDO-Random", "EDO-PerAnn")),
-    Line("EDO, settled on dev", "random-select", "edo"),
+    Line("EDO, default", "random-select", "edo"),
 )
 
 

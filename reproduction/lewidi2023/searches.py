@@ -333,7 +333,7 @@ def _lines(study: Study, dataset: str) -> list[_Line]:
     lines.append(
         _Line("uniform mean, members", method_outcome(study, dataset, PAPERS_POOL, "uniform"))
     )
-    lines.append(_Line("EDO, settled on dev", method_outcome(study, dataset, PAPERS_POOL, "edo")))
+    lines.append(_Line("EDO, default", method_outcome(study, dataset, PAPERS_POOL, "edo")))
     return lines
 
 
