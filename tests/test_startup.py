@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from edokit.predictions import Predictions, write_predictions
 
 HEAVY = "{'numpy', 'pandas', 'pyarrow', 'scipy', 'sklearn', 'optuna', 'plotly', 'torch'}"
 
@@ -25,6 +28,28 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", ["EDOEnsemble", "read_annotations", "Predictions"])
 def test_what_people_import_first_needs_no_torch_and_no_plotting(name: str) -> None:
     assert not loaded_by(f"from edokit import {name}") & {"torch", "plotly"}
+
+
+def test_a_small_fit_loads_neither_scikit_learn_nor_workers(tmp_path: Path) -> None:
+    rows = "".join(f"i{k},{who},{(k + k % 3 * who) % 2}\n" for k in range(40) for who in range(2))
+    (tmp_path / "labels.csv").write_text(f"item,annotator,label\n{rows}", encoding="utf-8")
+    P = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(40, 3))
+    items = [f"i{k}" for k in range(40)]
+    made = Predictions.from_arrays(P, items=items, classes=["0", "1"], layout="NKC")
+    write_predictions(made, tmp_path / "dev.npz")
+    names = {"predictions": "dev.npz", "annotations": "labels.csv", "out": "ensemble"}
+    code = f"""import sys
+sys.argv = {["edo", "fit", *(f"--{name}={tmp_path / file}" for name, file in names.items())]}
+from edokit.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "cross-validation" in " ".join(done.stdout.split())
+    loaded = set(done.stdout.split())
+    assert "edokit.solvers.exact" in loaded
+    assert not {"sklearn", "scipy.stats", "joblib", "multiprocessing.process"} & loaded
 
 
 def test_reading_a_table_loads_few_modules_and_no_other_reader(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import edokit
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._errors import EDOWarning, InputError
+from edokit.ensemble import PARAMETERS
 from edokit.metrics import ce
 from edokit.objective import average_groups, pool
 
@@ -227,6 +228,10 @@ def test_our_gumbel_comes_close_to_the_exact_optimum() -> None:
     search = EDOEnsemble(solver="gumbel").fit(POOL, PEOPLE)
     assert search.settings_["learning_rate"] == 0.03
     assert search.objective_["total"] == pytest.approx(exact.objective_["total"], abs=2e-3)
+
+
+def test_the_command_knows_the_parameters_of_the_estimator() -> None:
+    assert EDOEnsemble().get_params() == PARAMETERS
 
 
 def test_a_given_parameter_wins_over_the_preset() -> None:

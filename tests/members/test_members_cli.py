@@ -16,7 +16,7 @@ from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit.cli.score import score
 from edokit.cli.train import train
-from edokit.ensemble import EDOEnsemble, save_ensemble
+from edokit.ensemble import EDOEnsemble
 from edokit.predictions import read_predictions
 
 app = typer.Typer()
@@ -120,7 +120,7 @@ def test_only_the_members_of_an_ensemble_score(data: Path, tmp_path: Path) -> No
     dev = read_predictions(tmp_path / "m" / "predictions" / "dev.npz")
     chosen = dev.select(["linear-03", "linear-01"])
     ensemble = EDOEnsemble(solver="exact").fit(chosen, small_people().split("dev"))
-    save_ensemble(ensemble, tmp_path / "e")
+    ensemble.save(tmp_path / "e")
     (tmp_path / "new.txt").write_text("warm tea\n")
     result = json.loads(
         run(

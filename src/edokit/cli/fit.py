@@ -11,7 +11,7 @@ from edokit._errors import counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.fitted import Fitted
     from edokit.solvers import Certificate
 
 
@@ -65,16 +65,14 @@ def fit(
     """Learn member weights and ensemble size, so that the pool matches the annotators."""
     # Options of the objective and the solver are named like the parameters of EDOEnsemble.
     given = dict(locals())
-    from edokit.ensemble import EDOEnsemble
-    from edokit.ensemble import fit as fit_ensemble
+    from edokit.ensemble import PARAMETERS, fit_record
 
-    known = set(EDOEnsemble().get_params()) - {"random_state"}
-    parameters = {name: value for name, value in given.items() if name in known}
+    parameters = {name: value for name, value in given.items() if name in PARAMETERS}
     how = reading.keywords()
     splits = how.pop("split", None)
     shards = streaming.shards(predictions)
     with console.progress() as bars:
-        ensemble = fit_ensemble(
+        fitted = fit_record(
             predictions,
             annotations,
             out=out,
@@ -86,14 +84,13 @@ def fit(
             **parameters,
         )
     if json:
-        console.print_json(ensemble.summary())
+        console.print_json(fitted.summary())
         return
-    certificate = ensemble.certificate_
-    objective = ensemble.objective_
+    objective = fitted.objective
     console.print_table(
-        f"{out}: {ensemble.size_} of {_units(ensemble)}"
-        f" {'carries' if ensemble.size_ == 1 else 'carry'} weight"
-        f" ({counted(ensemble.n_items_, 'item')})",
+        f"{out}: {fitted.size} of {_units(fitted)}"
+        f" {'carries' if fitted.size == 1 else 'carry'} weight"
+        f" ({counted(fitted.items, 'item')})",
         ["term", "value on the fit data"],
         [
             ["1 − soft F1", f"{objective['f1']:.4f}"],
@@ -103,21 +100,21 @@ def fit(
             ["joint loss", f"{objective['total']:.4f}"],
         ],
         [
-            *map(str, ensemble.explain()),
-            *([f"Temperature after pooling: {ensemble.temperature_:.3f}."] if recalibrate else []),
-            *filter(None, [ensemble.fitted_.regularization]),
-            _promise(certificate),
-            *filter(None, [ensemble.fitted_.nothing_learned]),
+            *map(str, fitted.explanation),
+            *([f"Temperature after pooling: {fitted.temperature:.3f}."] if recalibrate else []),
+            *filter(None, [fitted.regularization]),
+            _promise(fitted.certificate),
+            *filter(None, [fitted.nothing_learned]),
         ],
     )
 
 
-def _units(ensemble: EDOEnsemble) -> str:
+def _units(fitted: Fitted) -> str:
     """What has weights: members, or groups of them."""
-    if ensemble.groups_ is None:
-        return counted(len(ensemble.members_), "member")
-    groups = counted(len(set(ensemble.groups_)), "group")
-    return f"{groups} ({counted(len(ensemble.members_), 'member')})"
+    if fitted.groups is None:
+        return counted(len(fitted.members), "member")
+    groups = counted(len(set(fitted.groups)), "group")
+    return f"{groups} ({counted(len(fitted.members), 'member')})"
 
 
 def _promise(certificate: Certificate | None) -> str:

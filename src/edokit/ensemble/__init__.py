@@ -1,13 +1,19 @@
 """`EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
-from edokit.ensemble._fit import PRESETS
-from edokit.ensemble.classifier import EDOClassifier, soft_score
-from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.files import fit, load, load_ensemble, predict_to_file, save_ensemble
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from edokit.ensemble._fit import PARAMETERS, PRESETS
+from edokit.ensemble.files import fit, fit_record, load, load_ensemble, predict_to_file
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
 
+if TYPE_CHECKING:
+    from edokit.ensemble.classifier import EDOClassifier, soft_score
+    from edokit.ensemble.estimator import EDOEnsemble
+
 __all__ = [
+    "PARAMETERS",
     "PRESETS",
     "EDOClassifier",
     "EDOEnsemble",
@@ -15,11 +21,19 @@ __all__ = [
     "Reason",
     "Review",
     "fit",
+    "fit_record",
     "load",
     "load_ensemble",
     "predict_to_file",
     "review",
-    "save_ensemble",
     "soft_score",
     "write_review",
 ]
+# What needs scikit-learn, which takes a second to import.
+_HOME = {"EDOClassifier": "classifier", "soft_score": "classifier", "EDOEnsemble": "estimator"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"edokit.ensemble.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'edokit.ensemble' has no attribute {name!r}")

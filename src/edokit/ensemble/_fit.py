@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,47 @@ from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.fitted import Constant, Fitted, explain, on_simplex
+from edokit.ensemble.inputs import align_inputs, as_predictions, class_labels
 from edokit.fitdata import FitData
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import SCALE_TERMS
+from edokit.predictions import Shards
 from edokit.solvers import GumbelSettings, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
 _STEPS = 30  # of Newton's method in one dimension
+
+
+def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
+    """What `EDOEnsemble.fit` learns with these parameters, all of ``PARAMETERS``."""
+    chosen = choices(parameters["preset"], parameters)
+    objective_of(chosen)  # refuses values before anything is read
+    if isinstance(predictions, Shards):
+        how = {name: parameters[name] for name in ("ties", "random_state")}
+        with FitData.open(predictions, annotations, **how) as shards:
+            return fit_ensemble(shards, chosen, parameters)
+    fitted = fit_ensemble(as_fit_data(predictions, annotations, parameters), chosen, parameters)
+    return with_labels(fitted, annotations)
+
+
+def as_fit_data(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> FitData:
+    """Predictions and annotations in memory, matched by item; or data that are ready."""
+    if isinstance(predictions, FitData):
+        return predictions
+    named, labels = align_inputs(as_predictions(predictions), annotations)
+    how = {name: parameters[name] for name in ("ties", "random_state")}
+    return FitData.from_predictions(named, labels, **how)
+
+
+def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
+    """With the class labels as these annotations write them."""
+    if annotations is None:
+        return fitted
+    return replace(fitted, labels=class_labels(annotations, fitted.classes))
 
 
 def fit_ensemble(
@@ -206,6 +236,24 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {**_PAPER, **_terms("paper")},
 }
 """Every choice under every preset; a parameter that is given wins over its preset."""
+PARAMETERS: Mapping[str, Any] = {
+    **dict.fromkeys(PRESETS["default"]),
+    "preset": "default",
+    "order": "ce",
+    "ties": "first",
+    "random_state": 0,
+}
+"""The parameters of `EDOEnsemble` with their defaults; None where the preset decides."""
+
+
+def stored_parameters(fitted: Fitted) -> dict[str, Any]:
+    """The parameters that a saved ensemble was fitted with, by the names of this version."""
+    known = {name: value for name, value in fitted.parameters.items() if name in PARAMETERS}
+    if known.get("preset") == "auto":  # of earlier versions
+        known["preset"] = "default"
+    if known.get("recalibrate") == "none":  # what could be asked of it
+        known["recalibrate"] = None
+    return {**PARAMETERS, **known}
 
 
 def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -16,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from edokit._errors import are, counted
 from edokit._types import Floats
 from edokit.annotations import Ties
-from edokit.ensemble._fit import choices, fit_ensemble, fit_given_weights, objective_of
-from edokit.ensemble.fitted import Fitted, Pooled, Reason, spread_items
-from edokit.ensemble.inputs import (
-    align_inputs,
-    as_predictions,
-    class_labels,
-    label_array,
-    pooled_members,
+from edokit.ensemble._fit import (
+    as_fit_data,
+    choices,
+    fit_given_weights,
+    fit_inputs,
+    stored_parameters,
+    with_labels,
 )
-from edokit.fitdata import FitData
+from edokit.ensemble.fitted import Fitted, Pooled, Reason, spread_items
+from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import sharpen
 from edokit.predictions import Predictions, Shards
@@ -220,15 +219,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If items, classes or parameters do not go together.
         """
-        chosen = choices(self.preset, self.get_params())
-        objective_of(chosen)  # refuses values before anything is read
-        if isinstance(predictions, Shards):
-            with FitData.open(
-                predictions, annotations, ties=self.ties, random_state=self.random_state
-            ) as shards:
-                return self._keep(fit_ensemble(shards, chosen, self.get_params()))
-        data = self._data(predictions, annotations)
-        return self._keep(fit_ensemble(data, chosen, self.get_params()), annotations)
+        return self._keep(fit_inputs(predictions, annotations, self.get_params()))
 
     @classmethod
     def from_weights(
@@ -260,23 +251,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         ensemble = cls(**{**parameters, "order": "given"})
         given = ensemble.get_params()
-        data = ensemble._data(predictions, annotations)
+        data = as_fit_data(predictions, annotations, given)
         fitted = fit_given_weights(data, weights, size, choices(ensemble.preset, given), given)
-        return ensemble._keep(fitted, annotations)
+        return ensemble._keep(with_labels(fitted, annotations))
 
-    def _data(self, predictions: Any, annotations: Any) -> FitData:
-        """Predictions and annotations in memory, matched by item; or data that are ready."""
-        if isinstance(predictions, FitData):
-            return predictions
-        named, labels = align_inputs(as_predictions(predictions), annotations)
-        return FitData.from_predictions(
-            named, labels, ties=self.ties, random_state=self.random_state
-        )
-
-    def _keep(self, fitted: Fitted, annotations: Any = None) -> EDOEnsemble:
+    def _keep(self, fitted: Fitted) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""
-        if annotations is not None:
-            fitted = replace(fitted, labels=class_labels(annotations, fitted.classes))
         self.fitted_ = fitted
         self.members_ = fitted.members
         self.classes_ = label_array(fitted.classes, fitted.labels)
@@ -382,18 +362,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
         check_is_fitted(self)
-        certificate = self.certificate_
-        return {
-            "weights": dict(zip(self.members_, self.weights_.tolist(), strict=True)),
-            "size": self.size_,
-            "objective": dict(self.objective_),
-            "certificate": None if certificate is None else asdict(certificate),
-            "temperature": self.temperature_,
-            "lambda_reg": self.settings_["lambda_reg"],
-            "lambda_reg_choice": self.settings_.get("lambda_reg_choice"),
-            "metrics": dict(self.metrics_),
-            "nothing_learned": self.fitted_.nothing_learned,
-        }
+        return self.fitted_.summary()
 
     def save(self, folder: str | Path) -> None:
         """Write ``ensemble.json`` and a card; nothing in the folder executes on load.
@@ -414,13 +383,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         from edokit.ensemble.files import read_fitted
 
         fitted = read_fitted(folder)
-        known = cls._get_param_names()
-        given = {name: value for name, value in fitted.parameters.items() if name in known}
-        # What the preset "auto" of earlier versions was asked.
-        given["preset"] = {"auto": "default"}.get(given["preset"], given["preset"])
-        if given.get("recalibrate") == "none":
-            given["recalibrate"] = None
-        return cls(**given)._keep(fitted)
+        return cls(**stored_parameters(fitted))._keep(fitted)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

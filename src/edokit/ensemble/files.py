@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,13 @@ from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, check_output, other_content, refuse_input
 from edokit._version import __version__
 from edokit.annotations import Annotations
-from edokit.ensemble._fit import choices, objective_of
-from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble._fit import (
+    PARAMETERS,
+    choices,
+    fit_inputs,
+    objective_of,
+    stored_parameters,
+)
 from edokit.ensemble.fitted import Fitted, describe_lambda_reg
 from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
@@ -28,6 +33,9 @@ from edokit.fitdata import FitData
 from edokit.metrics import MAIN_METRICS
 from edokit.predictions import Predictions, Shards, read_shards
 from edokit.runs import InputReader
+
+if TYPE_CHECKING:
+    from edokit.ensemble.estimator import EDOEnsemble
 
 
 def fit(
@@ -83,11 +91,40 @@ def fit(
     >>> edokit.fit(P, votes, preset="paper-fixed", solver="exact").size_
     2
     """
+    from edokit.ensemble.estimator import EDOEnsemble
+
     ensemble = EDOEnsemble(**parameters)
+    fitted = fit_record(
+        predictions,
+        annotations,
+        out=out,
+        split=split,
+        overwrite=overwrite,
+        streaming=streaming,
+        read_options=read_options,
+        **ensemble.get_params(),
+    )
+    return ensemble._keep(fitted)
+
+
+def fit_record(
+    predictions: Any,
+    annotations: Any,
+    *,
+    out: str | Path | None = None,
+    split: str | Sequence[str] | None = None,
+    overwrite: bool = False,
+    streaming: Mapping[str, Any] | None = None,
+    read_options: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Fitted:
+    """What `fit` learns, without scikit-learn, whose import takes longer than a small fit."""
+    parameters = {**PARAMETERS, **given}
+    fitted: Fitted | None = None
     with warnings.catch_warnings():
         # Refused before anything is read; what is only warned of is said by the fit.
         warnings.simplefilter("ignore", EDOWarning)
-        objective_of(choices(ensemble.preset, ensemble.get_params()))
+        objective_of(choices(parameters["preset"], parameters))
     folder = None if out is None else Path(out)
 
     def check(members: Sequence[str] | None = None, items: int | None = None) -> None:
@@ -102,17 +139,17 @@ def fit(
         if overwrite or not (folder / FILE).exists():
             return
         try:
-            there = load(folder)
+            there = read_fitted(folder)
         except InputError as error:
             raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
-        found = there.get_params()
-        other = [name for name, value in ensemble.get_params().items() if found[name] != value]
+        found = stored_parameters(there)
+        other = [name for name, value in parameters.items() if found[name] != value]
         if other:
             raise other_content(
                 folder, "an ensemble", f"which was fitted with other settings: {examples(other)}"
             )
-        same = members is None or (there.members_, there.n_items_) == (tuple(members), items)
-        if not same or (hasattr(ensemble, "fitted_") and not _is_same(there, ensemble)):
+        same = members is None or (there.members, there.items) == (tuple(members), items)
+        if not same or (fitted is not None and not _is_same(there, fitted)):
             raise other_content(folder, "an ensemble", "which was learned from other data")
 
     check()
@@ -122,8 +159,8 @@ def fit(
             data = FitData.open(
                 predictions,
                 **reader.streamed(predictions, annotations, split),
-                ties=ensemble.ties,
-                random_state=ensemble.random_state,
+                ties=parameters["ties"],
+                random_state=parameters["random_state"],
                 **(streaming or {}),
             )
             predictions, labels = stack.enter_context(data), None
@@ -137,11 +174,11 @@ def fit(
             classes, counts = (known.classes, known.counts.sum(axis=0)) if known else ((), ())
         check(members, items)
         warn_if_unanimous(classes, counts, annotations, split)
-        ensemble.fit(predictions, labels)
+        fitted = fit_inputs(predictions, labels, parameters)
     check()
     if folder is not None:
-        ensemble.save(folder)
-    return ensemble
+        write_fitted(fitted, folder)
+    return fitted
 
 
 def load(folder: str | Path) -> EDOEnsemble:
@@ -162,11 +199,12 @@ def load(folder: str | Path) -> EDOEnsemble:
     InputError
         If there is no ensemble, or a damaged one.
     """
+    from edokit.ensemble.estimator import EDOEnsemble
+
     return EDOEnsemble.load(folder)
 
 
 load_ensemble = load
-save_ensemble = EDOEnsemble.save
 
 
 def predict_to_file(
@@ -254,9 +292,8 @@ def predict_to_file(
     return {**result, "review": {"out": str(tasks), "config": str(config), "items": len(queue)}}
 
 
-def _is_same(one: EDOEnsemble, other: EDOEnsemble) -> bool:
+def _is_same(a: Fitted, b: Fitted) -> bool:
     """Whether the same was learned, but for rounding, by whichever version."""
-    a, b = one.fitted_, other.fitted_
     described = (a.members, a.classes, a.items, a.data) == (b.members, b.classes, b.items, b.data)
     return described and all(
         np.allclose(getattr(a, name), getattr(b, name), rtol=0, atol=1e-6)

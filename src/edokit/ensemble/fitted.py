@@ -123,6 +123,21 @@ class Fitted:
             " members that differ more."
         )
 
+    def summary(self) -> dict[str, Any]:
+        """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
+        certificate = self.certificate
+        return {
+            "weights": dict(zip(self.members, self.weights.tolist(), strict=True)),
+            "size": self.size,
+            "objective": dict(self.objective),
+            "certificate": None if certificate is None else asdict(certificate),
+            "temperature": self.temperature,
+            "lambda_reg": self.settings["lambda_reg"],
+            "lambda_reg_choice": self.settings.get("lambda_reg_choice"),
+            "metrics": dict(self.metrics),
+            "nothing_learned": self.nothing_learned,
+        }
+
     def pool_members(self, P: Floats) -> Floats:
         """The pool [N, C] of P [N, k, C], the members that carry weight, before any temperature."""
         weights = self.weights[self.weights > 0]

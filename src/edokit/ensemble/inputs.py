@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.exceptions import DataConversionWarning
 
 from edokit._errors import InputError, are, counted, examples, warn
 from edokit._names import as_name
@@ -81,6 +80,8 @@ def as_annotations(
             raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
         values = values[:, None]
     elif values.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
         warn(
             "A column-vector y was passed when a 1d array was expected; it is read as one label"
             " per item.",
