@@ -55,6 +55,7 @@ def report(
     annotations: Annotated[
         Path | None, typer.Option(help="… and their annotations (any source).")
     ] = None,
+    by: options.By = None,
     texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Keep the items' texts on the page.")
     ] = True,
@@ -76,7 +77,7 @@ def report(
         check_page(out, predictions, annotations)
     labels = None if annotations is None else reading.annotations(annotations)
     items = None if predictions is None else read_predictions(predictions)
-    found = collect(run, predictions=items, annotations=labels)
+    found = collect(run, predictions=items, annotations=labels, by=by)
     page = write_report(found, out if out is not None else run / "report.html", texts=texts)
     drawn = [] if figures is None else write_figures(found, figures)
     size = page.stat().st_size

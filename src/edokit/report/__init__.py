@@ -24,6 +24,7 @@ def write_report(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     texts: bool = True,
+    by: str | Sequence[str] | None = None,
 ) -> Path:
     """Write the page of a run: one HTML file that needs nothing but a browser.
 
@@ -37,6 +38,8 @@ def write_report(
         Items to show instead of those of the run, as in `collect`.
     texts : bool, default True
         Whether the page holds the texts of the items.
+    by : str or sequence of str, optional
+        Columns of the items to evaluate by, as in `collect`.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def write_report(
         if out is None:
             raise TypeError("a page of collected data needs a path: out=…")
     else:
-        data = collect(run, predictions=predictions, annotations=annotations)
+        data = collect(run, predictions=predictions, annotations=annotations, by=by)
         if out is None:
             refuse_links(Path(run), (REPORT,))
             out = Path(run) / REPORT
@@ -78,7 +81,7 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
         Folder of a run, a saved ensemble, or what `collect` returned.
     folder : str or Path
         Where to write ``pareto``, ``correlations``, ``weights``, ``epochs``, ``methods``,
-        ``calibration``, ``members`` and ``diagnosis``, as far as the run has them.
+        ``slices``, ``calibration``, ``members`` and ``diagnosis``, as far as the run has them.
 
     Returns
     -------

@@ -30,7 +30,7 @@ from edokit.report.chart import (
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
-from edokit.report.results import Search, Trial, method_rows
+from edokit.report.results import Search, Trial, method_rows, slice_rows
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
 
@@ -83,6 +83,8 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
     rows = method_rows(data.comparison, data.evaluation)
     if rows:
         charts["methods"] = methods(rows)
+    if parts := slice_rows(data.evaluation):
+        charts["slices"] = slices(parts)
     return charts | diagnosis(data.diagnosis or {})
 
 
@@ -150,6 +152,27 @@ def methods(rows: Sequence[dict[str, Any]]) -> Chart:
         x=Axis("CE (lower is better)"),
         y=Axis(labels=[row["name"] for row in rows]),
         height=80 + 26 * len(rows),
+    )
+
+
+def slices(rows: Sequence[dict[str, Any]]) -> Chart:
+    """The cross-entropy of the ensemble on each slice, uniform mean and constant beside it."""
+    marks = []
+    for k, (name, colour) in enumerate((("uniform mean", MUTED), ("constant", ORANGE))):
+        at = [i for i, row in enumerate(rows) if row["others"][k] is not None]
+        ce = [rows[i]["others"][k] for i in at]
+        marks.append(Points(ce, at, colour, size=9, symbol="diamond", name=name))
+    ends = [row["ends"] or (row["ce"], row["ce"]) for row in rows]
+    interval = [low for low, _ in ends], [high for _, high in ends]
+    ours = [row["ce"] for row in rows]
+    marks.append(Points(ours, range(len(rows)), size=9, interval=interval, name="ensemble"))
+    return Chart(
+        "Cross-entropy of each slice",
+        marks,
+        x=Axis("CE (lower is better)"),
+        y=Axis(labels=[f"{row['name']} ({row['items']})" for row in rows]),
+        height=110 + 26 * len(rows),
+        legend=True,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from edokit._errors import EDOError, EDOWarning, InputError
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
+from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
 from edokit.predictions import Predictions
@@ -67,6 +68,7 @@ def collect(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     fit_items: bool = True,
+    by: str | Sequence[str] | None = None,
 ) -> ReportData:
     """Read everything that a report shows of a run.
 
@@ -81,6 +83,9 @@ def collect(
     fit_items : bool, default True
         Whether the items that the ensemble was fitted on may be shown where there are no test
         items; False where they are too many to read at once.
+    by : str or sequence of str, optional
+        Columns of the items to evaluate by, as in `edokit.evaluate`; by default those of the
+        comparison.
 
     Returns
     -------
@@ -125,7 +130,13 @@ def collect(
         data.inputs = {role: _state(data.record, role, folder) for role in data.record.inputs}
     if data.ensemble is not None:
         data.evaluation = _evaluation(
-            data, data.ensemble, folder, predictions, annotations, fit_items
+            data, data.ensemble, folder, predictions, annotations, fit_items, by
+        )
+    if by and (data.evaluation is None or data.evaluation.annotations is None):
+        raise InputError(
+            "there are no annotated items to slice",
+            "pass predictions and annotations, or leave by out",
+            parameters=("predictions", "annotations", "by"),
         )
     if data.evaluation is not None:
         if data.evaluation.source == "items":
@@ -181,6 +192,7 @@ def _evaluation(
     predictions: Predictions | None,
     annotations: Annotations | None,
     fit_items: bool,
+    by: str | Sequence[str] | None,
 ) -> Evaluation | None:
     """The given items, else the test items of the run, else those it was fitted on."""
     seed = data.record.seed if data.record is not None else 0
@@ -189,6 +201,8 @@ def _evaluation(
         # The intervals of the comparison that the page shows.
         own = data.comparison
         evaluate = partial(evaluate, samples=own.samples, level=own.level)
+        by = own.by if by is None else by
+    evaluate = partial(evaluate, by=by)
     if predictions is not None:
         if annotations is None:
             data.missing.append("The items have no annotations; pass annotations, too.")
@@ -210,6 +224,7 @@ def _evaluation(
         if not prefix and not fit_items:
             data.missing.append("The items of the fit were read shard by shard.")
         elif (pair := _read_pair(data, data.record, folder, prefix)) is not None:
+            find_slices(pair[1], by)  # a column that is not there is the caller's error
             shown = partial(evaluate, *pair, name=name, held_out=bool(prefix))
             if (found := data.attempt(f"The {name}", shown)) is not None:
                 return found

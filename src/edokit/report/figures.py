@@ -53,6 +53,7 @@ def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
         "weights": [["weights"]],
         "epochs": [["sizes", "term-f1", "term-ce"], ["sizes", "term-div", "term-reg"]],
         "methods": [["methods"]],
+        "slices": [["slices"]],
         "calibration": [["reliability", "entropies", "entropy-entropy"]],
         "members": [["members"]],
         "diagnosis": [["variance", "permutations"]],

@@ -19,7 +19,7 @@ from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import clean, count, embed, number, percent, prose
 from edokit.report.items import item_table, shortened
 from edokit.report.plotly import to_plotly
-from edokit.report.results import method_rows
+from edokit.report.results import method_rows, slice_rows
 from edokit.report.summary import EQUAL, summarize
 
 FRONT_ROWS = 50
@@ -84,6 +84,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
             for k, name in enumerate(("ΔCE vs uniform", "ΔCE vs constant"))
             if any(row["differences"][k] for row in rows)
         ],
+        slices=slice_rows(evaluation),
         charts=charts,
         terms=TERMS,
         items=items,

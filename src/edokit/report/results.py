@@ -140,6 +140,8 @@ class Comparison:
     samples: int | None
     level: float
     """Of the intervals."""
+    by: list[str] = field(default_factory=list)
+    """Item columns that it was sliced by."""
 
 
 def read_comparison(path: Path) -> Comparison:
@@ -153,7 +155,9 @@ def read_comparison(path: Path) -> Comparison:
             f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
             for row in content.get("skipped") or []
         ]
-        return Comparison([_score(row) for row in content["methods"]], skipped, samples, level)
+        by = [str(column) for column in content.get("by") or []]
+        scores = [_score(row) for row in content["methods"]]
+        return Comparison(scores, skipped, samples, level, by)
     except _DAMAGED as error:
         raise InputError(
             f"{path} is not the result of a comparison ({error!r})", "run the comparison again"
@@ -220,6 +224,34 @@ def method_rows(
             "differences": [
                 t and (signed(t.difference), f"{signed(t.low)} to {signed(t.high)}") for t in tests
             ],
+        }
+        rows.append(row)
+    return rows
+
+
+def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
+    """The table of slices: items, F1 and CE with intervals, and CE of uniform and constant.
+
+    ``difference`` is the ΔCE vs constant with its interval, if known.
+    """
+    rows = []
+    for one in () if evaluation is None else evaluation.slices:
+        ours, test = one.scores[0], one.scores[0].against_constant.get("ce")
+        others = [one.score(name) for name in ("uniform", "constant")]
+        row = {
+            "name": clean(one.name, 60),
+            "items": one.items,
+            "ce": ours.ce,
+            "ends": ours.intervals.get("ce"),
+            "others": [None if score is None else score.ce for score in others],
+            "cells": [
+                (number(getattr(ours, metric)), interval(ours.intervals.get(metric)))
+                for metric in ("f1", "ce")
+            ],
+            "beside": [number(None if score is None else score.ce) for score in others],
+            "floor": number(one.ce_floor),
+            "difference": test
+            and (signed(test.difference), f"{signed(test.low)} to {signed(test.high)}"),
         }
         rows.append(row)
     return rows
