@@ -9,17 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edokit._errors import EDOWarning
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.baselines import make_method
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce
 from edokit.objective import sharpen
 from edokit.predictions import Predictions
+from edokit.tuning.trials import non_dominated
 from reproduction.lewidi2023.study import Missing, Pool, Study
-from reproduction.outcomes import Outcome, Predicted, outcome
+from reproduction.outcomes import Outcome, Predicted, item_scores, outcome
 
 SLOW = ("wel", "wel-ce")
 FOLDS = 5
+POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+"""Of the odds; below 1 softens, above 1 sharpens."""
 # EDO beyond the registry: choices that need groups, or a temperature after pooling.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "edo-groups": {"groups": True},
@@ -114,6 +118,22 @@ class HeldOut(NamedTuple):
     ce: float
     dev_ce: float
     """On those of dev alone."""
+    sharpened: Floats = np.empty((0, 4))
+    """F1, CE, MD and the standard error of CE [powers, 4] with the odds to each of `POWERS`."""
+
+    @property
+    def power(self) -> float:
+        """The power to sharpen by: the lowest MD among those whose CE is within one standard error
+        of the lowest."""
+        _, ce_by_power, md, error = self.sharpened.T
+        best = int(ce_by_power.argmin())
+        near = np.flatnonzero(ce_by_power <= ce_by_power[best] + error[best])
+        return POWERS[near[md[near].argmin()]]
+
+    @property
+    def front(self) -> list[bool]:
+        """Whether no other power is as good in F1, CE and MD and better in one."""
+        return [bool(kept) for kept in non_dominated(self.sharpened[:, :3] * [-1, 1, 1])]
 
 
 def held_out_ce(
@@ -135,7 +155,12 @@ def held_out_ce(
         for (members, name, _), score in zip(wanted, found, strict=True):
             scores.setdefault((members.name, name), []).append(score)
         return {
-            key: HeldOut(own[0].items, *np.mean([one[1:] for one in own], axis=0).tolist())
+            key: HeldOut(
+                own[0].items,
+                float(np.mean([one.ce for one in own])),
+                float(np.mean([one.dev_ce for one in own])),
+                np.mean([one.sharpened for one in own], axis=0),
+            )
             for key, own in scores.items()
         }
 
@@ -154,4 +179,11 @@ def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
             method = make(name, seed).fit(members.fit.take(inside), annotations.take(inside))
             predicted[outside] = method.predict_proba(members.fit.take(outside))
     soft, dev = members.fit_labels.soft, members.dev
-    return HeldOut(n, ce(predicted, soft), ce(predicted[dev], soft[dev]))
+    powers = []
+    for power in POWERS:
+        right, losses, distances, _ = item_scores(
+            _sharper(Predicted(predicted), power), members.fit_labels
+        )
+        error = losses.std(ddof=1) / np.sqrt(n)
+        powers.append([right.mean(), losses.mean(), distances.mean(), error])
+    return HeldOut(n, ce(predicted, soft), ce(predicted[dev], soft[dev]), np.array(powers))

@@ -89,6 +89,24 @@ def test_a_resumed_search_is_the_undisturbed_one(straight: list[Any], tmp_path: 
         assert [t.number for t in trials_of(study)] == list(range(18)), "none was run twice"
 
 
+def test_a_resumed_search_evaluates_no_finished_trial_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, evaluated = run_module.Evaluator.__call__, [0]
+
+    def counted(self: Any, chosen: Any) -> Any:
+        evaluated[0] += len(chosen)
+        # A search that forgot a trial would do it for ever.
+        assert evaluated[0] <= 10
+        return real(self, chosen)
+
+    monkeypatch.setattr(run_module.Evaluator, "__call__", counted)
+    for trials, in_all in ((6, 6), (6, 6), (10, 10)):
+        with open_storage(tmp_path / "journal.log") as opened:
+            run(begun(storage=opened.storage), PLAN, data(), trials, claims=opened.claims())
+        assert evaluated[0] == in_all
+
+
 def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[Any]) -> None:
     study = begun()
     run(study, PLAN, data(), 6)

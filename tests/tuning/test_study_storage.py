@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -119,6 +120,25 @@ def test_grace_covers_at_least_two_heartbeats() -> None:
 
 
 # A file
+
+
+def test_a_finished_trial_is_on_the_disk_before_the_next_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.log"
+    fsync, on_disk = os.fsync, [b""]
+
+    def synced(handle: int) -> None:
+        fsync(handle)
+        on_disk[0] = path.read_bytes()
+
+    monkeypatch.setattr(os, "fsync", synced)
+    with open_storage(path) as opened:
+        study = optuna.create_study(storage=opened.storage, study_name="one")
+        assert on_disk[0] == path.read_bytes(), "that there is a study"
+        for number in range(3):
+            study.tell(study.ask(), float(number))
+            assert on_disk[0] == path.read_bytes(), "and each end of a trial"
 
 
 def test_a_line_torn_anywhere_costs_no_finished_trial(tmp_path: Path) -> None:
