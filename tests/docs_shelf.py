@@ -151,6 +151,11 @@ def _models(pools: dict[str, Predictions], folder: Path) -> None:
         ["item,bert,llm", *(f"{item},{bert:.17g},{llm:.17g}" for item, (bert, llm) in positive)],
         folder / "wide.csv",
     )
+    rows = list(zip(dev.items, dev.probabilities[:, 1], strict=True))
+    odds = [f"{item},{np.log(no)},{np.log(yes)}" for item, (no, yes) in rows]
+    _write_csv(["id,negative,positive", *odds], folder / "scores.csv")
+    lines = [f"{item},{no:.17g},{yes:.17g}" for item, (no, yes) in rows]
+    _write_csv(["item,p_LABEL_0,p_LABEL_1", *lines], folder / "hub.csv")
 
 
 def _shards(pool: Predictions, people: Annotations, folder: Path) -> None:

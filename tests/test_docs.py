@@ -239,6 +239,9 @@ def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text(wide, encoding="utf-8")
     joined = join_models([tmp_path / "wide.csv"], positive="1")
     assert joined.members == ("bert", "llm")
+    (tmp_path / "own.csv").write_text(formats("csv")[4], encoding="utf-8")
+    columns = {"item": "id", "p_0": "negative", "p_1": "positive"}
+    assert len(join_models([tmp_path / "own.csv"], logits=True, columns=columns)) == 2
 
 
 def test_no_page_has_a_gap_to_be_filled() -> None:

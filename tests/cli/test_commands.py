@@ -17,6 +17,7 @@ import pytest
 
 from edokit._io.tables import read_table
 from edokit.cli import main
+from edokit.predictions import read_predictions
 
 ANNOTATIONS = """item,annotator,label,text
 a,ann1,no,nice weather in the north
@@ -224,6 +225,28 @@ def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> N
     assert info["members"][0]["mean"]["yes"] == pytest.approx(1.6 / 3)
     shown = edo("predictions", "info", out)
     assert "second" in shown.stdout
+
+
+def test_join_takes_logits_names_and_gaps_file_by_file(tmp_path: Path) -> None:
+    soft, raw, out = (tmp_path / name for name in ("soft.csv", "raw.csv", "out.npz"))
+    soft.write_text("item,p_no,p_yes\na,0.78,0.22\nb,0.5,0.5\nc,1,0\n", encoding="utf-8")
+    raw.write_text("nr,No,p_yes\nb,-1,2\na,0,0\n", encoding="utf-8")
+    names = ("--column", "item=nr", "--column", "p_No=No", "--label-map", "No=no", "--out", out)
+    wrong = edo("predictions", "join", soft, raw, *names, "--logits")
+    assert_one_line(wrong, "soft.csv are probabilities already", "without :logits")
+    wrong = edo("predictions", "join", soft, f"b={raw}", *names)
+    assert_one_line(wrong, "member 'b'", "are negative", "raw.csv:logits")
+    wrong = edo("predictions", "join", soft, f"b={raw}:logits", *names)
+    assert_one_line(wrong, "b (", "1 of 3 is missing: 'c'", "--missing drop")
+    done = edo("predictions", "join", soft, f"b={raw}:logits", *names, "--missing", "drop")
+    assert done.returncode == 0
+    assert "1 of 3 is left out (--missing drop)" in done.stderr
+    assert "has no prediction for 1: 'c'" in done.stderr
+    joined = read_predictions(out)
+    assert joined.members == ("soft", "b")
+    assert joined.probabilities[0].tolist() == [[0.78, 0.22], [0.5, 0.5]]
+    answer("predictions", "join", f"x={out}", f"y={out}", "--out", tmp_path / "two.npz")
+    assert read_predictions(tmp_path / "two.npz").members == ("x-soft", "x-b", "y-soft", "y-b")
 
 
 def test_info_on_eleven_classes_fits_into_a_terminal(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.predictions import (
     Predictions,
@@ -162,7 +162,7 @@ def test_files_that_do_not_fit_are_refused(
 def test_files_of_one_name_need_names(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     files = [written(tmp_path / "m.csv", MODEL), written(tmp_path / "x" / "m.csv", MODEL)]
-    with pytest.raises(InputError, match=r"not unique: 'm'; rename one"):
+    with pytest.raises(InputError, match=r"not unique: 'm'; write a=FILE b=FILE"):
         join_models(files)
     assert join_models(files, names=["m", "n"]).members == ("m", "n")
 
@@ -172,9 +172,116 @@ def test_no_files_are_no_predictions() -> None:
         join_models([])
 
 
-def test_many_members_have_no_single_name(mixed: list[Path]) -> None:
-    with pytest.raises(InputError, match=r"one member, but .*pair.npz holds 2"):
-        join_models(mixed[-1:], names=["m"])
+def test_a_name_is_the_prefix_of_several_members(mixed: list[Path]) -> None:
+    pools = [mixed[-1], mixed[-1]]
+    with pytest.raises(InputError, match=r"not unique: 'four', 'five'.*prefix"):
+        join_models(pools)
+    joined = join_models(pools, names=["a", "b"])
+    assert joined.members == ("a-four", "a-five", "b-four", "b-five")
+    assert joined.groups == ("g",) * 4
+
+
+# --- logits ---------------------------------------------------------------------------------------
+
+LOGITS = "item,p_0,p_1\na,1,-1\nb,0.5,2\nc,0,0\n"
+
+
+def test_logits_are_declared_file_by_file(tmp_path: Path) -> None:
+    soft, raw = written(tmp_path / "soft.csv", MODEL), written(tmp_path / "raw.csv", LOGITS)
+    joined = join_models([soft, raw], logits=[False, True])
+    assert joined.probabilities[:, 0].tolist() == [[0.5, 0.5], [0.25, 0.75], [1, 0]]
+    assert np.log(joined.probabilities[0, 1]) @ [1, -1] == pytest.approx(2)
+    with pytest.raises(InputError, match=r"soft\.csv are probabilities already.*without :logits"):
+        join_models([raw, soft], logits=True)
+    with pytest.raises(InputError, match=r"are negative.*raw\.csv:logits"):
+        join_models([soft, raw])
+    with pytest.raises(InputError, match=r"1 logits for 2 files"):
+        join_models([soft, raw], logits=[True])
+
+
+def test_stored_predictions_are_no_logits(mixed: list[Path]) -> None:
+    with pytest.raises(InputError, match=r"pair\.npz holds stored predictions, .* no logits"):
+        join_models(mixed[-1:], logits=True)
+
+
+# --- one's own names ------------------------------------------------------------------------------
+
+
+def test_columns_and_classes_have_their_own_names_in_each_file(tmp_path: Path) -> None:
+    one = written(tmp_path / "one.csv", "item,p_no,p_yes\na,0.5,0.5\nb,0.25,0.75\n")
+    two = written(tmp_path / "two.csv", "id,minus,plus,note\nb,1,0,x\na,0.5,0.5,y\n")
+    three = written(tmp_path / "three.csv", "id,p_LABEL_0,p_LABEL_1\na,0,1\nb,1,0\n")
+    columns = {"item": "id", "p_no": "minus", "p_yes": "plus"}
+    names = {"LABEL_0": "no", "LABEL_1": "yes"}
+    joined = join_models([one, two, three], columns=columns, label_map=names)
+    assert joined.classes == ("no", "yes")
+    assert joined.probabilities[:, :, 1].tolist() == [[0.5, 0.5, 1], [0.75, 0, 0]]
+
+
+def test_members_in_one_long_table_of_any_format(tmp_path: Path) -> None:
+    rows = ["post,model,p_0,p_1", "a,x,1,0", "a,y,0,1", "b,y,0,1", "b,x,0.5,0.5"]
+    path = written(tmp_path / "long.csv", "\n".join(rows))
+    joined = join_models([path], columns={"item": "post", "member": "model"})
+    assert joined.members == ("x", "y")
+    assert joined.probabilities[:, :, 1].tolist() == [[0, 1], [0.5, 1]]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("id,p_0,p_1\na,1,0\n", {"columns": {"item": "nr"}}, r"no column 'nr'.*'id'"),
+        ("item,lo,hi\na,1,x\n", {"columns": {"p_0": "lo", "p_1": "hi"}}, r"'hi' .* has 'x'"),
+        (MODEL, {"columns": {"score": "p_0"}}, r"'score', which is none of item, member"),
+        (MODEL, {"columns": {"p_2": "p_two"}}, r"no file has a column 'p_two'"),
+        (MODEL, {"label_map": {"2": "1"}}, r"label_map has '2', but .* '0', '1'"),
+        (MODEL, {"label_map": {"0": "1"}}, r"two classes of .* one name"),
+        (MODEL, {"missing": "keep"}, r"missing must be one of"),
+    ],
+)
+def test_a_name_that_is_not_there_is_told(
+    content: str, options: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=words):
+        join_models([written(tmp_path / "m.csv", content)], **options)
+
+
+def test_classes_called_otherwise_come_with_a_mapping(tmp_path: Path) -> None:
+    other = written(tmp_path / "2.csv", "item,p_No,p_yes\na,1,0\n")
+    one = written(tmp_path / "1.csv", "item,p_no,p_yes\na,1,0\n")
+    with pytest.raises(InputError, match=r"bert \(.*2.csv\) is about the classes 'No'") as caught:
+        join_models([one, other], names=["a", "bert"])
+    assert "label_map={'No': 'no'}" in caught.value.hint
+    assert join_models([one, other], label_map={"No": "no"}).classes == ("no", "yes")
+
+
+# --- items that are missing -----------------------------------------------------------------------
+
+
+def test_items_without_a_prediction_are_refused_or_left_out_by_name(tmp_path: Path) -> None:
+    one = written(tmp_path / "one.csv", MODEL)
+    two = written(tmp_path / "two.csv", "item,p_0,p_1\nd,1,0\nc,0,1\nb,,\na,1,0\n")
+    with pytest.raises(InputError, match=r"item 'b' .*two\.csv are not finite"):
+        join_models([one, two])
+    with pytest.warns(EDOWarning, match=r"2 of 4 are left out .*one\.csv .* 'd'; .* 1: 'b'"):
+        joined = join_models([one, two], missing="drop")
+    assert joined.items.tolist() == ["a", "c"]
+    assert joined.probabilities[:, :, 1].tolist() == [[0.5, 0], [0, 1]]
+
+
+def test_missing_pairs_of_a_long_table_are_items_without_a_prediction(tmp_path: Path) -> None:
+    rows = ["item,member,p_0,p_1", "a,x,1,0", "a,y,0,1", "b,x,0,1"]
+    path = written(tmp_path / "long.csv", "\n".join(rows))
+    with pytest.raises(InputError, match="0 rows for item 'b' and member 'y'"):
+        join_models([path])
+    with pytest.warns(EDOWarning, match=r"1 of 2 is left out .*long\.csv .* 1: 'b'"):
+        assert join_models([path], missing="drop").items.tolist() == ["a"]
+
+
+def test_files_without_a_common_item_do_not_join(tmp_path: Path) -> None:
+    one = written(tmp_path / "one.csv", "item,p_0,p_1\na,1,0\n")
+    two = written(tmp_path / "two.csv", "item,p_0,p_1\nb,1,0\n")
+    with pytest.raises(InputError, match="no item is in every file"):
+        join_models([one, two], missing="drop")
 
 
 # --- one column per member ------------------------------------------------------------------------
@@ -207,10 +314,19 @@ def test_the_two_classes_stand_in_class_order(
 
 
 def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
-    path = written(tmp_path / "p.csv", "item,x\na,0\n")
+    path = written(tmp_path / "p.csv", "item,x\na,0\nb,-1\n")
     joined = join_models([path], positive="1", logits=True, names=["m"])
     assert joined.members == ("m",)
-    assert joined.probabilities.tolist() == [[[0.5, 0.5]]]
+    assert joined.probabilities[0].tolist() == [[0.5, 0.5]]
+
+
+def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "id,text,score_x,score_y\na,hello,0.25,1\nb,hm,,0\n")
+    columns = {"item": "id", "x": "score_x", "y": "score_y"}
+    with pytest.warns(EDOWarning, match=r"1 of 2 is left out.*'b'"):
+        joined = join_models([path], positive="1", columns=columns, missing="drop")
+    assert joined.members == ("x", "y")
+    assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1]]
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_logits_become_probabilities_only_when_asked(sizes: tuple[int, int, int]
         Predictions.from_arrays(logits, layout="NKC")
 
 
-@given(st.floats(-700, 700))
+@given(st.floats(-700, 700).filter(lambda logit: not 0 <= logit <= 1))
 def test_two_class_logits_are_log_odds(logit: float) -> None:
     made = Predictions.from_arrays([[logit]], layout="NK", logits=True)
     no, yes = made.probabilities[0, 0]
@@ -202,3 +202,22 @@ def test_large_logits_of_float32_keep_the_small_probability() -> None:
 def test_logits_must_be_numbers(bad: float) -> None:
     with pytest.raises(InputError, match=r"member '0' for item '1'.*are not finite"):
         Predictions.from_arrays([[[0.0, 1]], [[bad, 1]]], layout="NKC", logits=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "layout"),
+    [
+        ({"soft": [[0.8, 0.2], [0.4, 0.6]], "raw": [[2.0, -1.0], [0.5, 0.5]]}, "KNC"),
+        ([[0.8, 2.5], [0.4, 0.5]], "NK"),
+    ],
+)
+def test_probabilities_are_no_logits(values: Any, layout: str) -> None:
+    members = ["soft", "raw"]
+    with pytest.raises(InputError, match=r"member 'soft' are probabilities already") as caught:
+        Predictions.from_arrays(values, members=members, layout=layout, logits=True)
+    assert caught.value.parameters == ("logits",)
+
+
+def test_negative_numbers_may_be_logits() -> None:
+    with pytest.raises(InputError, match=r"are negative: \(-1, 2\).*logits=True"):
+        Predictions.from_arrays([[-1.0, 2.0]], layout="NC")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -18,8 +18,10 @@ def join(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]FILE...",
-            help="One CSV, Parquet, JSONL or npz per model; the name defaults to the file's.",
+            metavar="[NAME=]FILE[:logits]...",
+            help="One CSV, Parquet, JSONL or npz per model; the name defaults to the file's. A file"
+            " of several members keeps their names, with NAME- before them if one is given. :logits"
+            " after a file says that its numbers are logits.",
             show_default=False,
         ),
     ],
@@ -29,7 +31,7 @@ def join(
         typer.Option("--group", metavar="NAME=GROUP", help="The recipe of a member (repeatable)."),
     ] = None,
     logits: Annotated[
-        bool, typer.Option("--logits", help="The numbers are logits, not probabilities.")
+        bool, typer.Option("--logits", help="All files hold logits; else FILE:logits for one.")
     ] = False,
     normalize: options.Normalize = False,
     positive: Annotated[
@@ -41,22 +43,47 @@ def join(
     negative: Annotated[
         str | None, typer.Option(help="Name of the other class, with --positive.")
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="ROLE=NAME",
+            help="Another column name for item, member, group or p_CLASS, e.g. item=id or"
+            " p_yes=score; with --positive also MEMBER=NAME (repeatable).",
+        ),
+    ] = None,
+    label_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label-map", metavar="OLD=NEW", help="Read a class as another (repeatable)."
+        ),
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="Items that a file has no prediction for: error or drop.")
+    ] = "error",
     json: options.Json = False,
 ) -> None:
     """Put one file per model side by side, items matched by id."""
     from edokit._outputs import refuse_input
     from edokit.predictions import join_models, write_predictions
 
-    pairs = [options.named_file(file) for file in files]
+    in_logits = [text.endswith(":logits") and not Path(text).exists() for text in files]
+    pairs = [
+        options.named_file(text.removesuffix(":logits") if marked else text)
+        for text, marked in zip(files, in_logits, strict=True)
+    ]
     refuse_input(out, *(path for _, path in pairs))
     joined = join_models(
         [path for _, path in pairs],
         names=[name for name, _ in pairs],
         groups=options.pairs(group, "--group", "NAME=GROUP"),
-        logits=logits,
+        logits=[logits or marked for marked in in_logits],
         invalid="normalize" if normalize else "error",
         positive=positive,
         negative=negative,
+        columns=options.pairs(column, "--column", "ROLE=NAME"),
+        label_map=options.pairs(label_map, "--label-map", "OLD=NEW"),
+        missing=cast(Any, missing),
     )
     write_predictions(joined, out)
     n, k, c = joined.shape

@@ -85,7 +85,7 @@ class Predictions:
             probabilities of the second of two classes. May be left out if the names given leave
             one possibility.
         logits : bool, default=False
-            Whether the numbers are logits.
+            Whether the numbers are logits; members that are probabilities already are refused.
         invalid : {"error", "normalize"}, default="error"
             What to do with probabilities that do not sum to 1: refuse them, or divide by their
             sum.
@@ -119,7 +119,7 @@ class Predictions:
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
             sizes.setdefault("K", len(grouped))
-        array = canonical(values, layout, sizes, logits=logits)
+        array = canonical(values, layout, sizes, logits=logits, member_names=names.get("K"))
         item_names, member_names, class_names = (
             names[axis] if axis in names else as_names(range(length))
             for axis, length in zip("NKC", array.shape, strict=True)
@@ -242,12 +242,16 @@ def canonical(
     sizes: Mapping[str, int] | None = None,
     *,
     logits: bool = False,
+    member_names: Sequence[str] | Strings | None = None,
+    where: str = "",
+    logits_hint: str = "leave out logits=True",
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
 
     A list of arrays is a list of members, each [N, C], or [N] for two classes. ``logits`` says
     that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
-    probabilities.
+    probabilities; a member whose numbers are probabilities already is refused then, with
+    ``member_names``, ``where`` and ``logits_hint`` for the message.
     """
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
@@ -269,6 +273,9 @@ def canonical(
         array = array.T if layout == "KN" else array
         if not logits:
             return np.stack([1 - array, array], axis=2)
+        _refuse_probabilities(
+            np.stack([1 - array, array], axis=2), member_names, where, logits_hint
+        )
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
         pair: Array = np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
         return pair
@@ -277,11 +284,30 @@ def canonical(
     elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
     if logits:
+        _refuse_probabilities(array, member_names, where, logits_hint)
         # An infinite logit becomes NaN, which is refused by name later.
         with np.errstate(invalid="ignore"):
             array = np.exp(array - array.max(axis=2, keepdims=True))
             array /= array.sum(axis=2, keepdims=True)
     return array
+
+
+def _refuse_probabilities(
+    array: Array, members: Sequence[str] | Strings | None, where: str, hint: str
+) -> None:
+    """Refuse members [K] whose rows are all distributions: softmax would flatten them."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(array.sum(axis=2, dtype=np.float64) - 1) <= TOLERANCE
+    already = np.flatnonzero((near & (array >= 0).all(axis=2)).all(axis=0))
+    if len(already):
+        named = list(range(array.shape[1]) if members is None else members)
+        several = len(already) > 1
+        raise InputError(
+            f"the numbers of member{'s' * several} {examples(named[k] for k in already)}{where} are"
+            " probabilities already and no logits: none is negative and every row sums to 1",
+            hint,
+            parameters=("logits",),
+        )
 
 
 def as_floats(array: Array) -> Array:
@@ -422,7 +448,9 @@ def checked(
             shown = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
             hint = "correct the predictions"
             if "sum" in fault:
-                hint += f", or divide by the sum with invalid='normalize'{logits_hint}"
+                hint += ", or divide by the sum with invalid='normalize'"
+            if "sum" in fault or "negative" in fault:
+                hint += logits_hint
             raise InputError(
                 f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{where}"
                 f" {fault}: ({shown})",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def read_file(path: Path, invalid: str) -> Predictions:
     if path.suffix.lower() == ".npz":
         predictions = _read_npz(path)
     elif path.suffix.lower() == ".parquet":
-        predictions = _from_long_table(read_table(path), path)
+        predictions = from_long_table(read_table(path), path)
     else:
         raise InputError(
             f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
@@ -135,35 +135,54 @@ def _read_npz(path: Path) -> Predictions:
     return Predictions(as_floats(array), items, *map(tuple, others)).named()
 
 
-def _from_long_table(table: pa.Table, path: Path) -> Predictions:
-    """The predictions in a table of any row order, each pair once; named but not yet checked."""
-    for name in ("item", "member"):
-        if name not in table.column_names:
+def from_long_table(
+    table: pa.Table, path: Path, columns: Mapping[str, str] | None = None
+) -> Predictions:
+    """The predictions in a table of any row order, each pair once; named but not yet checked.
+
+    ``columns`` maps ``item``, ``member``, ``group`` and ``p_<class>`` to the table's own names.
+    """
+    own = {role: (columns or {}).get(role, role) for role in ("item", "member", "group")}
+    for role in ("item", "member"):
+        if own[role] not in table.column_names:
             raise InputError(
-                f"{path} has no column {name!r} but {headings(table.column_names)}; predictions"
-                " need item, member and p_<class>",
+                f"{path} has no column {own[role]!r} but {headings(table.column_names)};"
+                " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
-    classes = _classes(table)
+    columns_of = class_columns(table, columns or {})
+    classes = _class_order(table, columns_of)
     if len(classes) < 2:
         raise InputError(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
         )
-    item, member = (name_column(table, name, path) for name in ("item", "member"))
+    item, member = (name_column(table, own[role], path) for role in ("item", "member"))
     n, k = len(item.names), len(member.names)
     cells = item.codes.astype(np.int64) * k + member.codes
     _each_pair_once(cells, item, member, path)
-    columns = [number_column(table, PREFIX + name, str(path)) for name in classes]
-    array = np.empty((n * k, len(classes)), dtype=np.result_type(*columns))
-    array[cells] = np.column_stack(columns)
+    values = [number_column(table, columns_of[name], str(path)) for name in classes]
+    array = np.empty((n * k, len(classes)), dtype=np.result_type(*values))
+    array[cells] = np.column_stack(values)
     return Predictions(
         array.reshape(n, k, len(classes)),
         item.names,
         tuple(member.names),
         classes,
-        _groups(table, member, path),
+        _groups(table, own["group"], member, path),
     ).named()
+
+
+def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
+    """The column of each class: those mapped as ``p_<class>``, and those that are called so."""
+    mapped = {
+        role.removeprefix(PREFIX): name
+        for role, name in columns.items()
+        if role.startswith(PREFIX) and name in table.column_names
+    }
+    named = [name for name in table.column_names if name.startswith(PREFIX)]
+    taken = columns.values()
+    return {name.removeprefix(PREFIX): name for name in named if name not in taken} | mapped
 
 
 def long_table(predictions: Predictions) -> pa.Table:
@@ -187,11 +206,9 @@ def long_table(predictions: Predictions) -> pa.Table:
     return pa.table(columns).replace_schema_metadata({_CLASSES: noted})
 
 
-def _classes(table: pa.Table) -> tuple[str, ...]:
+def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
     """The classes in the order that the table notes, else in class order."""
-    found = class_order(
-        name.removeprefix(PREFIX) for name in table.column_names if name.startswith(PREFIX)
-    )
+    found = class_order(classes)
     try:
         noted = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
         declared = tuple(noted or ())
@@ -235,11 +252,11 @@ def _each_pair_once(
     )
 
 
-def _groups(table: pa.Table, member: Encoded, path: Path) -> tuple[str, ...] | None:
+def _groups(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...] | None:
     """The group of each member [K], if the table has groups."""
-    if "group" not in table.column_names:
+    if name not in table.column_names:
         return None
-    group = encode(table["group"], "group")
+    group = encode(table[name], name)
     of_member = np.full(len(member.names), -1)
     of_member[member.codes[::-1]] = group.codes[::-1]
     differs = np.flatnonzero(of_member[member.codes] != group.codes)

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, headings
-from edokit._io.tables import number_column, parquet_columns, read_table
+from edokit._errors import InputError, are, counted, examples, headings, one_of, warn
+from edokit._io.tables import number_column, read_table
 from edokit._names import as_names, check_unique, class_order, match
-from edokit._types import Strings
-from edokit.predictions.core import PREFIX, Invalid, Predictions, canonical, checked
-from edokit.predictions.files import name_column
+from edokit._types import Bools, Strings
+from edokit.predictions.core import (
+    LOGITS_HINT,
+    PREFIX,
+    Invalid,
+    Layout,
+    Predictions,
+    canonical,
+    checked,
+)
+from edokit.predictions.files import class_columns, from_long_table, name_column
 from edokit.predictions.shards import read_predictions
+
+Missing: TypeAlias = Literal["error", "drop"]
+"""What to do with items that not every file has: refuse them, or leave them out by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,37 +53,8 @@ def model_from_table(
     table: pa.Table, path: str | Path, *, logits: bool = False, invalid: Invalid = "error"
 ) -> ModelFile:
     """The same from a table; ``path`` names it in messages."""
-    items = item_column(table, path)
-    found = [name for name in table.column_names if name.startswith(PREFIX)]
-    if len(found) < 2:
-        raise InputError(
-            f"{path} does not have one p_<class> column per class; its columns are"
-            f" {headings(table.column_names)}",
-            "name them p_0, p_1, …; for one column of positive-class probabilities per model use"
-            " `edo predictions join --positive CLASS`",
-        )
-    classes = class_order(name.removeprefix(PREFIX) for name in found)
-    if "" in classes:
-        raise InputError(
-            f"{path} has a column {PREFIX!r} that does not name its class", "name them p_0, p_1, …"
-        )
-    values = np.column_stack([number_column(table, PREFIX + name, str(path)) for name in classes])
-    array = canonical(values, "NC", logits=logits)
-    array = checked(array, items, [Path(path).stem], invalid, f" in {path}")
-    return ModelFile(array[:, 0], items, classes)
-
-
-def item_column(table: pa.Table, path: str | Path) -> Strings:
-    """The ids of a table with one row per item [N]."""
-    if "item" not in table.column_names:
-        raise InputError(
-            f"{path} has no column 'item'; its columns are {headings(table.column_names)}",
-            "rename the column with the ids to item",
-        )
-    encoded = name_column(table, "item", path)
-    items = encoded.names[encoded.codes]
-    check_unique(items, f"items in {path}", "keep one row per item")
-    return items
+    one = _Joined(Path(path), Path(path).stem, logits, invalid).model(table)
+    return ModelFile(one.probabilities[:, 0], one.items, one.classes)
 
 
 def join_models(
@@ -79,10 +62,13 @@ def join_models(
     *,
     names: Sequence[str | None] | None = None,
     groups: Sequence[str | None] | Mapping[str, str] | None = None,
-    logits: bool = False,
+    logits: bool | Sequence[bool] = False,
     invalid: Invalid = "error",
     positive: str | None = None,
     negative: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    missing: Missing = "error",
 ) -> Predictions:
     """Join one file per model into predictions, with items matched by id to the first file.
 
@@ -90,20 +76,31 @@ def join_models(
     ----------
     files : sequence of str or Path
         A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
-        member, named like the file; an .npz, or a Parquet file with a ``member`` column, brings
-        all its members.
+        member, named like the file; an .npz, a folder of shards, or a table with a ``member``
+        column brings all its members.
     names : sequence of str or None, default=None
-        Another name for the member of each file.
+        Another name for the member of each file; where a file holds several members, a prefix:
+        ``a`` makes ``linear-1`` of it ``a-linear-1``.
     groups : sequence of str or None, or mapping of str to str, default=None
         The group of each file's members, or a mapping of members to groups.
-    logits : bool, default=False
-        Whether tables hold logits; stored predictions never do.
+    logits : bool or sequence of bool, default=False
+        Whether the files hold logits: all of them, or one by one. Numbers that are probabilities
+        already are refused then.
     invalid : {"error", "normalize"}, default="error"
         What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
     positive : str, default=None
         Each column of a table but ``item`` is a member, with probabilities of this class of two.
     negative : str, default=None
         The name of the other class.
+    columns : mapping of str to str, default=None
+        The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
+        ``{"item": "id", "p_yes": "score"}``. With ``positive`` for ``item`` and for members; these
+        are then the only ones.
+    label_map : mapping of str to str, default=None
+        Classes to read as others, as in ``{"LABEL_1": "yes"}``.
+    missing : {"error", "drop"}, default="error"
+        What to do with items that a file has no prediction for: refuse them, or leave them out
+        with a warning that names them.
 
     Returns
     -------
@@ -119,10 +116,15 @@ def join_models(
     >>> from pathlib import Path
     >>> from edokit.predictions import join_models
     >>> _ = Path("bert.csv").write_text("item,p_no,p_yes\\na,0.9,0.1\\nb,0.2,0.8\\n")
-    >>> _ = Path("tfidf.csv").write_text("item,p_no,p_yes\\nb,0.4,0.6\\na,0.7,0.3\\n")
-    >>> join_models(["bert.csv", "tfidf.csv"])
+    >>> _ = Path("tfidf.csv").write_text("id,no,yes\\nb,-0.2,0.2\\na,0.4,-0.4\\n")
+    >>> join_models(
+    ...     ["bert.csv", "tfidf.csv"],
+    ...     logits=[False, True],
+    ...     columns={"item": "id", "p_no": "no", "p_yes": "yes"},
+    ... )
     Predictions(2 items, 2 members, classes no, yes)
     """
+    one_of("missing", missing, get_args(Missing))
     if negative is not None and positive is None:
         raise InputError(
             f"negative={negative!r} names the other class, but no positive class is given",
@@ -133,73 +135,284 @@ def join_models(
         raise InputError("there is no file to join", "name the files")
     by_member = groups if isinstance(groups, Mapping) else {}
     by_file = None if isinstance(groups, Mapping) else groups
-    for what, given in (("names", names), ("groups", by_file)):
+    in_logits = [logits] * len(files) if isinstance(logits, bool) else list(logits)
+    for what, given in (("names", names), ("groups", by_file), ("logits", in_logits)):
         if given and len(given) != len(files):
             raise InputError(
                 f"there are {len(given)} {what} for {counted(len(files), 'file')}",
-                "give None for a file that needs none",
+                "give None for a file that needs none"
+                if what != "logits"
+                else "give True or False for each",
                 parameters=(what,),
             )
+    _check_roles(columns or {}, positive)
+    sources: list[_Joined] = []
     parts: list[Predictions] = []
     for position, path in enumerate(map(Path, files)):
         name = names[position] if names else None
         group = by_file[position] if by_file else None
-        if positive is not None:
-            part = _positive_columns(path, negative, positive, logits, invalid)
-        elif path.suffix.lower() == ".npz" or path.is_dir() or "member" in parquet_columns(path):
-            part = read_predictions(path, invalid=invalid)
-        else:
-            model = read_model_file(path, logits=logits, invalid=invalid)
-            one = model.probabilities[:, None, :]
-            part = Predictions(one, model.items, (path.stem,), model.classes)
-        if name and len(part.members) > 1:
-            raise InputError(
-                f"the name {name!r} is for one member, but {path} holds {len(part.members)}",
-                "leave the name out",
-                parameters=("names",),
-            )
+        source = _Joined(
+            path,
+            name or path.stem,
+            in_logits[position],
+            invalid,
+            columns or {},
+            label_map or {},
+            missing,
+            f"write {path} without :logits (in Python: logits=[…] with False for it)",
+            f", or say that they are logits: {path}:logits (in Python: logits=[…])",
+        )
+        part = source.read(positive, negative)
         if name:
-            part = replace(part, members=(name,))
+            several = len(part.members) > 1
+            named = tuple(f"{name}-{member}" if several else name for member in part.members)
+            part = replace(part, members=named)
         if group is not None:
             part = replace(part, groups=(group,) * len(part.members))
+        sources.append(source)
         parts.append(part)
-    joined = _side_by_side(parts, files)
+    unused = [
+        name for name in {**(columns or {})}.values() if not any(name in s.seen for s in sources)
+    ]
+    if unused:
+        raise InputError(
+            f"no file has a column {examples(unused)}",
+            "check the spelling",
+            parameters=("columns",),
+        )
+    unknown = [old for old in label_map or {} if not any(old in s.classes for s in sources)]
+    if unknown:
+        raise InputError(
+            f"label_map has {examples(unknown)}, but the classes of the files are"
+            f" {examples(dict.fromkeys(c for s in sources for c in s.classes), 20)}",
+            "check the spelling",
+            parameters=("label_map",),
+        )
+    joined = _side_by_side(parts, sources, missing)
     return joined.grouped(by_member) if by_member else joined
 
 
-def _positive_columns(
-    path: Path, negative: str | None, positive: str, logits: bool, invalid: Invalid
-) -> Predictions:
-    table = read_table(path, numbers=lambda column: column != "item")
-    items = item_column(table, path)
-    members = [column for column in table.column_names if column != "item"]
-    if not members:
-        raise InputError(
-            f"{path} has no column of a member beside 'item'", "name each column like its member"
+def _check_roles(columns: Mapping[str, str], positive: str | None) -> None:
+    for role, name in columns.items():
+        known = role in ("item", "member", "group") or role.startswith(PREFIX)
+        if not known and positive is None:
+            raise InputError(
+                f"columns maps {role!r}, which is none of item, member, group, p_<class>",
+                f"for the column of a class write for example columns={{'p_yes': {name!r}}}",
+                parameters=("columns",),
+            )
+
+
+@dataclass
+class _Joined:
+    """A file to join, and how it is read."""
+
+    path: Path
+    member: str
+    logits: bool
+    invalid: Invalid
+    columns: Mapping[str, str] = field(default_factory=dict)
+    label_map: Mapping[str, str] = field(default_factory=dict)
+    missing: Missing = "error"
+    no_logits_hint: str = "leave out logits=True"
+    logits_hint: str = LOGITS_HINT
+    seen: list[str] = field(default_factory=list)
+    """Its columns."""
+    classes: tuple[str, ...] = ()
+    """What it calls its classes."""
+    without: list[str] = field(default_factory=list)
+    """Items that it names but has no numbers for."""
+
+    def __str__(self) -> str:
+        return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
+
+    def read(self, positive: str | None, negative: str | None) -> Predictions:
+        """The predictions of its members, classes as ``label_map`` calls them."""
+        path, wide = self.path, positive is not None
+        if path.suffix.lower() == ".npz" or path.is_dir():
+            return self._stored(read_predictions(path, invalid=self.invalid))
+        item = ("item", self.columns.get("item"))
+        numbers = {
+            name
+            for role, name in self.columns.items()
+            if role.startswith(PREFIX) or (wide and role != "item")
+        }
+
+        def is_number(name: str) -> bool:
+            if wide and not numbers:
+                return name not in item
+            return name in numbers or (not wide and name.startswith(PREFIX))
+
+        table = read_table(path, numbers=is_number)
+        self.seen = table.column_names
+        if positive is not None:
+            return self._positive_columns(table, negative, positive)
+        if self.own(table, "member") in table.column_names:
+            return self._stored(self._long(table))
+        return self.model(table)
+
+    def own(self, table: pa.Table, role: str) -> str:
+        """The table's name for a role: the mapped one where it has that, else ours."""
+        name = self.columns.get(role, role)
+        return name if name in table.column_names else role
+
+    def model(self, table: pa.Table) -> Predictions:
+        """A table with one row per item as the predictions of one member."""
+        columns = class_columns(table, self.columns)
+        if len(columns) < 2:
+            raise InputError(
+                f"{self.path} does not have one p_<class> column per class; its columns are"
+                f" {headings(table.column_names)}",
+                "name them p_0, p_1, …, or map them with columns={'p_yes': 'NAME'}; for one column"
+                " of positive-class probabilities per model use `edo predictions join --positive"
+                " CLASS`",
+                parameters=("columns",),
+            )
+        if "" in columns:
+            raise InputError(
+                f"{self.path} has a column {PREFIX!r} that does not name its class",
+                "name them p_0, p_1, …",
+            )
+        self.classes = tuple(columns)
+        columns = dict(zip(self._mapped(self.classes), columns.values(), strict=True))
+        classes = class_order(columns)
+        items = self._items(table)
+        values = np.column_stack(
+            [number_column(table, columns[name], str(self.path)) for name in classes]
         )
-    values: Any = np.column_stack([number_column(table, column, str(path)) for column in members])
-    array = canonical(values, "NK", logits=logits)
-    array = checked(array, items, members, invalid, f" in {path}")
-    other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-    both = Predictions(array, items, tuple(members), (other, positive)).named()
-    return both.order_classes(class_order(both.classes))
+        values, items = self._present(values, items, np.isnan(values).all(axis=1))
+        return Predictions(
+            self._checked(values, "NC", items, [self.member]), items, (self.member,), classes
+        )
+
+    def _long(self, table: pa.Table) -> Predictions:
+        own = {role: self.own(table, role) for role in ("item", "member", "group")}
+        item, member = (name_column(table, own[role], self.path) for role in ("item", "member"))
+        few = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
+        if self.missing == "drop" and few.any():
+            self.without += item.names[few].tolist()
+            table = table.filter(pa.array(~few[item.codes]))
+        part = from_long_table(table, self.path, {**self.columns, **own})
+        array = self._checked(part.probabilities, "NKC", part.items, part.members)
+        return replace(part, probabilities=array)
+
+    def _stored(self, part: Predictions) -> Predictions:
+        if self.logits and self.seen == []:
+            raise InputError(
+                f"{self.path} holds stored predictions, which are probabilities and no logits",
+                self.no_logits_hint,
+                parameters=("logits",),
+            )
+        self.classes = part.classes
+        return replace(part, classes=self._mapped(part.classes)).named()
+
+    def _positive_columns(
+        self, table: pa.Table, negative: str | None, positive: str
+    ) -> Predictions:
+        own = self.own(table, "item")
+        given = {
+            role: name
+            for role, name in self.columns.items()
+            if role != "item" and name in table.column_names
+        }
+        members = given or {name: name for name in table.column_names if name != own}
+        items = self._items(table)
+        if not members:
+            raise InputError(
+                f"{self.path} has no column of a member beside {own!r}",
+                "name each column like its member",
+            )
+        path = str(self.path)
+        values: Any = np.column_stack([number_column(table, one, path) for one in members.values()])
+        values, items = self._present(values, items, np.isnan(values).any(axis=1))
+        array = self._checked(values, "NK", items, list(members))
+        other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
+        self.classes = (other, positive)
+        both = Predictions(array, items, tuple(members), self._mapped(self.classes)).named()
+        return both.order_classes(class_order(both.classes))
+
+    def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
+        names = tuple(self.label_map.get(name, name) for name in classes)
+        if len(set(names)) < len(set(classes)):
+            raise InputError(
+                f"label_map gives two classes of {self.path} one name: {examples(classes, 20)}"
+                f" become {examples(names, 20)}",
+                "predictions of classes can't be merged; give each class a name of its own",
+                parameters=("label_map",),
+            )
+        return names
+
+    def _items(self, table: pa.Table) -> Strings:
+        """The ids of a table with one row per item [N]."""
+        own = self.own(table, "item")
+        if own not in table.column_names:
+            raise InputError(
+                f"{self.path} has no column {self.columns.get('item', 'item')!r}; its columns are"
+                f" {headings(table.column_names)}",
+                "name the column with the ids: columns={'item': 'NAME'}",
+                parameters=("columns",),
+            )
+        encoded = name_column(table, own, self.path)
+        items = encoded.names[encoded.codes]
+        check_unique(items, f"items in {self.path}", "keep one row per item")
+        return items
+
+    def _present(self, values: Any, items: Strings, absent: Bools) -> tuple[Any, Strings]:
+        """The rows that have numbers, if others are to be left out."""
+        if self.missing == "drop" and absent.any():
+            self.without += items[absent].tolist()
+            return values[~absent], items[~absent]
+        return values, items
+
+    def _checked(
+        self, values: Any, layout: Layout, items: Strings, members: Sequence[str]
+    ) -> npt.NDArray[Any]:
+        if not len(items):
+            raise InputError(f"{self.path} has no predictions", "check that it is the right file")
+        where = f" in {self.path}"
+        array = canonical(
+            values,
+            layout,
+            logits=self.logits,
+            member_names=members,
+            where=where,
+            logits_hint=self.no_logits_hint,
+        )
+        return checked(array, items, members, self.invalid, where, self.logits_hint)
 
 
-def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> Predictions:
+def _side_by_side(
+    parts: Sequence[Predictions], sources: Sequence[_Joined], missing: Missing
+) -> Predictions:
+    if missing == "drop":
+        parts = _common_items(parts, sources)
     first = parts[0]
     aligned = [first]
-    for part, file in zip(parts[1:], files[1:], strict=True):
-        where = match(first.items, part.items, str(file), str(files[0]))
+    for part, source in zip(parts[1:], sources[1:], strict=True):
+        try:
+            where = match(first.items, part.items, str(source), str(sources[0]))
+        except InputError as error:
+            raise InputError(
+                error.message,
+                f"{error.hint}; missing='drop' leaves out items that not every file has",
+                parameters=("missing",),
+            ) from error
         try:
             aligned.append(part.take(where).order_classes(first.classes))
         except InputError as error:
             raise InputError(
-                f"{file} is about the classes {examples(part.classes, 20)}, but {files[0]} about"
-                f" {examples(first.classes, 20)}",
-                "rename its p_<class> columns",
+                f"{source} is about the classes {examples(part.classes, 20)}, but {sources[0]}"
+                f" about {examples(first.classes, 20)}",
+                f"say which is which: {_class_map(part.classes, first.classes)}",
+                parameters=("label_map",),
             ) from error
     members = tuple(name for part in aligned for name in part.members)
-    check_unique(as_names(members), "names of members", "rename one (NAME=FILE in the command)")
+    check_unique(
+        as_names(members),
+        "names of members",
+        "write a=FILE b=FILE (in Python: names=['a', 'b']): the name of a model, or the prefix of"
+        " the members of a pool",
+    )
     groups: tuple[str, ...] | None = None
     if any(part.groups is not None for part in aligned):
         groups = tuple(
@@ -208,3 +421,37 @@ def _side_by_side(parts: Sequence[Predictions], files: Sequence[str | Path]) -> 
     dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
     values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
     return Predictions(values, first.items, members, first.classes, groups).named()
+
+
+def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:
+    """The parts with the items that all of them have; a warning names the others."""
+    everything = dict.fromkeys(item for part in parts for item in part.items)
+    everything |= dict.fromkeys(item for source in sources for item in source.without)
+    lacking = {
+        str(source): [item for item in everything if item not in held]
+        for source, part in zip(sources, parts, strict=True)
+        for held in [set(part.items)]
+    }
+    left_out = {item for items in lacking.values() for item in items}
+    if len(left_out) == len(everything):
+        raise InputError("no item is in every file", "check the ids")
+    if left_out:
+        each = "; ".join(
+            f"{name} has no prediction for {len(items)}: {examples(items, 10)}"
+            for name, items in lacking.items()
+            if items
+        )
+        count = are(len(left_out), len(everything))
+        warn(f"{count} left out (missing='drop'): {each}", parameters=("missing",))
+    kept = [np.array([item not in left_out for item in part.items]) for part in parts]
+    return [part.take(mask) for part, mask in zip(parts, kept, strict=True)]
+
+
+def _class_map(classes: Sequence[str], wanted: Sequence[str]) -> str:
+    """An example of ``label_map`` for the classes that are called otherwise."""
+    open_ = {name.casefold().strip(): name for name in wanted if name not in classes}
+    pairs = {}
+    for name in (name for name in classes if name not in wanted):
+        close = get_close_matches(name.casefold().strip(), open_, 1)
+        pairs[name] = open_[close[0]] if close else "CLASS"
+    return f"label_map={pairs}" if pairs else "give every file the same classes"
