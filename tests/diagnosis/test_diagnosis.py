@@ -317,3 +317,12 @@ def test_more_pairs_of_annotators_than_memory_holds_are_refused_before_any_work(
     with pytest.raises(InputError, match="30,000 annotators make 1,800,000,000 pairs") as found:
         diagnose(many)
     assert "67.1 GiB of memory, and 1.0 GiB are free" in found.value.message
+
+
+@pytest.mark.parametrize(("count", "most"), [(2, np.log(2)), (11, np.log(3))])
+def test_entropy_is_compared_with_what_the_labels_can_show(count: int, most: float) -> None:
+    codes = np.array([[0, 1, min(2, count - 1)]] * 20).astype(str)
+    people = Annotations.from_matrix(codes, classes=[str(c) for c in range(count)])
+    found = diagnose(people, permutations=0)
+    assert found.entropy["attainable"] == pytest.approx(most)
+    assert any(f"of at most {most:.3f} nats" in line for line in found.lines())

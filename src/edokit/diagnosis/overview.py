@@ -70,13 +70,20 @@ def balance(annotations: Annotations) -> dict[str, Any]:
 
 
 def entropy(annotations: Annotations) -> dict[str, Any]:
-    """The distribution of item entropy in nats: mean and histogram."""
+    """The distribution of item entropy in nats: mean and histogram.
+
+    ``attainable`` is the mean of the largest entropy that the labels of each item can have: few
+    labels can't show many classes.
+    """
     nats = annotations.entropy
     largest = float(np.log(max(len(annotations.classes), 2)))
+    distinct = annotations.annotations_per_item.clip(1, max(len(annotations.classes), 2))
+    attainable = float(np.log(distinct).mean()) if annotations.label_codes is not None else largest
     counts, edges = np.histogram(np.minimum(nats, largest), bins=_BINS, range=(0.0, largest))
     return {
         "mean": float(nats.mean()),
         "largest": largest,
+        "attainable": attainable,
         "unanimous": float((nats < 1e-12).mean()),
         "edges": edges.tolist(),
         "counts": counts.tolist(),

@@ -67,7 +67,8 @@ def _agreement(agree: dict[str, Any], entropy: dict[str, Any]) -> list[str]:
     return [
         "Agreement",
         f"  {known}",
-        f"  mean entropy of an item {entropy['mean']:.3f} of {entropy['largest']:.3f} nats;"
+        f"  mean entropy of an item {entropy['mean']:.3f} of at most"
+        f" {entropy['attainable']:.3f} nats with so many labels;"
         f" {entropy['unanimous']:.0%} unanimous",
     ]
 

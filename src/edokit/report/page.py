@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from edokit._errors import printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import SEARCH_METRICS
@@ -70,6 +71,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": number, "percent": percent, "clean": clean, "prose": prose}
+    environment.filters["printable"] = printable
     page = environment.get_template("report.html").render(
         data=data,
         ensemble=ensemble,
