@@ -126,13 +126,13 @@ def test_an_ensemble_no_better_than_a_constant_is_called_so(found: ReportData) -
     said = replace(evaluation, scores=[level, *others]).headline
     assert len(said) == 1
     shares = "a constant answer (the shares of the items of the fit)"
-    assert f"not better than {shares} in CE ({edo.ce:.4f}" in said[0]
+    assert f"not clearly better than {shares} in CE ({edo.ce:.4f}" in said[0]
     assert "F1" not in said[0]
     worse = replace(edo, against_constant={"ce": UP, "f1": LEVEL}, only_label="no")
     first, second = replace(evaluation, scores=[worse, *others]).headline
     assert "labels all 300 items 'no': its F1" in first
     assert "worse than a constant" in second
-    assert "and not better than it in F1" in second
+    assert "and not clearly better than it in F1" in second
 
 
 def test_an_old_ensemble_has_the_constant_of_the_items_and_says_so(tmp_path: Path) -> None:

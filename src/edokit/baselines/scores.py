@@ -206,7 +206,8 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
         )
         if same:
             del metrics["f1"]
-    verdicts: dict[str, list[str]] = {"worse than": [], "not better than": []}
+    kinds = ("worse than", "not better than", "not clearly better than")
+    verdicts: dict[str, list[str]] = {kind: [] for kind in kinds}
     for metric, sign in metrics.items():
         own, other = getattr(score, metric), getattr(constant, metric)
         test, shown = score.against_constant.get(metric), f"{own:.4f} against {other:.4f}"
@@ -215,8 +216,8 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
             low, high = sorted((sign * test.low, sign * test.high))
             shown += f"; difference {signed(test.low)} to {signed(test.high)}"
         if high >= 0:
-            verdict = "worse than" if low > 0 else "not better than"
-            verdicts[verdict].append(f"in {metric.upper()} ({shown})")
+            kind = 0 if low > 0 else 1 if sign * (own - other) >= 0 else 2
+            verdicts[kinds[kind]].append(f"in {metric.upper()} ({shown})")
     parts: list[str] = []
     for verdict, where in verdicts.items():
         if where:

@@ -141,8 +141,8 @@ def score_slices(
     tested = [
         k for k, (_, _, m) in enumerate(masks) if FEWEST_ITEMS <= m.sum() <= len(m) - FEWEST_ITEMS
     ]
-    # Two slices are one comparison: each is the rest of the other.
-    comparisons = sum(1 if len(parts) <= 2 else len(parts) for parts in slices.values())
+    # Two slices are one comparison, each the rest of the other; a single one has no rest.
+    comparisons = sum({1: 0, 2: 1}.get(len(parts), len(parts)) for parts in slices.values())
     corrected = 1 - (1 - level) / max(comparisons, 1)
     apart = _against_rest([masks[k][2] for k in tested], measures, samples, corrected, random_state)
     ends = dict(zip(tested, apart, strict=False))
