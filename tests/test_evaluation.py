@@ -116,6 +116,10 @@ def test_an_ensemble_knows_the_constant_and_pools_what_it_is_given(tmp_path: Pat
     assert found.constant.shares == pytest.approx(fit_on[1].soft_labels.mean(axis=0))
     with pytest.raises(InputError, match="nothing to evaluate"):
         edokit.evaluate(None, PEOPLE, predictions=MEMBERS)
+    other = {"item": ITEMS, "p_no": [0.5] * 60, "p_yes": [0.5] * 60}
+    named = Annotations.from_matrix([["no", "yes"]] * 60, items=ITEMS)
+    with pytest.raises(InputError, match="ensemble is about the classes '0', '1'"):
+        edokit.evaluate(other, named, ensemble=ensemble)
     content = json.loads((tmp_path / "e" / "ensemble.json").read_text())
     del content["constant"]
     (tmp_path / "e" / "ensemble.json").write_text(json.dumps(content))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, warn
+from edokit._errors import InputError, examples, warn
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import ConstantAnswer
@@ -200,8 +200,15 @@ def evaluate(
     else:
         raise InputError(
             "there is nothing to evaluate",
-            "give probabilities, or an ensemble and predictions of its members",
+            "give probabilities='FILE', or ensemble='FOLDER' and predictions='FILE'",
             parameters=("probabilities", "ensemble", "predictions"),
+        )
+    if ensemble is not None and set(ensemble.fitted_.classes) != set(own.classes):
+        raise InputError(
+            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
+            f" probabilities are about {examples(own.classes, 20)}",
+            "give the ensemble that made them",
+            parameters=("ensemble",),
         )
     if set(labelled.classes) < set(own.classes):
         labelled = labelled.with_classes(own.classes)
