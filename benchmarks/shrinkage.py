@@ -95,9 +95,13 @@ def on_simulator(names: list[str], seeds: int) -> Iterator[tuple[str, str, Draw]
                             yield f"{kind}, {size} items", name, Draw(ce(p, truth) - base)
 
 
-def on_lewidi(names: list[str], data: Path, seeds: int) -> Iterator[tuple[str, str, Draw]]:
+def on_lewidi(
+    names: list[str], data: Path, seeds: int, only: str | None
+) -> Iterator[tuple[str, str, Draw]]:
     """Each part of dev that was held out, for every method."""
     for folder in sorted(path for path in HERE.iterdir() if (path / "random-select").is_dir()):
+        if only not in (None, folder.name):
+            continue
         dev = read_annotations(data / folder.name, split="dev")
         for kind, several in POOLS.items():
             pool = together(folder, several, dev)
@@ -130,6 +134,7 @@ def cuts(items: int, size: Any, seeds: int) -> Iterator[tuple[Any, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of the LeWiDi 2023 files")
+    parser.add_argument("--dataset", help="only this one of them")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--methods", default=",".join(USUAL), help=f"of {', '.join(METHODS)}")
     args = parser.parse_args()
@@ -138,7 +143,7 @@ def main() -> None:
     draws = (
         on_simulator(names, args.seeds)
         if args.data is None
-        else on_lewidi(names, args.data, args.seeds)
+        else on_lewidi(names, args.data, args.seeds, args.dataset)
     )
     found: dict[str, dict[str, list[Draw]]] = {}
     for case, name, draw in draws:
