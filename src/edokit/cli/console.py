@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from edokit._errors import counted, printable
-from edokit._io import json_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -46,6 +45,8 @@ def fitted(line: str, width: int) -> list[str]:
 
 def print_json(value: Any) -> None:
     """One JSON object on stdout."""
+    from edokit._io import json_text
+
     typer.echo(json_text(value, allow_nan=False))
 
 
