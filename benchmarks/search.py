@@ -1,10 +1,12 @@
 """How fast is a whole search, Optuna's bookkeeping included?
 
     python benchmarks/search.py                  # against the literal search; needs torch
+    python benchmarks/search.py --spaces         # the default space beside the paper's
     python benchmarks/search.py --grid           # the paper's full grid, on two cores
     python benchmarks/search.py --growth FILE    # cost against items, members and trials; a figure
 
-Prints Markdown tables, the first also into ``RESULTS.md``. How to read them: ``docs/search.md``.
+Prints Markdown tables, the first two also into ``RESULTS.md``. How to read them:
+``docs/search.md``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +126,36 @@ def ratios(rounds: int) -> None:
     write_section("The whole search (`search.py`)", "\n".join(text))
 
 
+def both_spaces(rounds: int) -> None:
+    """What the steps of the default space cost on a few hundred items."""
+    table = [
+        "| items | members | paper, no folds | paper, five | thorough, no folds | thorough, five |",
+        "|---|---|---|---|---|---|",
+    ]
+    print("\n".join(table))
+    for items, members in ((150, 5), (300, 5), (300, 10), (1000, 10)):
+        P, q = made(items, members)
+        cells = []
+        for space in ("paper", "thorough"):
+            for folds in (0, 5):
+                task = partial(search, P, q, space=space, folds=folds)
+                taken, _ = timed(task, rounds)
+                cells.append(f"{taken.processor:.2f}")
+        table.append(f"| {items} | {members} | {' | '.join(cells)} |")
+        print(table[-1], flush=True)
+    text = [
+        "    python benchmarks/search.py --spaces",
+        "",
+        machine("numpy", "optuna"),
+        "",
+        f"Seconds of the processor for {TRIALS} trials, one thread; the median of {rounds}. No"
+        " folds: trials compete in-sample (`--folds 0`).",
+        "",
+        *table,
+    ]
+    write_section("The default search space (`search.py --spaces`)", "\n".join(text))
+
+
 def wel(pool: Pool) -> float:
     """The CE that WEL as published ends with."""
     method: Any = make_method("wel")
@@ -212,12 +245,15 @@ def draw(path: Path, axes: dict[str, list[int]], found: dict[str, list[float]]) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spaces", action="store_true", help="the default space and the paper's")
     parser.add_argument("--grid", action="store_true", help="the paper's full grid")
     parser.add_argument("--growth", type=Path, metavar="FILE", help="cost against size; a figure")
     parser.add_argument("--rounds", type=int, default=5, help="of edokit; the median counts")
     parser.add_argument("--jobs", type=int, default=2, help="processes of --grid")
     arguments = parser.parse_args()
-    if arguments.grid:
+    if arguments.spaces:
+        both_spaces(arguments.rounds)
+    elif arguments.grid:
         grid(arguments.jobs)
     elif arguments.growth:
         growth(arguments.growth)

@@ -96,9 +96,9 @@ class Outcome:
         """Test less fit, mean over seeds."""
         return self.mean(metric) - self.mean(metric, "fit")
 
-    def among(self, kept: Bools) -> Outcome:
-        """The same on some of the test items."""
-        return Outcome(self.fit, self.items[:, :, kept], self.sizes)
+    def without(self, left_out: Bools) -> Outcome:
+        """The same without some of the test items."""
+        return Outcome(self.fit, self.items[:, :, ~left_out], self.sizes)
 
 
 def outcome(

@@ -380,11 +380,11 @@ def beyond(study: Study) -> list[str]:
         found, own = duplicates(study, dataset), choice(study, dataset)
         if found is None or isinstance(own, Missing) or not found[1].any():
             continue
-        rest = own.outcome.among(~found[1]).mean("ce")
+        rest = own.outcome.without(found[1]).mean("ce")
         words.append(
             f"Without the {int(found[1].sum())} test texts of {dataset} that nearly repeat a train"
             f" text, that row's CE is {rest:.4f} instead of {own.outcome.mean('ce'):.4f}"
-            f" ({own.outcome.among(~found[0]).mean('ce'):.4f} without the {int(found[0].sum())}"
+            f" ({own.outcome.without(found[0]).mean('ce'):.4f} without the {int(found[0].sum())}"
             " that are there word for word)."
         )
     return words

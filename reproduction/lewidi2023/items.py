@@ -108,11 +108,11 @@ def near_duplicates(study: Study) -> Section:
             one = line.outcome(study, dataset)
             if isinstance(one, Missing):
                 continue
-            rest = one.among(~near)
+            rest = one.without(near)
             cells: list[Cell] = [dataset, line.label, line.pool]
             for metric in MAIN_METRICS:
                 cells += [one.mean(metric), rest.mean(metric)]
-            cells.append(one.among(~found[0]).mean("ce"))
+            cells.append(one.without(found[0]).mean("ce"))
             rows.append(cells)
     header = ["dataset", "method", "pool"]
     for metric in MAIN_METRICS:

@@ -73,7 +73,7 @@ def test_without_a_spread_nothing_is_claimed() -> None:
     assert not one.claimed
 
 
-def test_some_items_alone_can_be_judged() -> None:
+def test_some_items_can_be_left_out() -> None:
     found = made([0.3, 0.4], items=10)
-    kept = np.arange(10) < 4
-    assert found.among(kept).items.shape == (2, 4, 4)
+    left_out = np.arange(10) < 4
+    np.testing.assert_array_equal(found.without(left_out).items, found.items[:, :, 4:])

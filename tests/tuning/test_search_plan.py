@@ -52,7 +52,7 @@ def test_an_exact_plan_keeps_what_exact_can_search() -> None:
 @pytest.mark.parametrize(
     ("folds", "judge", "solver", "expected"),
     [
-        (None, None, "gumbel", (5, "optimistic")),
+        (None, None, "gumbel", (5, "cross-fitted")),
         (None, None, "exact", (5, "cross-fitted")),
         (None, "cross-fitted", "gumbel", (5, "cross-fitted")),
         (3, None, "gumbel", (3, "cross-fitted")),
@@ -63,4 +63,10 @@ def test_an_exact_plan_keeps_what_exact_can_search() -> None:
 def test_folds_that_are_asked_for_are_judged_by(
     folds: Any, judge: Any, solver: str, expected: tuple[int, str]
 ) -> None:
-    assert folds_and_judge(folds, judge, solver) == expected
+    assert folds_and_judge(folds, judge, solver, SearchSpace()) == expected
+
+
+def test_in_the_papers_space_trials_compete_in_sample() -> None:
+    assert folds_and_judge(None, None, "gumbel", SearchSpace.paper()) == (5, "optimistic")
+    larger_steps = SearchSpace.paper(learning_rate=(1e-2, 1e-1))
+    assert folds_and_judge(None, None, "gumbel", larger_steps) == (5, "cross-fitted")

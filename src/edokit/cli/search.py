@@ -34,8 +34,8 @@ def search(
     folds: Annotated[
         int | None,
         typer.Option(
-            help="Held-out parts of the data to estimate trials on; 0: none. By default five, and"
-            " gumbel's trials compete by their in-sample estimate.",
+            help="Held-out parts of the data to estimate trials on; 0: none. By default five; in"
+            " the paper's space trials compete by their in-sample estimate all the same.",
             show_default=False,
         ),
     ] = None,

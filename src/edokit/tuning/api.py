@@ -85,8 +85,8 @@ def search(
     folds : int, optional
         Parts of the data that are held out in turn to estimate a trial; 0 for none, 5 by default.
     judge : {"cross-fitted", "optimistic"}, optional
-        The estimate by which trials compete: on held-out folds, or in-sample. By default the
-        held-out one if `folds` is given, else in-sample for gumbel and held-out for exact.
+        The estimate by which trials compete: on held-out folds, or in-sample. By default on
+        held-out folds; in-sample without `folds`, and for gumbel in the paper's space.
     choose : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
         How a trial is chosen from the front, see `ParetoFront.choose`.
     preference : mapping of str to float, optional
@@ -151,9 +151,10 @@ def search(
     """
     check_rule(choose, preference)
     check_whole("trials", trials, 1, "the paper runs 50")
-    parts, estimate = folds_and_judge(folds, judge, solver)
+    space = SearchSpace.named(space) if isinstance(space, str) else space
+    parts, estimate = folds_and_judge(folds, judge, solver, space)
     plan = Plan(
-        space=SearchSpace.named(space) if isinstance(space, str) else space,
+        space=space,
         solver=solver,
         population=population,
         folds=parts,

@@ -235,8 +235,6 @@ def how_to_continue(begun: dict[str, Any], asked: dict[str, Any]) -> str:
 
 JUDGES = ("cross-fitted", "optimistic")
 FOLDS = 5
-# By which estimate trials compete, unless told: what ``benchmarks/selection.py`` found better.
-_BETTER = {"gumbel": "optimistic", "exact": "cross-fitted"}
 FORMAT = 1  # raised when a search begun by an older version could no longer be continued
 
 
@@ -298,11 +296,15 @@ def check_whole(name: str, value: Any, least: int, hint: str) -> None:
         )
 
 
-def folds_and_judge(folds: int | None, judge: str | None, solver: str) -> tuple[int, str]:
+def folds_and_judge(
+    folds: int | None, judge: str | None, solver: str, space: SearchSpace
+) -> tuple[int, str]:
     """The number of folds and the estimate by which trials compete, with their defaults: five, and
-    what is better for this solver. Given folds are there to compete by."""
+    the held-out one, but in-sample where gumbel takes the paper's steps: these learn too little to
+    overfit (``benchmarks/selection.py``). Given folds are there to compete by."""
     if folds is None:
-        return FOLDS, judge or _BETTER.get(solver, JUDGES[0])
+        in_sample = solver == "gumbel" and SearchSpace.name_of(space.to_dict()) == "paper"
+        return FOLDS, judge or ("optimistic" if in_sample else "cross-fitted")
     return folds, judge or ("cross-fitted" if folds else "optimistic")
 
 
