@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import edokit
+from edokit import Annotations, EDOEnsemble
 from edokit._errors import InputError
-from edokit.predictions import Predictions
+from edokit.predictions import (
+    Predictions,
+    Shards,
+    join_models,
+    read_predictions,
+    read_shards,
+    write_predictions,
+)
 
 
 def made_up(n: int = 4, k: int = 3, c: int = 2, seed: int = 0, **names: Any) -> Predictions:
@@ -237,3 +247,47 @@ def test_the_plain_mean_of_the_members_is_in_float64() -> None:
     made = Predictions.from_arrays(np.array([[[0.1, 0.9], [0.3, 0.7]]], np.float32), layout="NKC")
     np.testing.assert_allclose(made.uniform, [[0.2, 0.8]], atol=1e-7)
     assert made.uniform.dtype == np.float64
+
+
+def pairs_of_item_and_annotator() -> Predictions:
+    array = np.random.default_rng(0).dirichlet([1, 1], (3, 2))
+    names = {"items": ["a", "a", "b"], "annotators": ["x", "y", "x"], "members": ["m", "n"]}
+    return Predictions.from_arrays(array, **names, classes=["no", "yes"], layout="NKC")
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_pairs_of_item_and_annotator_come_back_from_files(ending: str, tmp_path: Path) -> None:
+    pairs = pairs_of_item_and_annotator()
+    write_predictions(pairs, tmp_path / f"p.{ending}")
+    again = read_predictions(tmp_path / f"p.{ending}")
+    assert again.annotators is not None
+    assert again.annotators.tolist() == ["x", "y", "x"]
+    assert again.items.tolist() == ["a", "a", "b"]
+    np.testing.assert_array_equal(again.probabilities, pairs.probabilities)
+    assert repr(again) == "Predictions(3 pairs, 2 members, classes no, yes)"
+    half = again.take([2])
+    assert half.annotators is not None
+    assert half.annotators.tolist() == ["x"]
+
+
+def test_a_pair_may_be_there_once() -> None:
+    with pytest.raises(InputError, match="pairs of item and annotator"):
+        Predictions.from_arrays(
+            np.full((2, 1, 2), 0.5), items=["a", "a"], annotators=["x", "x"], layout="NKC"
+        )
+
+
+def test_pairs_are_refused_where_items_are_needed(tmp_path: Path) -> None:
+    pairs = pairs_of_item_and_annotator()
+    write_predictions(pairs, tmp_path / "p.npz")
+    labels = Annotations.from_matrix([["no", "yes"], ["no", "no"]], items=["a", "b"])
+    for use in (
+        lambda: EDOEnsemble().fit(pairs, labels),
+        lambda: edokit.fit(tmp_path / "p.npz", labels),
+        lambda: list(read_shards(tmp_path / "p.npz")),
+        lambda: Shards.open(tmp_path / "p.npz"),
+        lambda: join_models([tmp_path / "p.npz"]),
+        lambda: pairs.align(["a", "b"]),
+    ):
+        with pytest.raises(InputError, match="pairs of an item and an annotator, such as 'a'"):
+            use()

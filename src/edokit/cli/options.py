@@ -84,6 +84,14 @@ Judges = Annotated[
     ),
 ]
 
+Annotators = Annotated[
+    Path | None,
+    typer.Option(
+        help="Predict each annotator of each item (item and annotator columns, or a source of"
+        " annotations): a row per item and annotator."
+    ),
+]
+
 SPLIT = {
     "split": Annotated[
         str | None, typer.Option(help="Only this split, e.g. dev, or these: train,dev.")

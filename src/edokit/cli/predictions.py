@@ -109,10 +109,14 @@ def info(
         console.print_json(result)
         return
     members, classes = result["members"], result["classes"]
+    shown = counted(result["items"], "item")
+    if "annotators" in result:
+        some = counted(result["annotators"], "annotator")
+        shown = f"{counted(result['items'], 'pair')} of item and annotator ({some})"
     # The columns of more classes do not fit into a terminal: they become rows.
     few = classes if len(classes) <= COLUMNS else []
     console.print_table(
-        f"{path}: {counted(result['items'], 'item')}, {counted(len(members), 'member')},"
+        f"{path}: {shown}, {counted(len(members), 'member')},"
         f" {len(classes)} classes, {counted(result['shards'], 'file')}",
         ["member", "group", *(f"mean p({name})" for name in few), "entropy", "distance"],
         [

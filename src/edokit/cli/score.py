@@ -53,6 +53,7 @@ def score(
         str | None,
         typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
     ] = None,
+    annotators: options.Annotators = None,
     judges: options.Judges = None,
     pairs: options.Pairs = False,
     *,
@@ -72,12 +73,18 @@ def score(
             else "both --members and --model are given",
             "give one of them: it says which models predict",
         )
-    if judges is not None and members is None:
+    for option, file in (("--annotators", annotators), ("--judges", judges)):
+        if file is not None and members is None:
+            raise InputError(
+                f"{option} is for trained members (--members), but --model is given",
+                "leave one of them out",
+            )
+    if annotators is not None and judges is not None:
         raise InputError(
-            "--judges is for trained members (--members), but --model is given",
+            "--annotators gives a row per item and annotator, --judges one per item",
             "leave one of them out",
         )
-    asked, known = reading.texts(texts, judges, pairs=pairs)
+    asked, known = reading.texts(texts, annotators or judges, pairs=pairs)
     maps: dict[str, LabelMap] = {}
     with console.progress() as bars:
         step = console.add_bar(bars, "scoring")
@@ -89,6 +96,7 @@ def score(
                 device=device,
                 trust=options.names(trust) or (),
                 annotators=known,
+                by_annotator=annotators is not None,
                 step=step,
             )
         else:
@@ -101,7 +109,13 @@ def score(
                 step=step,
             )
     write_predictions(table, out)
-    n, k, _ = table.shape
+    (n, k, _), whose = table.shape, table.annotators
+    rows = counted(n, "item")
+    if whose is not None:
+        rows = (
+            f"{counted(n, 'pair')} of item and annotator ({counted(len(set(table.items)), 'item')},"
+        )
+        rows += f" {counted(len(set(whose)), 'annotator')})"
     shown = "".join(
         f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
         for name, labels in maps.items()
@@ -109,13 +123,14 @@ def score(
     console.done(
         {
             "out": str(out),
-            "items": n,
+            "items": len(set(table.items)),
+            "rows": n,
             "members": list(table.members),
             "classes": list(table.classes),
             "labels": maps,
             "judges": None if judges is None else str(judges),
+            "annotators": None if whose is None else len(set(whose)),
         },
-        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, classes"
-        f" {', '.join(table.classes)}{shown}",
+        f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(table.classes)}{shown}",
         json,
     )

@@ -226,6 +226,11 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
     header = [f"{split} {name}" for split in seen for name in ("CE ↓", "F1 ↑")]
     rows = [[one["name"], *_numbers(one["metrics"], seen)] for one in manifest["members"]]
     rows.append(["mean of all", *_numbers(manifest["mean"], seen)])
+    whose = [one["targets"].get("annotator", "") for one in manifest["members"]]
+    if any(whose):
+        header.insert(0, "annotator")
+        for row, name in zip(rows, [*whose, ""], strict=True):
+            row.insert(1, name)
     written = [str(out / name) for name in manifest["predictions"].values()]
     lines = [f"Predictions: {', '.join(written)}"]
     if before:

@@ -29,7 +29,7 @@ def as_predictions(
 ) -> Predictions:
     """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None."""
     if isinstance(predictions, Predictions):
-        return predictions
+        return predictions.per_item()
     array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import sys
 import time
 import warnings
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._errors import HAVE, EDOError, EDOWarning, InputError, are, examples, warn
 from edokit._io.atomic import discard, whole_file, whole_folder
 from edokit._types import Codes, Floats
 from edokit._version import __version__
@@ -58,6 +59,8 @@ HEADS = "head"
 """The group of members that are trained end to end; they are named after it."""
 HEAD_OPTIONS = ("n_members", "preset")
 """Options of an end-to-end job that have parameters of their own."""
+FEW_LABELS = 20
+"""Fewer labels of an annotator make a member that says little; it is trained, with a warning."""
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
 
 
@@ -191,8 +194,10 @@ def plan_jobs(
         annotators: list[str] | list[None] = [None] * group.members
         if group.supervision == Supervision.PER_ANNOTATOR.value:
             train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
-            annotators = most_active(data.take(train), group.members)
-        for k, name in enumerate(member_names(group.name, group.members)):
+            labelled = data.take(train)
+            annotators = most_active(labelled, group.members)
+            _warn_of_few_labels(group, labelled, annotators)
+        for k, name in enumerate(member_names(group.name, group.members, annotators)):
             how = (group.recipe, dict(group.options), group.supervision, str(group.draw))
             for fold in numbers:
                 seed = member_seed(random_state, group.name, k, fold)
@@ -203,9 +208,16 @@ def plan_jobs(
     return Plan(data, tuple(jobs), folds)
 
 
-def member_names(group: str, members: int) -> list[str]:
-    """Names of a group's members."""
-    return [f"{group}-{k + 1:02d}" for k in range(members)]
+def member_names(group: str, members: int, annotators: Sequence[str | None] = ()) -> list[str]:
+    """Names of a group's members; one that is an annotator has the annotator's name in its own.
+
+    Folders are named like members, so only letters, digits and a few signs of a name stay.
+    """
+    names = [f"{group}-{k + 1:02d}" for k in range(members)]
+    for k, annotator in enumerate(annotators):
+        shown = re.sub(r"[^A-Za-z0-9._]+", "-", annotator or "")[:40].strip("-.")
+        names[k] += f"-{shown}" if shown else ""
+    return names
 
 
 def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> int:
@@ -213,6 +225,21 @@ def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> 
     parts = [seed, zlib.crc32(group.encode()), number] + ([] if fold is None else [fold])
     # 31 bits: some libraries refuse larger seeds.
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
+
+
+def _warn_of_few_labels(group: Group, data: TrainingData, annotators: Sequence[str]) -> None:
+    labels = np.bincount(data.annotator_codes, minlength=len(data.annotators))
+    count = {name: int(n) for name, n in zip(data.annotators, labels, strict=True)}
+    few = [f"{name} ({count[name]})" for name in annotators if count[name] < FEW_LABELS]
+    if few:
+        enough = len(annotators) - len(few)
+        rest = f"members={enough} leaves them out" if enough else "random-select uses all labels"
+        warn(
+            f"{group.name}: {are(len(few), len(annotators), HAVE, 'annotator')} fewer than"
+            f" {FEW_LABELS} labels to train a member on: {examples(few)}; the members are trained"
+            f" nevertheless, {rest}",
+            parameters=("members",),
+        )
 
 
 @dataclass(frozen=True, eq=False)

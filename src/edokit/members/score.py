@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, counted, examples, warn
-from edokit._types import Floats
+from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples, warn
+from edokit._types import Floats, Ints
 from edokit.members.folder import read_manifest
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
@@ -29,6 +29,7 @@ def score_members(
     device: str | None = None,
     trust: Sequence[str] = (),
     annotators: Mapping[str, Iterable[str]] | None = None,
+    by_annotator: bool = False,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> Predictions:
     """Predict texts with the members in a folder that `train_members` or ``edo train`` made.
@@ -48,13 +49,18 @@ def score_members(
     annotators : mapping of str to iterable of str, default=None
         Annotators known to label an item, by item: members with a head per annotator then predict
         the labels of these.
+    by_annotator : bool, default=False
+        Predict a row for each pair of an item and one of its ``annotators``. The members of a group
+        with per-annotator supervision are then one member, named like the group: the one trained
+        on an annotator's labels predicts for that annotator, their mean for any other.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
     Returns
     -------
     Predictions
-        Probabilities of all members; those trained in folds give the mean over their folds.
+        Probabilities of all members; those trained in folds give the mean over their folds. Rows
+        are items or, ``by_annotator``, pairs of an item and an annotator.
 
     Raises
     ------
@@ -79,7 +85,15 @@ def score_members(
             "check the spelling",
         )
     checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
-    known = None if annotators is None else _ItemAnnotators(annotators, checked.items)
+    if by_annotator and annotators is None:
+        raise InputError(
+            "a prediction for each annotator needs to know the annotators of the items",
+            "name them by item: annotators={'item': ['annotator']}",
+            parameters=("annotators",),
+        )
+    known = None
+    if annotators is not None:
+        known = _ItemAnnotators(annotators, checked.items, by_annotator)
     if "end_to_end" in manifest:
         from edokit.members.recipes._end_to_end import EndToEndMembers
 
@@ -94,6 +108,7 @@ def score_members(
         columns = [list(listed).index(name) for name in names]
         predicted = heads.predict_proba(checked.texts)[:, columns]
         if known is not None:
+            predicted = predicted[known.rows]
             known.unused.update(dict.fromkeys(names, True))
     else:
         each = []
@@ -102,16 +117,30 @@ def score_members(
             each.append(_member(folder / MEMBERS / name, checked.texts, device, trust, known))
         predicted = np.stack(each, axis=1)
     step(len(names), len(names), "")
+    groups = [str(listed[name]["group"]) for name in names]
+    items, whose = list(checked.items), None
+    if known is not None and by_annotator:
+        items, whose = [items[row] for row in known.rows], known.annotators
+        trained_on = [_annotator_of(listed[name]) for name in names]
+        predicted, names, groups = known.pool_annotators(predicted, names, groups, trained_on)
     if known is not None:
         known.warn()
     return Predictions.from_arrays(
         predicted,
-        items=checked.items,
+        items=items,
         members=names,
         classes=manifest["data"]["classes"],
-        groups=[listed[name]["group"] for name in names],
+        groups=groups,
+        annotators=whose,
         layout="NKC",
     )
+
+
+def _annotator_of(member: Mapping[str, Any]) -> str | None:
+    """Whose labels a member was trained on, if it was one annotator's."""
+    targets = member.get("targets")
+    annotator = targets.get("annotator") if isinstance(targets, dict) else None
+    return None if annotator is None else str(annotator)
 
 
 def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = ()) -> Member:
@@ -153,44 +182,99 @@ def _member(
 
 
 class _ItemAnnotators:
-    """Annotators known to label each of N texts, and where they could not be used."""
+    """Annotators known to label each of N texts, and where they could not be used.
 
-    def __init__(self, known: Mapping[str, Iterable[str]], items: Sequence[str]) -> None:
+    Rows are texts or, ``by_annotator``, pairs of a text and one of its annotators.
+    """
+
+    def __init__(
+        self, known: Mapping[str, Iterable[str]], items: Sequence[str], by_annotator: bool = False
+    ) -> None:
         if not any(item in known for item in items):
             raise InputError(
                 f"annotators are given for {examples(known) or 'no item'}, for none of the"
                 f" {counted(len(items), 'text')} ({examples(items)})",
                 "use the same item ids in both files",
             )
-        self._annotators = [tuple(map(str, known.get(item, ()))) for item in items]
-        self._unknown = np.zeros(len(items), dtype=bool)
+        each = [tuple(dict.fromkeys(map(str, known.get(item, ())))) for item in items]
+        if by_annotator and (silent := sum(not names for names in each)):
+            warn(f"{are(silent, len(each), HAVE, 'text')} no annotator, and no row")
+        self._row = "pair" if by_annotator else "text"
+        self.rows: Ints = np.arange(len(items))
+        """The text of each row."""
+        if by_annotator:
+            self.rows = np.repeat(self.rows, list(map(len, each)))
+            each = [(name,) for names in each for name in names]
+        self._annotators = each
+        self._unknown = np.zeros(len(each), dtype=bool)
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, has no head per annotator."""
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]: of each text's annotators, if the member has heads for them."""
+        """Probabilities of each row: of its annotators, if the member has heads for them."""
         heads = set(member.known_annotators)
         self.unused[name] = not heads
         if not heads:
-            return member.predict_proba(texts)
+            return np.asarray(member.predict_proba(texts))[self.rows]
         self._unknown |= [heads.isdisjoint(names) for names in self._annotators]
         by_annotator: Any = member
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # once for all members, see notes
-            found: Floats = by_annotator.predict_proba(texts, annotators=self._annotators)
+            found: Floats = by_annotator.predict_proba(
+                [texts[row] for row in self.rows], annotators=self._annotators
+            )
         return found
+
+    @property
+    def annotators(self) -> list[str]:
+        """The annotator of each row, where rows are pairs."""
+        return [names[0] for names in self._annotators]
+
+    def pool_annotators(
+        self,
+        predicted: Floats,
+        names: Sequence[str],
+        groups: Sequence[str],
+        trained_on: Sequence[str | None],
+    ) -> tuple[Floats, list[str], list[str]]:
+        """Members that are one annotator each as one member per group, named like the group.
+
+        It predicts with the annotator's own member, for others with the mean of all of them.
+        """
+        columns: list[Floats] = []
+        kept: list[str] = []
+        kept_groups: list[str] = []
+        for group in dict.fromkeys(groups):
+            own = [k for k, name in enumerate(groups) if name == group]
+            those = {trained_on[k]: k for k in own if trained_on[k] is not None}
+            if not those:
+                columns += [predicted[:, k] for k in own]
+                kept += [names[k] for k in own]
+            else:
+                mine = np.array([those.get(name, -1) for name in self.annotators])
+                mean = predicted[:, list(those.values())].mean(axis=1, keepdims=True)
+                rows = np.arange(len(mine))
+                answers = np.where((mine < 0)[:, None], mean[:, 0], predicted[rows, mine])
+                columns.append(answers)
+                kept.append(group)
+                self._unknown |= mine < 0
+                for k in those.values():
+                    self.unused.pop(names[k], None)
+                self.unused[group] = False
+            kept_groups += [group] * (len(kept) - len(kept_groups))
+        return np.stack(columns, axis=1), kept, kept_groups
 
     def warn(self) -> None:
         """Say what could not be used."""
         without = [name for name, unused in self.unused.items() if unused]
         if without:
             warn(
-                f"{len(without)} of {counted(len(self.unused), 'member')} have no head per"
-                f" annotator and predict as always: {examples(without)} (train with"
-                " annotator_heads=true)"
+                f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators"
+                f" apart and predict as always: {examples(without)} (train with --supervision"
+                " per-annotator, or a transformer with annotator_heads=true)"
             )
         if self._unknown.any() and len(without) < len(self.unused):
             warn(
-                f"for {int(self._unknown.sum())} of {counted(len(self._unknown), 'text')} some"
+                f"for {int(self._unknown.sum())} of {counted(len(self._unknown), self._row)} some"
                 " members know none of the annotators; there they average over all annotators"
             )

@@ -35,6 +35,8 @@ class Predictions:
         Names of the classes, in class order.
     groups : tuple of str of length K, default=None
         The group (recipe) of each member.
+    annotators : ndarray of str of shape (N,), default=None
+        Whose label each row predicts: rows are then pairs of an item and an annotator.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Predictions:
     members: tuple[str, ...]
     classes: tuple[str, ...]
     groups: tuple[str, ...] | None = None
+    annotators: Strings | None = None
 
     @classmethod
     def from_arrays(
@@ -65,6 +68,7 @@ class Predictions:
         members: Iterable[object] | None = None,
         classes: Iterable[object] | None = None,
         groups: Iterable[object] | None = None,
+        annotators: Iterable[object] | None = None,
         layout: Layout | None = None,
         logits: bool = False,
         invalid: Invalid = "error",
@@ -80,6 +84,8 @@ class Predictions:
             Names along each axis; 0, 1, 2, … if None.
         groups : iterable, default=None
             The group (recipe) of each member.
+        annotators : iterable, default=None
+            The annotator of each row, where rows are pairs of an item and an annotator.
         layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
             What the axes are: items N, members K, classes C. Without C the numbers are
             probabilities of the second of two classes. May be left out if the names given leave
@@ -125,7 +131,9 @@ class Predictions:
             for axis, length in zip("NKC", array.shape, strict=True)
         )
         array = checked(array, item_names, list(member_names), invalid)
-        return cls(array, item_names, tuple(member_names), tuple(class_names), grouped).named()
+        whose = None if annotators is None else as_names(annotators)
+        own = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
+        return cls(array, *own).named()
 
     def named(self) -> Predictions:
         """Itself, if the names are unique and fit the shape."""
@@ -135,6 +143,7 @@ class Predictions:
             ("members", self.members, k),
             ("classes", self.classes, c),
             ("groups", self.groups, k),
+            ("annotators", self.annotators, n),
         ):
             if names is None:
                 continue
@@ -144,8 +153,14 @@ class Predictions:
                     f" {self.probabilities.shape}, which need {length}",
                     "give one name per entry",
                 )
-            if what != "groups":
-                check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
+            if what == "annotators":
+                pairs = [
+                    f"{item!r}, {name!r}" for item, name in zip(self.items, names, strict=True)
+                ]
+                check_unique(as_names(pairs), "pairs of item and annotator", "keep each pair once")
+            elif what != "groups":
+                if what != "items" or self.annotators is None:
+                    check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
                 if "" in names:
                     raise InputError(f"one of the {what} has an empty name", "name every entry")
         return self
@@ -158,7 +173,8 @@ class Predictions:
 
     def __repr__(self) -> str:
         n, k, _ = self.shape
-        shown = f"{counted(n, 'item')}, {counted(k, 'member')}"
+        rows = "item" if self.annotators is None else "pair"
+        shown = f"{counted(n, rows)}, {counted(k, 'member')}"
         return f"Predictions({shown}, classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
@@ -167,11 +183,27 @@ class Predictions:
     def take(self, positions: npt.ArrayLike) -> Predictions:
         """The items at these positions (or where a mask is true), in this order."""
         chosen = check_positions(positions, len(self.items))
-        return replace(self, probabilities=self.probabilities[chosen], items=self.items[chosen])
+        whose = None if self.annotators is None else self.annotators[chosen]
+        return replace(
+            self,
+            probabilities=self.probabilities[chosen],
+            items=self.items[chosen],
+            annotators=whose,
+        )
+
+    def per_item(self) -> Predictions:
+        """Itself, if its rows are items; pairs of an item and an annotator are refused."""
+        if self.annotators is not None:
+            raise InputError(
+                "these predictions are of pairs of an item and an annotator, such as"
+                f" {self.items[0]!r} and {self.annotators[0]!r}, not of items",
+                "score the items without naming annotators",
+            )
+        return self
 
     def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
         """The same predictions with items in the given order; both must hold the same ids."""
-        wanted = as_names(items)
+        wanted, _ = as_names(items), self.per_item()
         if len(wanted) == len(self.items) and bool((wanted == self.items).all()):
             return self
         return self.take(match(wanted, self.items, "predictions", against))

@@ -22,6 +22,7 @@ from edokit.predictions.core import PREFIX, Predictions, as_floats, checked
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
+_ROWS = ("items", "annotators")
 _CLASSES = b"edokit.classes"
 """Where the metadata of a table note the order of its classes."""
 
@@ -54,7 +55,7 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() == ".npz":
         arrays: dict[str, npt.NDArray[Any]] = {"probabilities": predictions.probabilities}
-        for name in ("items", "members", "classes", "groups"):
+        for name in ("items", "members", "classes", "groups", "annotators"):
             names = getattr(predictions, name)
             if names is None:
                 continue
@@ -109,7 +110,8 @@ def _read_npz(path: Path) -> Predictions:
                 f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
                 "write it with edokit.write_predictions or `edo predictions join`",
             )
-        arrays = read_arrays(path, [name for name in (*_NEEDED, "groups") if name in held])
+        optional = [name for name in ("groups", "annotators") if name in held]
+        arrays = read_arrays(path, [*_NEEDED, *optional])
     except (EDOError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
@@ -131,8 +133,9 @@ def _read_npz(path: Path) -> Predictions:
                 f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
                 "give one name per entry",
             )
-    items, *others = map(as_names, arrays.values())
-    return Predictions(as_floats(array), items, *map(tuple, others)).named()
+    names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
+    named: Any = {name: own if name in _ROWS else tuple(own) for name, own in names.items()}
+    return Predictions(as_floats(array), **named).named()
 
 
 def from_long_table(
@@ -158,6 +161,9 @@ def from_long_table(
             "name them p_0, p_1, …",
         )
     item, member = (name_column(table, own[role], path) for role in ("item", "member"))
+    items, whose = item.names, None
+    if "annotator" in table.column_names:
+        item, items, whose = _pairs(item, name_column(table, "annotator", path))
     n, k = len(item.names), len(member.names)
     cells = item.codes.astype(np.int64) * k + member.codes
     _each_pair_once(cells, item, member, path)
@@ -166,10 +172,11 @@ def from_long_table(
     array[cells] = np.column_stack(values)
     return Predictions(
         array.reshape(n, k, len(classes)),
-        item.names,
+        items,
         tuple(member.names),
         classes,
         _groups(table, own["group"], member, path),
+        whose,
     ).named()
 
 
@@ -185,6 +192,19 @@ def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]
     return {name.removeprefix(PREFIX): name for name in named if name not in taken} | mapped
 
 
+def _pairs(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:
+    """Pairs of item and annotator as one column in order of appearance, and both of each pair."""
+    many = len(annotator.names)
+    cells = item.codes.astype(np.int64) * many + annotator.codes
+    found, first, codes = np.unique(cells, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.argsort(order, kind="stable")
+    items = item.names[found[order] // many]
+    whose = annotator.names[found[order] % many]
+    names = as_names([f"{one}, {name}" for one, name in zip(items, whose, strict=True)])
+    return Encoded(rank[codes].astype(np.int32), names), items, whose
+
+
 def long_table(predictions: Predictions) -> pa.Table:
     """One row per (item, member) with ``item, member, group`` and ``p_<class>`` columns."""
     n, k, _ = predictions.shape
@@ -197,6 +217,8 @@ def long_table(predictions: Predictions) -> pa.Table:
         "item": repeated(predictions.items, np.repeat(np.arange(n), k)),
         "member": repeated(predictions.members, np.tile(np.arange(k), n)),
     }
+    if predictions.annotators is not None:
+        columns["annotator"] = repeated(predictions.annotators, np.repeat(np.arange(n), k))
     if predictions.groups is not None:
         columns["group"] = repeated(predictions.groups, np.tile(np.arange(k), n))
     flat = predictions.probabilities.reshape(n * k, -1)

@@ -162,7 +162,7 @@ def join_models(
             f"write {path} without :logits (in Python: logits=[…] with False for it)",
             f", or say that they are logits: {path}:logits (in Python: logits=[…])",
         )
-        part = source.read(positive, negative)
+        part = source.read(positive, negative).per_item()
         if name:
             several = len(part.members) > 1
             named = tuple(f"{name}-{member}" if several else name for member in part.members)

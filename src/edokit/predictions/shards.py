@@ -62,7 +62,7 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     >>> edokit.read_predictions("dev.parquet").shape
     (2, 1, 2)
     """
-    shards = list(read_shards(path, invalid=invalid))
+    shards = list(read_shards(path, invalid=invalid, pairs=True))
     if len(shards) == 1:
         return shards[0]
     first = shards[0]
@@ -72,16 +72,21 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         first.members,
         first.classes,
         first.groups,
+        None if first.annotators is None else np.concatenate([s.annotators for s in shards]),
     ).named()
 
 
-def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
+def read_shards(
+    path: str | Path, *, invalid: Invalid = "error", pairs: bool = False
+) -> Iterator[Predictions]:
     """One shard after the other, so that no more than one needs to be in memory.
 
-    An item that is in two shards is refused at the end.
+    An item that is in two shards is refused at the end; so are, unless ``pairs``, predictions for
+    pairs of item and annotator.
     """
     one_of("invalid", invalid, get_args(Invalid))
-    return _shards(shard_files(path), invalid)
+    shards = _shards(shard_files(path), invalid)
+    return shards if pairs else (shard.per_item() for shard in shards)
 
 
 def shard_files(path: str | Path) -> list[Path]:
@@ -157,7 +162,7 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
         if known is None:
             known = (shard.members, shard.classes, shard.groups)
         check_alike(shard, file, known, files[0])
-        if len(files) > 1:
+        if len(files) > 1 and shard.annotators is None:  # pairs are compared when all are read
             hashed.append(hashes(shard.items))
         yield shard
     names = [file.name for file in files]
@@ -277,7 +282,7 @@ class Shards:
         The first shard is read, of the others only what their headers say.
         """
         files = shard_files(path)
-        first = read_file(files[0], invalid)
+        first = read_file(files[0], invalid).per_item()
         known = (first.members, first.classes, first.groups)
         counts = [len(first)]
         for file in files[1:]:
@@ -378,13 +383,16 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``items``, ``shards``, ``classes``, ``type``, and ``members``: for each its ``name``,
+        ``items`` (rows, where they are pairs of item and annotator; then also ``annotators``, how
+        many there are), ``shards``, ``classes``, ``type``, and ``members``: for each its ``name``,
         ``group``, ``mean`` prediction, mean ``entropy`` (nats) and mean L1 ``distance`` to the
         uniform mean of all members.
     """
     items = shards = 0
     sums: dict[str, Any] = {}
-    for shard in read_shards(path):
+    whose: set[str] = set()
+    for shard in read_shards(path, pairs=True):
+        whose.update(() if shard.annotators is None else shard.annotators)
         shards += 1
         items += len(shard)
         probabilities = shard.probabilities.astype(np.float64, copy=False)
@@ -399,6 +407,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     groups = last.groups or (None,) * len(last.members)
     return {
         "items": items,
+        **({"annotators": len(whose)} if whose else {}),
         "shards": shards,
         "classes": list(last.classes),
         "type": str(last.probabilities.dtype),

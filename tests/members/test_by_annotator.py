@@ -1,0 +1,159 @@
+"""Members that are one annotator each predict for that annotator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import small_people
+from test_judges import NEW, run
+
+from edokit._errors import EDOWarning, InputError
+from edokit._io.tables import write_table
+from edokit.members import (
+    Group,
+    make_plan,
+    parse_groups,
+    score_members,
+    train_members,
+)
+from edokit.members.jobs import member_names
+from edokit.members.training_data import TrainingData
+from edokit.predictions import describe_predictions, read_predictions
+
+PEOPLE = small_people()
+NAMES = ["person-0", "person-1", "person-2"]
+ASKED = {"a": ["person-1"], "b": ["person-0", "person-2"], "c": ["person-2"]}
+
+
+def options_of(recipe: str, folder: Path) -> dict[str, Any]:
+    if recipe == "sklearn":
+        return {"estimator": "sklearn.naive_bayes.ComplementNB()"}
+    if recipe == "linear":
+        return {}
+    from tiny_transformer import tiny_model
+
+    model = {"model": tiny_model(folder / "tiny")}
+    return model if recipe == "encoder" else {**model, "epochs": 1, "learning_rate": 1e-2}
+
+
+@pytest.mark.parametrize("recipe", ["linear", "sklearn", "encoder", "transformer"])
+def test_the_member_of_an_annotator_predicts_for_that_annotator(
+    recipe: str, tmp_path: Path
+) -> None:
+    how = {"supervision": "per-annotator", "options": options_of(recipe, tmp_path)}
+    groups = parse_groups(f"{recipe}:3", **how)
+    trained = train_members(PEOPLE, groups, out=tmp_path / "m", jobs=1)
+    members = trained.predictions["dev"].members
+    assert members == tuple(f"{recipe}-0{k + 1}-{name}" for k, name in enumerate(NAMES))
+    listed = [one["targets"]["annotator"] for one in trained.manifest["members"]]
+    assert listed == NAMES
+    each = score_members(tmp_path / "m", NEW)
+    scored = score_members(tmp_path / "m", NEW, annotators=ASKED, by_annotator=True)
+    assert scored.members == (recipe,)
+    assert list(zip(scored.items, scored.annotators, strict=True)) == [
+        (item, name) for item, names in ASKED.items() for name in names
+    ]
+    for row, (item, name) in enumerate(zip(scored.items, scored.annotators, strict=True)):
+        own = each.probabilities[list(NEW.items).index(item), NAMES.index(name)]
+        np.testing.assert_array_equal(scored.probabilities[row, 0], own)
+
+
+def test_others_predict_as_always_and_strangers_get_the_mean(tmp_path: Path) -> None:
+    groups = [
+        Group("linear", 2, "people", supervision="per-annotator"),
+        Group("linear", 2, "crowd"),
+    ]
+    train_members(PEOPLE, groups, out=tmp_path, jobs=1)
+    asked = {"a": ["person-0", "a stranger"], "b": ["person-2"]}
+    with pytest.warns(EDOWarning) as noted:
+        scored = score_members(tmp_path, NEW, annotators=asked, by_annotator=True)
+    told = " / ".join(str(one.message) for one in noted)
+    assert "1 of 3 texts has no annotator, and no row" in told
+    assert "2 of 3 members know no annotators apart and predict as always: 'crowd-01'" in told
+    assert "for 2 of 3 pairs some members know none" in told
+    assert scored.members == ("people", "crowd-01", "crowd-02")
+    assert scored.groups == ("people", "crowd", "crowd")
+    each = score_members(tmp_path, NEW).probabilities
+    texts = [0, 0, 1]
+    np.testing.assert_array_equal(scored.probabilities[:, 1:], each[texts][:, 2:])
+    np.testing.assert_array_equal(scored.probabilities[0, 0], each[0, 0])
+    mean = each[:, :2].mean(axis=1)
+    np.testing.assert_allclose(scored.probabilities[1:, 0], mean[[0, 1]], atol=1e-7)
+
+
+def test_heads_of_annotators_predict_for_theirs(tmp_path: Path) -> None:
+    groups = parse_groups("member_cases:PeopleMember:1")
+    train_members(PEOPLE, groups, out=tmp_path, jobs=1)
+    trust = ["member_cases"]
+    scored = score_members(tmp_path, NEW, trust=trust, annotators=ASKED, by_annotator=True)
+    for name in NAMES:
+        alone = score_members(
+            tmp_path, NEW, trust=trust, annotators={item: [name] for item in NEW.items}
+        )
+        for row in np.flatnonzero(scored.annotators == name):
+            item = list(NEW.items).index(scored.items[row])
+            np.testing.assert_array_equal(scored.probabilities[row], alone.probabilities[item])
+
+
+def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None:
+    write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
+    groups = parse_groups("linear:3", supervision="per-annotator")
+    train_members(PEOPLE, groups, out=tmp_path / "m", jobs=1)
+    dev = PEOPLE.split("dev")
+    given = ("--members", tmp_path / "m", "--texts", tmp_path / "people.parquet", "--split", "dev")
+    for ending in ("npz", "parquet"):
+        out = tmp_path / f"pairs.{ending}"
+        done = json.loads(
+            run(*given, "--annotators", tmp_path / "people.parquet", "--out", out, "--json")
+        )
+        assert (done["items"], done["rows"]) == (len(dev.items), len(dev))
+        assert done["annotators"] == 3
+        pairs = read_predictions(out)
+        assert set(zip(pairs.items, pairs.annotators, strict=True)) == {
+            (dev.items[i], dev.annotators[a])
+            for i, a in zip(dev.item_codes, dev.annotator_codes, strict=True)
+        }
+        assert describe_predictions(out)["annotators"] == 3
+    with pytest.raises(InputError, match="--annotators is for trained members"):
+        run(*("--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
+            *("--annotators", tmp_path / "j.csv"))  # fmt: skip
+    with pytest.raises(InputError, match="--judges one per item"):
+        run(*given, *("--annotators", "x.csv", "--judges", "x.csv", "--out", tmp_path / "p.npz"))
+    with pytest.raises(InputError, match="needs to know the annotators"):
+        score_members(tmp_path / "m", NEW, by_annotator=True)
+
+
+def test_names_of_annotators_become_parts_of_folder_names() -> None:
+    names = ["Ann B.", "../../x", "Ωμέγα", "7", "a@b.org", "x" * 99]
+    assert member_names("g", 6, names) == [
+        *("g-01-Ann-B", "g-02-x", "g-03", "g-04-7", "g-05-a-b.org", f"g-06-{'x' * 40}")
+    ]
+
+
+def test_annotators_with_few_labels_are_named_with_what_happens() -> None:
+    data = TrainingData.from_annotations(PEOPLE)
+    train = data.where("train")
+    # person-2 keeps three of the labels in train.
+    own = np.flatnonzero((data.annotator_codes == 2) & np.isin(data.item_codes, train))[3:]
+    keep = np.setdiff1d(np.arange(len(data.item_codes)), own)
+    few = TrainingData(
+        **{
+            **vars(data),
+            **{
+                name: getattr(data, name)[keep]
+                for name in ("item_codes", "annotator_codes", "label_codes")
+            },
+        }
+    )
+    groups = parse_groups("linear:3", supervision="per-annotator")
+    with pytest.warns(EDOWarning) as noted:
+        make_plan(few, groups)
+    told = [str(one.message) for one in noted if "fewer than 20 labels" in str(one.message)]
+    assert len(told) == 1
+    assert "1 of 3 annotators has" in told[0]
+    assert "'person-2 (3)'" in told[0]
+    assert "members=2" in told[0]
