@@ -285,7 +285,7 @@ def test_an_annotator_with_one_class_becomes_a_constant_member_and_a_warning() -
     assert PEOPLE.label_codes is not None
     always = np.where(PEOPLE.annotator_codes == 1, np.int32(0), PEOPLE.label_codes)
     people = replace(PEOPLE, label_codes=always)
-    with pytest.warns(EDOWarning, match="linear-02: all 36 targets name one class"):
+    with pytest.warns(EDOWarning, match="linear-02-person-1: all 36 targets name one class"):
         trained = train("linear:3", people=people, supervision="per-annotator")
     answers = trained.predictions["dev"].probabilities[:, 1]
     assert (answers == answers[0]).all()
@@ -446,7 +446,12 @@ def test_a_prepared_training_runs_where_little_is_installed(tmp_path: Path) -> N
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
     }
     command = [sys.executable, str(tmp_path / "bare.py"), str(out), "--jobs", "1"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    how: dict[str, Any] = {"env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(command, **how, check=False)
+    assert done.returncode == 2
+    assert "which would import code" in done.stderr
+    assert "add --trust member_cases" in done.stderr
+    done = subprocess.run([*command, "--trust", "member_cases"], **how, check=False)
     assert done.returncode == 2, done.stderr
     assert "failed: RuntimeError: the dog ate the weights" in done.stderr
     assert "done 1, total 6, member linear-01" in done.stdout

@@ -7,6 +7,7 @@ Bring ``DIR/members`` back and start `edo train` again: it finds everything trai
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def main() -> int:
             step=_print,
         )
     except EDOError as error:
-        sys.stderr.write(f"edo: {error}\n")
+        shown = re.sub(r"\btrust='([^']*)'", r"--trust \1", str(error))
+        sys.stderr.write(f"edo: {shown}\n")
         return 2
     for outcome in failed:
         sys.stderr.write(f"edo: {outcome.job.path} failed: {outcome.reason}\n")
