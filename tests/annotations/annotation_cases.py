@@ -17,11 +17,13 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 @st.composite
 def long_tables(draw: st.DrawFn) -> pa.Table:
     """A long table with text, split, hard label and an attribute; each pair at most once."""
-    items = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
-    people = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
-    # Numbered, so that no two are spelling variants of one label.
-    words = draw(st.lists(NAMES, min_size=1, max_size=12))
-    classes = [f"<{k}{word}>" for k, word in enumerate(words)]
+
+    def numbered(most: int) -> list[str]:
+        """Any names, but no two that are spelling variants of one."""
+        words = draw(st.lists(NAMES, min_size=1, max_size=most))
+        return [f"<{k}{word}>" for k, word in enumerate(words)]
+
+    items, people, classes = numbered(5), numbered(4), numbered(12)
     pairs = [(i, a) for i in range(len(items)) for a in range(len(people))]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
     labels = draw(st.lists(st.sampled_from(classes), min_size=len(chosen), max_size=len(chosen)))

@@ -464,3 +464,18 @@ def test_any_frame_gives_annotations_or_one_clear_line(
         again = Annotations.from_table(made.to_table(), classes=made.classes, duplicates="all")
         assert_same(again, made)
     assert len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"annotator": ["ann", " Ann", "x"]}, "annotators .* case or blanks .* 'ann' and ' Ann'"),
+        ({"item": ["a", "a ", "b"]}, "items .* only in blanks .* 'a' and 'a '"),
+        ({"item": [1, 2, 3], "split": ["dev", "Dev", "test"]}, "splits .* 'dev' and 'Dev'"),
+    ],
+)
+def test_names_that_are_nearly_the_same_are_pointed_out(
+    changes: dict[str, Any], words: str
+) -> None:
+    with pytest.warns(EDOWarning, match=words):
+        Annotations.from_table(changed(**changes))

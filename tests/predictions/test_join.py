@@ -191,7 +191,7 @@ def test_logits_are_declared_file_by_file(tmp_path: Path) -> None:
     joined = join_models([soft, raw], logits=[False, True])
     assert joined.probabilities[:, 0].tolist() == [[0.5, 0.5], [0.25, 0.75], [1, 0]]
     assert np.log(joined.probabilities[0, 1]) @ [1, -1] == pytest.approx(2)
-    with pytest.raises(InputError, match=r"soft\.csv are probabilities already.*without :logits"):
+    with pytest.raises(InputError, match=r"soft\.csv are probabilities already.*FILE:logits"):
         join_models([raw, soft], logits=True)
     with pytest.raises(InputError, match=r"are negative.*raw\.csv:logits"):
         join_models([soft, raw])
@@ -260,7 +260,9 @@ def test_classes_called_otherwise_come_with_a_mapping(tmp_path: Path) -> None:
 def test_items_without_a_prediction_are_refused_or_left_out_by_name(tmp_path: Path) -> None:
     one = written(tmp_path / "one.csv", MODEL)
     two = written(tmp_path / "two.csv", "item,p_0,p_1\nd,1,0\nc,0,1\nb,,\na,1,0\n")
-    with pytest.raises(InputError, match=r"item 'b' .*two\.csv are not finite"):
+    with pytest.raises(
+        InputError, match=r"two\.csv has no prediction for 1 item: 'b'.*missing='drop'"
+    ):
         join_models([one, two])
     with pytest.warns(EDOWarning, match=r"2 of 4 are left out .*one\.csv .* 'd'; .* 1: 'b'"):
         joined = join_models([one, two], missing="drop")
@@ -333,7 +335,7 @@ def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> N
     ("content", "options", "words"),
     [
         ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' in .* are negative: \(-0.5, 1.5\)"),
-        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1"),
+        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1.*'MEMBER': 'COLUMN'"),
         ("item\na\n", {}, "has no column of a member beside 'item'"),
         ("item,x\na,0.5\n", {"negative": "1"}, "names of classes are not unique"),
     ],

@@ -163,10 +163,12 @@ def _csv_header(path: Path, delimiter: str) -> list[str]:
         raise unreadable(path, "CSV", error) from error
     if not header:
         raise _no_rows(path)
-    if len(header) == 1 and any(other in header[0] for other in ";\t|,"):
+    other = next((mark for mark in ";\t|," if len(header) == 1 and mark in header[0]), None)
+    if other is not None:
         mark = "commas" if delimiter == "," else "tabs"
+        columns = headings(part.strip('"') for part in header[0].split(other))
         raise InputError(
-            f"there are no {mark} between the columns of {path}: its header is {headings(header)}",
+            f"there are no {mark} between the columns of {path} but {other!r}: {columns}",
             "save the table with commas as .csv or with tabs as .tsv",
         )
     _distinct(header, path)

@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from unicodedata import normalize
 
 import numpy as np
+import pyarrow.compute as pc
 
-from edokit._errors import InputError, counted, examples, one_of, word
-from edokit._names import Encoded, as_name, class_order, renamed
-from edokit._types import Floats, Ints
+from edokit._errors import InputError, counted, examples, one_of, warn, word
+from edokit._names import Encoded, as_name, class_order, renamed, text_array
+from edokit._types import Floats, Ints, Strings
 
 MultiChoice = Literal["error", "first", "split", "join"]
 """Several labels in one annotation: refuse them, keep the first, share the annotation between them,
@@ -210,6 +211,26 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
         f"say that they are the same: label_map={pairs}; or that they are not, by declaring every"
         f" class{_declared(labels.names)}",
         parameters=("label_map", "classes"),
+    )
+
+
+def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
+    """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
+    keys = pc.utf8_trim_whitespace(text_array(names, what))
+    if case:
+        keys = pc.utf8_lower(keys)
+    if pc.count_distinct(keys).as_py() == len(names):
+        return
+    first: dict[str, str] = {}
+    pairs = [
+        f"{word(first[key])} and {word(name)}"
+        for key, name in zip(keys.to_pylist(), names, strict=True)
+        if first.setdefault(key, name) != name
+    ]
+    more = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+    warn(
+        f"{what} that differ only in {'case or ' if case else ''}blanks count as different ones:"
+        f" {', '.join(pairs[:3])}{more}"
     )
 
 

@@ -40,6 +40,7 @@ from edokit.annotations.labels import (
     as_label_map,
     read_labels,
     refuse_unknown_hard_labels,
+    warn_variants,
 )
 
 Where = Callable[[int], str]
@@ -107,6 +108,8 @@ def from_long_table(
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
     _no_gaps(item, annotator, None if labels is None else labels.encoded, names, where)
+    warn_variants(item.names, "items", case=False)
+    warn_variants(annotator.names, "annotators")
     probabilities: Floats | None = None
     codes: Codes | None = None
     if labels is None:
@@ -129,6 +132,8 @@ def from_long_table(
         for role in ("text", "split")
         if role in names
     }
+    if "split" in per_item:
+        warn_variants(pd.unique(per_item["split"]), "splits")
     published: Codes | None = None
     if "hard_label" in names:
 
@@ -429,7 +434,7 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
             f"a table of annotations has the columns {', '.join(needed)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            f"map one with columns={{'{missing[0]}': 'NAME'}}",
+            f"say which columns they are: columns={dict.fromkeys(missing, 'NAME')}",
             parameters=("columns",),
         )
     return names

@@ -65,7 +65,9 @@ def _option(found: re.Match[str], name: str, options: dict[str, Any]) -> str:
             if isinstance(listed, dict):
                 words = [f"{old}={new}" for old, new in listed.items()]
             elif isinstance(listed, list):
-                words = [",".join(f'"{name}"' if "," in name else name for name in listed)]
+                marked = (name.strip() != name or "," in name for name in listed)
+                parts = zip(listed, marked, strict=True)
+                words = [",".join(f'"{name}"' if mark else name for name, mark in parts)]
         return " ".join(f"{option.opts[0]} {shlex.quote(word)}" for word in words)
     if value is None:
         return found[0]

@@ -326,7 +326,8 @@ def named_file(text: str) -> tuple[str | None, Path]:
 
 
 def names(text: str | None) -> list[str] | None:
-    """``"no, yes"`` as ``["no", "yes"]``; a name with a comma stands in double quotes."""
+    """``"no, yes"`` as ``["no", "yes"]``; a name with a comma or blanks is in double quotes."""
     if text is None:
         return None
-    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [""])]
+    parts = next(csv.reader([text], skipinitialspace=True), [""])
+    return parts if '"' in text else [part.strip() for part in parts]

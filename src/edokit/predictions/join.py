@@ -159,7 +159,7 @@ def join_models(
             columns or {},
             label_map or {},
             missing,
-            f"write {path} without :logits (in Python: logits=[…] with False for it)",
+            "mark only the files that hold logits: FILE:logits (in Python: logits=[…])",
             f", or say that they are logits: {path}:logits (in Python: logits=[…])",
         )
         part = source.read(positive, negative).per_item()
@@ -243,10 +243,19 @@ class _Joined:
                 return name not in item
             return name in numbers or (not wide and name.startswith(PREFIX))
 
-        table = read_table(path, numbers=is_number)
-        self.seen = table.column_names
-        if positive is not None:
-            return self._positive_columns(table, negative, positive)
+        try:
+            table = read_table(path, numbers=is_number)
+            self.seen = table.column_names
+            if positive is not None:
+                return self._positive_columns(table, negative, positive)
+        except InputError as error:
+            if not wide or numbers or "not a number" not in error.message:
+                raise
+            raise InputError(
+                error.message,
+                "name the columns of the members: columns={'MEMBER': 'COLUMN'}",
+                parameters=("columns",),
+            ) from error
         if self.own(table, "member") in table.column_names:
             return self._stored(self._long(table))
         return self.model(table)
@@ -358,11 +367,18 @@ class _Joined:
         return items
 
     def _present(self, values: Any, items: Strings, absent: Bools) -> tuple[Any, Strings]:
-        """The rows that have numbers, if others are to be left out."""
-        if self.missing == "drop" and absent.any():
-            self.without += items[absent].tolist()
-            return values[~absent], items[~absent]
-        return values, items
+        """The rows that have numbers; others are refused, or noted to be left out."""
+        if not absent.any():
+            return values, items
+        self.without += items[absent].tolist()
+        if self.missing == "error":
+            raise InputError(
+                f"{self} has no prediction for {counted(len(self.without), 'item')}:"
+                f" {examples(self.without)}",
+                "complete the file; missing='drop' leaves out the items that not every file has",
+                parameters=("missing",),
+            )
+        return values[~absent], items[~absent]
 
     def _checked(
         self, values: Any, layout: Layout, items: Strings, members: Sequence[str]
@@ -394,7 +410,7 @@ def _side_by_side(
         except InputError as error:
             raise InputError(
                 error.message,
-                f"{error.hint}; missing='drop' leaves out items that not every file has",
+                "check the ids; missing='drop' leaves out the items that not every file has",
                 parameters=("missing",),
             ) from error
         try:
