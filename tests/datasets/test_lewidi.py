@@ -143,6 +143,12 @@ def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
     assert read_lewidi(path, clean=True).texts.tolist() == ["tea oclock"]
 
 
+def test_a_file_of_2025_is_not_called_damaged(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", item(annotations={"Ann1": "3"}, hard_label=None))
+    with pytest.raises(InputError, match=r"LeWiDi 2025.*convert it to a table"):
+        read_lewidi(path)
+
+
 def test_language_and_plain_information_are_columns_of_the_items(tmp_path: Path) -> None:
     other = {"domain": "parks", "other annotations": {"kind": "0,0,1"}, "text": "not this"}
     read = read_lewidi(write(tmp_path / "a.json", item(other_info=other), item(lang="it")))

@@ -219,6 +219,12 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
     """One item of a file; ``split`` is the one that the file is named after."""
     if not isinstance(item, dict):
         raise _wrong(f"{where} is not a JSON object")
+    if isinstance(item.get("annotations"), dict):
+        raise InputError(
+            f"{where} has an object of annotations, as in LeWiDi 2025; only the files of 2023 are"
+            " read as they are",
+            "convert it to a table with the columns item, annotator, label, text, split",
+        )
     missing = [name for name in _FIELDS if item.get(name) is None]
     if missing:
         raise _wrong(f"{where} has no {examples(missing, 4)}")
