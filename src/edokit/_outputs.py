@@ -1,25 +1,33 @@
-"""Output folders: what each kind holds, and the checks that every command makes before it writes.
+"""Output folders and files: what each kind holds, and the guard that every command writes behind.
 
-A folder holds one kind of output. What a command writes goes nowhere else: not through links, not
-over its own input, not over the results of something else.
+A folder holds one kind of output and is written by one process at a time. What a command writes
+goes nowhere else: not through links, not over its own input, not over what EDO did not write.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from edokit._errors import InputError
+from edokit._errors import InputError, local_path, warn, without_credentials
 from edokit._io import cannot_write
+from edokit._io.atomic import is_leftover, keep_others, lock_file
 
 Kind = Literal["demo", "search", "comparison", "members", "ensemble"]
 
 RUN_RECORD = "run.json"
 REPORT = "report.html"
+LOCK = ".edo.lock"
+"""In a folder that a process writes to; the lock on it, not its being there, keeps others out."""
 REPLACE = "choose another output folder, or replace it with overwrite=True"
 
 
@@ -29,20 +37,22 @@ class Layout:
 
     title: str
     """For messages."""
-    marks: tuple[tuple[str, ...], ...]
-    """A folder is of this kind if it holds all names of one of these."""
+    marks: tuple[str, ...]
+    """A folder is of this kind if it holds one of these, written by EDO; they are written first."""
     files: tuple[str, ...]
     """All that EDO writes there; a name that ends in / is a folder of EDO's own."""
 
 
 _ENSEMBLE = ("ensemble/ensemble.json", "ensemble/README.md")
 _SEARCH = ("search/journal.log", "search/trials.parquet", "search/search.json")
+_CARDS = ("members/*/member.json", "members/*/fold-*/member.json", "end-to-end/member.json")
+_PLAN = ("course.json", "plan.json", "tuning.json")
 
 # A kind comes before those that are part of it.
 LAYOUTS: dict[Kind, Layout] = {
     "demo": Layout(
         title="a demo",
-        marks=(("results.json", "probabilities.csv"),),
+        marks=("results.json",),
         files=(
             *("annotations.parquet", "predictions/dev.npz", "predictions/test.npz"),
             *(*_ENSEMBLE, *_SEARCH, "probabilities.csv", "results.json", RUN_RECORD, REPORT),
@@ -50,57 +60,256 @@ LAYOUTS: dict[Kind, Layout] = {
     ),
     "search": Layout(
         title="a search",
-        marks=(("search/",),),
+        marks=("search/search.json", "search/journal.log"),
         files=(*_SEARCH, *_ENSEMBLE, RUN_RECORD, REPORT),
     ),
     "comparison": Layout(
         title="a comparison",
-        marks=(("compare/",),),
+        marks=("compare/methods.json",),
         files=("compare/", *_ENSEMBLE, RUN_RECORD, REPORT),
     ),
     "members": Layout(
         title="a set of trained members",
-        marks=(("manifest.json", "predictions/"), ("end-to-end/",)),
+        marks=("manifest.json", *_CARDS, *_PLAN),
         files=("manifest.json", "members/", "end-to-end/", "predictions/", *_ENSEMBLE),
     ),
     "ensemble": Layout(
         title="a fitted ensemble",
-        marks=(("ensemble.json",), ("ensemble/ensemble.json",)),
+        marks=("ensemble.json", "ensemble/ensemble.json"),
         files=("ensemble.json", "README.md"),
     ),
 }
 
+_KEYS: dict[str, set[str]] = {
+    "ensemble.json": {"kind", "format", "weights"},
+    "manifest.json": {"format", "data", "groups", "members"},
+    "member.json": {"format", "recipe", "fingerprint"},
+    "course.json": {"items", "texts", "annotators"},
+    "plan.json": {"units", "folds"},
+    "tuning.json": {"group", "best", "trials"},
+    "run.json": {"kind", "inputs", "versions"},
+    "search.json": {"trials", "front", "chosen"},
+    "methods.json": {"methods", "lowest_ce"},
+    "results.json": {"regime", "methods"},
+}
+"""What each document of EDO's says, by which it is known."""
+_WORDS = {
+    "README.md": re.compile(r"(?m)^# An EDO ensemble$"),
+    "report.html": re.compile(r'<meta name="generator" content="edokit|EDO report</title>'),
+    "journal.log": re.compile(r'\A(?:\Z|\{"op_code":)'),
+}
+
+
+def is_ours(path: Path, name: str = "") -> bool:
+    """Whether EDO wrote a file that is known by its content, under this name if not its own."""
+    name = name or path.name
+    try:
+        if name in _WORDS:
+            with path.open(encoding="utf-8", errors="replace") as stream:
+                return _WORDS[name].search(stream.read(1 << 16)) is not None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if name == "tuning.json":  # one entry per tuned group
+            content = next(iter(content.values()))
+        return bool(_KEYS[name] <= content.keys())
+    except (OSError, ValueError, LookupError, RecursionError, AttributeError, StopIteration):
+        return False
+
 
 def kind_of(folder: Path) -> Kind | None:
     """Which kind of output a folder holds, finished or not; None if it holds none."""
-    for kind, layout in LAYOUTS.items():
-        if any(all((folder / name).exists() for name in names) for names in layout.marks):
+    for kind in LAYOUTS:
+        if _holds(folder, kind):
             return kind
     return None
 
 
-def check_output(folder: Path, kind: Kind, *inputs: Path | None) -> None:
+def _holds(folder: Path, kind: Kind) -> bool:
+    return any(is_ours(path) for mark in LAYOUTS[kind].marks for path in folder.glob(mark))
+
+
+def check_output(
+    folder: Path,
+    kind: Kind,
+    *inputs: Path | None,
+    overwrite: bool = False,
+    more: Sequence[str] = (),
+) -> None:
     """Refuse, before any work, a folder that this kind of output can't be written to.
 
-    That is a file or a path below one, a folder with another kind of output, one whose links lead
-    out of it, and one in which an input would be overwritten.
+    That is a file or a path below one, the root, a folder with another kind of output, one whose
+    links lead out of it, one in which an input would be overwritten, and, without ``overwrite``,
+    one in which something would be that EDO did not write. ``more`` are further names of files.
     """
     layout = LAYOUTS[kind]
-    for path in (folder, *folder.parents):
-        if path.is_file():
-            raise InputError(
-                f"{layout.title} is kept in a folder, but {path} is a file",
-                "choose another output folder",
-            )
+    names = (*layout.files, *more)
+    _check_folder(folder)
     found = kind_of(folder)
     if found not in (None, kind):
         raise InputError(
             f"{layout.title} needs a folder of its own, but {folder} holds {LAYOUTS[found].title}",
             "choose another output folder",
         )
-    refuse_links(folder, layout.files)
-    for name in layout.files:
+    refuse_links(folder, names)
+    for name in names:
         refuse_input(folder / name, *inputs)
+        path = folder / name
+        ours = is_ours(path) if path.name in (*_KEYS, *_WORDS) else found == kind
+        if not overwrite and not ours and _is_there(path):
+            raise InputError(
+                f"edo did not write {path}, or it is damaged, and it would be replaced",
+                REPLACE,
+                parameters=("overwrite",),
+            )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no folder to write to: an address, a file or a path below one, the root."""
+    local_path(folder)
+    for path in (folder, *folder.parents):
+        if path.is_file():
+            raise InputError(
+                f"results are written into a folder, but {path} is a file",
+                "choose another output folder",
+            )
+    if os.path.realpath(folder) == Path(os.path.realpath(folder)).anchor:
+        raise InputError(
+            f"{folder} is the root of the file system, and no folder for results",
+            "choose another output folder",
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file, or something in a folder but leftovers of killed processes."""
+    if not path.is_dir():
+        return os.path.lexists(path)
+    try:
+        return any(not is_leftover(inside.name) for inside in path.iterdir())
+    except OSError:
+        return True
+
+
+@contextmanager
+def output_folder(
+    folder: Path,
+    kind: Kind,
+    *inputs: Path | None,
+    overwrite: bool = False,
+    more: Sequence[str] = (),
+) -> Iterator[None]:
+    """Have a folder to write to for oneself; refused like `check_output`, or if it is in use."""
+    check_output(folder, kind, *inputs, overwrite=overwrite, more=more)
+    with locked(folder):
+        # Another process may have finished there meanwhile.
+        check_output(folder, kind, *inputs, overwrite=overwrite, more=more)
+        yield
+
+
+@contextmanager
+def output_files(
+    *outs: Path | None, inputs: Iterable[Path | None] = (), overwrite: bool = False
+) -> Iterator[None]:
+    """Write files, but not over an input nor, without ``overwrite``, over any other content."""
+    given = list(inputs)
+    for out in outs:
+        if out is not None:
+            local_path(out)
+            refuse_input(out, *given)
+    with nullcontext() if overwrite else keep_others():
+        yield
+
+
+_held: dict[str, tuple[int, int]] = {}
+"""Folders that this process has locked: the open file that holds the lock, and whose thread."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have a folder for oneself, as long as this process lives; refused if another one has it."""
+    home = os.path.realpath(folder)
+    thread = threading.get_ident()
+    if home in _held and _held[home][1] == thread:
+        yield
+        return
+    _check_folder(folder)
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        _held[home] = _take(folder), thread
+    except (OSError, ValueError) as error:
+        _remove(made)
+        if isinstance(error, InputError):
+            raise
+        raise cannot_write(folder, error) from error
+    try:
+        yield
+    finally:
+        handle, _ = _held.pop(home, (-1, 0))
+        with suppress(OSError):
+            if sys.platform == "win32":  # there, an open file can't be removed
+                os.close(handle)
+            (folder / LOCK).unlink()
+        with suppress(OSError):
+            os.close(handle)
+        _remove(made)
+
+
+def _take(folder: Path) -> int:
+    """The open and locked file of a folder."""
+    path = folder / LOCK
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            if not lock_file(handle):
+                raise _in_use(folder, os.read(handle, 1 << 12))
+            if os.name != "nt" and not os.fstat(handle).st_nlink:
+                # Its process ended and removed it just now.
+                os.close(handle)
+                continue
+        except InputError:
+            os.close(handle)
+            raise
+        except OSError as error:
+            warn(
+                f"{folder} can't be locked here ({error.strerror}): make sure that only one command"
+                " writes to it at a time"
+            )
+        # On a full disk the lock holds without these words.
+        with suppress(OSError):
+            words = [os.path.basename(sys.argv[0]), *sys.argv[1:2]]
+            who = {"pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(words)}
+            os.ftruncate(handle, 0)
+            os.write(handle, without_credentials(json.dumps(who)).encode())
+        return handle
+
+
+def _in_use(folder: Path, words: bytes) -> InputError:
+    who = ""
+    with suppress(ValueError, LookupError, TypeError):
+        told = json.loads(words)
+        who = f" (process {told['pid']} on {told['host']}: {told['command']})"
+    return InputError(
+        f"{folder} is in use: another process writes to it{who}",
+        "wait until it has ended, or choose another output folder",
+    )
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    """Remove folders that were made for nothing, innermost first."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def _forget() -> None:
+    """A forked process has no part in the locks of its parent, which may end before it."""
+    for handle, _ in _held.values():
+        with suppress(OSError):
+            os.close(handle)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def begin_run(folder: Path) -> None:
@@ -147,12 +356,18 @@ def refuse_input(out: Path | None, *inputs: Path | None) -> None:
             )
 
 
-def check_page(out: Path, *inputs: Path | None) -> None:
-    """Refuse to write a page over what it is made of, or under the name of something else."""
+def check_page(out: Path, *inputs: Path | None, overwrite: bool = False) -> None:
+    """Refuse to write a page over what it is made of or what is no page of EDO's."""
     refuse_input(out, *inputs)
     if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"{out} is no name for a page: it must end in .html", "name it report.html"
+        )
+    if not overwrite and out.is_file() and not is_ours(out, REPORT):
+        raise InputError(
+            f"edo did not write {out}, and it would be replaced",
+            "name another file, or replace it with overwrite=True",
+            parameters=("overwrite",),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._io import write_json
 from edokit._io.tables import write_table
-from edokit._outputs import check_output
+from edokit._outputs import begin_run, output_folder
 from edokit.annotations import Annotations
 from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, item_scores, score_methods
@@ -39,18 +40,31 @@ def run_demo(
     members: int = 10,
     random_state: int = 0,
     out: Path | None = None,
+    overwrite: bool = False,
     step: Step = lambda done, total, what: None,
     command: str = "",
 ) -> dict[str, Any]:
     """Simulate annotations, train members, learn their weights on dev, evaluate on test.
 
     Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
-    data, the predictions, the ensemble, the trials and the results are written there.
+    data, the predictions, the ensemble, the trials and the results are written there; what EDO did
+    not write is replaced with ``overwrite`` alone.
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
-    if out is not None:
-        check_output(out, "demo")
+    with nullcontext() if out is None else output_folder(out, "demo", overwrite=overwrite):
+        return _run(regime, members, random_state, out, overwrite, step, command)
+
+
+def _run(
+    regime: str,
+    members: int,
+    random_state: int,
+    out: Path | None,
+    overwrite: bool,
+    step: Step,
+    command: str,
+) -> dict[str, Any]:
     simulation = simulate(regime, random_state=random_state)
     annotations = simulation.annotations
     dev, test = annotations.split("dev"), annotations.split("test")
@@ -106,13 +120,14 @@ def run_demo(
         "gain": next(asdict(score.against["ce"]) for score in scores if score.name == "edo"),
     }
     if out is not None:
+        begin_run(out)
+        write_json(result, out / "results.json")
         write_table(annotations.to_table(), out / "annotations.parquet")
         for split, table in predictions.items():
             write_predictions(table, out / "predictions" / f"{split}.npz")
-        ensemble.save(out / "ensemble")
+        ensemble.save(out / "ensemble", overwrite=overwrite)
         found.save_trials(out)
         write_table(ensemble.describe(on_test).to_table(), out / "probabilities.csv")
-        write_json(result, out / "results.json")
         inputs = {}
         for role, split in (("", "dev"), ("test_", "test")):
             for name, path, options in (

@@ -205,10 +205,14 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     assert answer("data", "info", out, "--split", "dev")["items"] == 15
     again = tmp_path / "again.csv"
     assert answer("data", "split", out, again)["splits"] == result["splits"]
-    moved = answer("data", "split", out, again, "--from", "dev", "--into", "train,dev")["moves"]
+    moved = answer(
+        *("data", "split", out, again, "--from", "dev", "--into", "train,dev", "--overwrite")
+    )["moves"]
     assert {"from": "dev", "to": "train", "items": 13} in moved
     assert {"from": "test", "to": "test", "items": 15} in moved
-    shown = edo("data", "split", out, again, "--from", "dev", "--into", "dev,test").stdout
+    shown = edo(
+        *("data", "split", out, again, "--from", "dev", "--into", "dev,test", "--overwrite")
+    ).stdout
     assert "dev → test: 7 items" in shown
     assert "Kept: train 30, test 15, dev 8." in shown
 

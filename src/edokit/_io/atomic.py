@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import filecmp
 import os
 import re
 import shutil
@@ -10,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from edokit._errors import InputError, in_bytes, local_path
@@ -40,6 +43,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
+        if _keeping.get() and target.exists() and not filecmp.cmp(temporary, target, shallow=False):
+            raise InputError(
+                f"{path} is there already, with other content",
+                "name another file, or replace it with overwrite=True",
+                parameters=("overwrite",),
+            )
         temporary.chmod(mode)
         temporary.replace(target)
         done = True
@@ -55,6 +64,19 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             _remove(made)
         if os.name != "nt":
             os.close(handle)
+
+
+_keeping: ContextVar[bool] = ContextVar("keeping", default=False)
+
+
+@contextmanager
+def keep_others() -> Iterator[None]:
+    """Inside, `whole_file` replaces no file but by the same content."""
+    before = _keeping.set(True)
+    try:
+        yield
+    finally:
+        _keeping.reset(before)
 
 
 def check_file(path: str | Path) -> Path:
@@ -257,6 +279,11 @@ def _is_temporary(name: str, prefix: str) -> bool:
     return re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", name) is not None
 
 
+def is_leftover(name: str) -> bool:
+    """Whether this is the name of something unfinished."""
+    return _is_temporary(name, _UNFINISHED) or _is_temporary(Path(name).stem, _PREFIX)
+
+
 def _remove_unless_held(path: Path) -> None:
     """Remove a temporary file or folder, unless a living process has it locked."""
     is_folder = path.is_dir()
@@ -274,13 +301,37 @@ def _remove_unless_held(path: Path) -> None:
 
 
 def _lock(handle: int) -> bool:
-    """Lock a file until it is closed; False if another process has it or locks don't exist."""
+    """Lock a temporary file until it is closed; False if another process has it, or none can."""
     if sys.platform == "win32":
         return False
-    import fcntl
-
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_file(handle)
     except OSError:
         return False
+
+
+# Beyond the end of any file: Windows keeps others from reading what is locked.
+_FAR = 1 << 40
+
+
+def lock_file(handle: int) -> bool:
+    """Lock an open file for this process, until it is closed; False if another process has it.
+
+    The system frees the lock when the process ends, however it ends. Where files can't be locked,
+    as on some network file systems, that is an OSError.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            return False
+        raise
     return True

@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, counted
+from edokit._errors import EDOError, InputError, counted, local_path
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
-from edokit._outputs import begin_run, check_output
+from edokit._outputs import begin_run, output_folder
 from edokit._types import Codes, Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
@@ -126,7 +126,7 @@ class Comparison:
         """F1 and CE of the first method by slice, uniform mean and constant beside."""
         return slice_table(self.slices, self.facts["level"])
 
-    def save(self, folder: str | Path, *, command: str = "") -> None:
+    def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
         predictions on test), EDO's ``ensemble/`` and ``run.json``.
 
@@ -136,14 +136,19 @@ class Comparison:
             Made if needed; a comparison in it is replaced.
         command : str, default=""
             The command line that made it, for ``run.json``.
+        overwrite : bool, default=False
+            Also replace files that EDO did not write.
 
         Raises
         ------
         InputError
-            If the folder holds a run of another kind.
+            If the folder holds something else, or another process writes to it.
         """
-        folder = Path(folder)
-        check_output(folder, "comparison", *self.files.paths)
+        folder = local_path(folder)
+        with output_folder(folder, "comparison", *self.files.paths, overwrite=overwrite):
+            self._write(folder, command, overwrite)
+
+    def _write(self, folder: Path, command: str, overwrite: bool) -> None:
         begin_run(folder)
         inside = folder / "compare"
         write_json(self.to_dict(), inside / "methods.json")
@@ -155,7 +160,7 @@ class Comparison:
         write_predictions(self.test_predictions, inside / "test.npz")
         ours = self.fitted.get("edo")
         if isinstance(ours, EDOEnsemble):
-            ours.save(folder / "ensemble")
+            ours.save(folder / "ensemble", overwrite=overwrite)
         seed = int(self.facts["seed"])
         RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -62,6 +63,7 @@ def compare(
     ties: options.Ties = "first",
     seed: Annotated[int, typer.Option(help="Seed of searches, intervals and random ties.")] = 0,
     report: WithReport = True,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
@@ -69,18 +71,18 @@ def compare(
     """Compare EDO with every baseline on the same members: F1, CE, MD, BS, intervals, tests."""
     from edokit import baselines
     from edokit._io.markup import FORMATS
-    from edokit._outputs import check_output
+    from edokit._outputs import output_folder
     from edokit.runs import command_text
 
     if form is not None:
         one_of("format", form, FORMATS)
-    if out is not None:
-        check_output(
-            out,
-            "comparison",
-            *(predictions, annotations, test_predictions, test_annotations, train_annotations),
-        )
-    with console.progress() as bars:
+    inputs = (predictions, annotations, test_predictions, test_annotations, train_annotations)
+    guard = (
+        nullcontext()
+        if out is None
+        else output_folder(out, "comparison", *inputs, overwrite=overwrite)
+    )
+    with guard, console.progress() as bars:
         update = console.add_bar(bars, "")
         found = baselines.compare(
             predictions,
@@ -100,10 +102,11 @@ def compare(
             step=lambda done, total, what: update(done, total, description=what),
             **reading.keywords(),
         )
-    if out is not None:
-        found.save(out, command=command_text(["edo", *sys.argv[1:]]))
-        if report:
-            add_page(out)
+        if out is not None:
+            update(1, 1, description="writing")
+            found.save(out, command=command_text(["edo", *sys.argv[1:]]), overwrite=overwrite)
+            if report:
+                add_page(out, overwrite=overwrite)
     _show(found, form, json)
 
 

@@ -28,17 +28,18 @@ def convert(
     source: options.Source,
     out: options.TableOut,
     quote_formulas: options.QuoteFormulas = False,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Write any source as one row per annotation, with all its columns of text or numbers."""
-    from edokit._outputs import refuse_input
+    from edokit._outputs import output_files
     from edokit.datasets import write_annotations
 
-    refuse_input(out, source)
-    annotations = reading.annotations(source)
-    write_annotations(annotations, out, quote_formulas=quote_formulas)
+    with output_files(out, inputs=[source], overwrite=overwrite):
+        annotations = reading.annotations(source)
+        write_annotations(annotations, out, quote_formulas=quote_formulas)
     items, columns = len(annotations.items), annotations.to_table().column_names
     console.done(
         {"out": str(out), "items": items, "annotations": len(annotations), "columns": columns},
@@ -70,6 +71,7 @@ def split(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random split.")] = 0,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
@@ -78,19 +80,19 @@ def split(
 
     Items that are in a split already stay there, unless --from names it.
     """
-    from edokit._outputs import refuse_input
+    from edokit._outputs import output_files
     from edokit.datasets import describe_annotations, split_items, write_annotations
     from edokit.datasets.split import split_moves
 
-    refuse_input(out, source)
-    before = reading.annotations(source)
-    annotations = split_items(
-        before,
-        None if shares is None else _shares(shares),
-        from_splits=options.names(from_splits),
-        random_state=seed,
-    )
-    write_annotations(annotations, out)
+    with output_files(out, inputs=[source], overwrite=overwrite):
+        before = reading.annotations(source)
+        annotations = split_items(
+            before,
+            None if shares is None else _shares(shares),
+            from_splits=options.names(from_splits),
+            random_state=seed,
+        )
+        write_annotations(annotations, out)
     moves, result = split_moves(before, annotations), describe_annotations(annotations)
     if json:
         listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
@@ -116,14 +118,17 @@ def get(
     timeout: Annotated[
         float, typer.Option(help="Seconds that all downloads together may take.")
     ] = 600,
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Download a dataset from its official repository, or copy it, with checksums verified."""
+    from edokit._outputs import locked, output_files, refuse_links
     from edokit.datasets.read import obtainable
 
     known = obtainable()
     one_of("the dataset", name, known)
-    with console.progress() as bars:
+    with locked(out), output_files(out, overwrite=overwrite), console.progress() as bars:
+        refuse_links(out)
         bar = console.add_bar(bars, "files")
         files = known[name](out, source=source, timeout=timeout, progress=bar)
     console.done(

@@ -31,6 +31,7 @@ def demo(
     ] = "partial-panel",
     members: Annotated[int, typer.Option(help="How many members to train.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of annotators, texts and members.")] = 0,
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Simulate annotators who disagree, train ten quick members, and pool them with EDO.
@@ -47,11 +48,12 @@ def demo(
             members=members,
             random_state=seed,
             out=out,
+            overwrite=overwrite,
             step=lambda done, total, what: update(done, total, description=what),
             command=command_text(["edo", *sys.argv[1:]]),
         )
         if out is not None:
-            add_page(out)
+            add_page(out, overwrite=overwrite)
     if json:
         console.print_json(result)
         return

@@ -54,9 +54,7 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Seed of folds, of random ties and of the gumbel solver.")
     ] = 0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an ensemble that was fitted otherwise.")
-    ] = False,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     streaming: options.Streaming,

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from edokit.predictions import Shards
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace what is there already, also what edo did not write."),
+]
 Source = Annotated[
     Path,
     typer.Argument(

@@ -45,12 +45,13 @@ def predict(
     annotations: Annotated[
         Path | None, typer.Option(help="A source with the texts of the items to review.")
     ] = None,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Pool the members' predictions: probabilities, entropy, spread of the members and a label."""
-    from edokit._outputs import refuse_input
+    from edokit._outputs import output_files
     from edokit.ensemble import load_ensemble, predict_to_file
 
     if review is None and (review_out is not None or annotations is not None):
@@ -73,8 +74,7 @@ def predict(
             "--judges is for members that predict now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
-    for made in (out, review_out):
-        refuse_input(made, predictions, texts, judges, annotations)
+    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations)
     fitted = load_ensemble(ensemble)
     source: Any = predictions
     if members is not None and texts is not None:
@@ -91,15 +91,16 @@ def predict(
         found, _ = reading.texts(shown)
         return dict(zip(found.items, map(str, found.texts), strict=True))
 
-    result = predict_to_file(
-        fitted,
-        source,
-        out,
-        review=review,
-        review_out=review_out,
-        texts=read_texts,
-        quote_formulas=quote_formulas,
-    )
+    with output_files(out, review_out, inputs=inputs, overwrite=overwrite):
+        result = predict_to_file(
+            fitted,
+            source,
+            out,
+            review=review,
+            review_out=review_out,
+            texts=read_texts,
+            quote_formulas=quote_formulas,
+        )
     line = (
         f"{out}: {counted(result['items'], 'item')}, mean entropy {result['entropy']:.4f},"
         f" mean spread {result['spread']:.4f}"

@@ -61,10 +61,11 @@ def join(
     missing: Annotated[
         str, typer.Option(help="Items that a file has no prediction for: error or drop.")
     ] = "error",
+    overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Put one file per model side by side, items matched by id."""
-    from edokit._outputs import refuse_input
+    from edokit._outputs import output_files
     from edokit.predictions import join_models, write_predictions
 
     in_logits = [text.endswith(":logits") and not Path(text).exists() for text in files]
@@ -72,20 +73,20 @@ def join(
         options.named_file(text.removesuffix(":logits") if marked else text)
         for text, marked in zip(files, in_logits, strict=True)
     ]
-    refuse_input(out, *(path for _, path in pairs))
-    joined = join_models(
-        [path for _, path in pairs],
-        names=[name for name, _ in pairs],
-        groups=options.pairs(group, "--group", "NAME=GROUP"),
-        logits=[logits or marked for marked in in_logits],
-        invalid="normalize" if normalize else "error",
-        positive=positive,
-        negative=negative,
-        columns=options.pairs(column, "--column", "ROLE=NAME"),
-        label_map=options.pairs(label_map, "--label-map", "OLD=NEW"),
-        missing=cast(Any, missing),
-    )
-    write_predictions(joined, out)
+    with output_files(out, inputs=[path for _, path in pairs], overwrite=overwrite):
+        joined = join_models(
+            [path for _, path in pairs],
+            names=[name for name, _ in pairs],
+            groups=options.pairs(group, "--group", "NAME=GROUP"),
+            logits=[logits or marked for marked in in_logits],
+            invalid="normalize" if normalize else "error",
+            positive=positive,
+            negative=negative,
+            columns=options.pairs(column, "--column", "ROLE=NAME"),
+            label_map=options.pairs(label_map, "--label-map", "OLD=NEW"),
+            missing=cast(Any, missing),
+        )
+        write_predictions(joined, out)
     n, k, c = joined.shape
     console.done(
         {"out": str(out), "items": n, "members": list(joined.members), "classes": c},

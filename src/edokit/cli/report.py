@@ -15,13 +15,13 @@ WithReport = Annotated[
 ]
 
 
-def add_page(folder: Path, *, fit_items: bool = True) -> None:
+def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -> None:
     """Make the page of a run; results stay good without it, so a failure is a note."""
     from edokit.report import collect, write_report
 
     try:
         found = collect(folder, fit_items=fit_items)
-        write_report(found, folder / "report.html")
+        write_report(found, folder / "report.html", overwrite=overwrite)
         if not fit_items and found.evaluation is None:
             warn(
                 f"{folder / 'report.html'} shows no items, since they were read shard by shard;"
@@ -59,12 +59,13 @@ def report(
     texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Keep the items' texts on the page.")
     ] = True,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Show what a run found: one self-contained page that opens from disk."""
-    from edokit._outputs import check_page
+    from edokit._outputs import REPORT, check_page, locked, output_files, refuse_links
     from edokit.predictions import read_predictions
     from edokit.report import collect, write_figures, write_report
 
@@ -73,13 +74,18 @@ def report(
         raise InputError(
             f"{shown}: there are no --annotations to read so", "give --annotations, too"
         )
-    if out is not None:
-        check_page(out, predictions, annotations)
+    page = run / REPORT if out is None else out
+    check_page(page, predictions, annotations, overwrite=overwrite)
+    if out is None:
+        refuse_links(run, (REPORT,))
     labels = None if annotations is None else reading.annotations(annotations)
     items = None if predictions is None else read_predictions(predictions)
     found = collect(run, predictions=items, annotations=labels, by=by)
-    page = write_report(found, out if out is not None else run / "report.html", texts=texts)
-    drawn = [] if figures is None else write_figures(found, figures)
+    write_report(found, page, texts=texts, overwrite=overwrite)
+    drawn = []
+    if figures is not None:
+        with locked(figures), output_files(figures, overwrite=overwrite):
+            drawn = write_figures(found, figures)
     size = page.stat().st_size
     line = f"{page}: {size / 1e6:.1f} MB"
     if figures is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -56,15 +57,17 @@ def score(
     annotators: options.Annotators = None,
     judges: options.Judges = None,
     pairs: options.Pairs = False,
+    overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
 ) -> None:
     """Write the predictions of trained members, or of models that you have, for texts."""
+    from edokit._outputs import output_files
     from edokit.ensemble import load_ensemble
     from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
-    from edokit.predictions import write_predictions
+    from edokit.predictions import read_predictions, write_predictions
 
     if (members is None) == (not model):
         raise InputError(
@@ -84,7 +87,20 @@ def score(
             "--annotators gives a row per item and annotator, --judges one per item",
             "leave one of them out",
         )
-    asked, known = reading.texts(texts, annotators or judges, pairs=pairs)
+    inputs = [texts, annotators, judges]
+    with output_files(out, inputs=inputs):
+        asked, known = reading.texts(texts, annotators or judges, pairs=pairs)
+    if out.is_file() and not overwrite:
+        # Scoring may take hours: what can't be the same is refused before.
+        there = None
+        with suppress(InputError):
+            there = set(map(str, read_predictions(out).items))
+        if there != set(asked.items):
+            raise InputError(
+                f"{out} is there already, and does not hold predictions of these texts",
+                "name another file, or replace it with overwrite=True",
+                parameters=("overwrite",),
+            )
     maps: dict[str, LabelMap] = {}
     with console.progress() as bars:
         step = console.add_bar(bars, "scoring")
@@ -108,7 +124,8 @@ def score(
                 device=device,
                 step=step,
             )
-    write_predictions(table, out)
+    with output_files(out, inputs=inputs, overwrite=overwrite):
+        write_predictions(table, out)
     (n, k, _), whose = table.shape, table.annotators
     rows = counted(n, "item")
     if whose is not None:

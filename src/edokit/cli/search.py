@@ -88,6 +88,9 @@ def search(
     ties: options.Ties = "first",
     seed: Annotated[int, typer.Option(help="Seed of the search, the solver and the folds.")] = 0,
     report: WithReport = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files in OUT that edo did not write.")
+    ] = False,
     *,
     reading: options.Reading,
     streaming: options.Streaming,
@@ -114,6 +117,7 @@ def search(
         "ties": ties,
         "random_state": seed,
         "out": out,
+        "overwrite": overwrite,
         "storage": storage,
         "study": study,
         "worker": worker,
@@ -141,7 +145,7 @@ def search(
         )
     if out is not None and report:
         # What was streamed may be too much for a page.
-        add_page(out, fit_items=shards is None)
+        add_page(out, fit_items=shards is None, overwrite=overwrite)
     if json:
         more: dict[str, Any] = {"storage": found.storage, "done_before": found.done_before}
         if out is not None:

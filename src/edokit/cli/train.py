@@ -85,9 +85,7 @@ def train(
     forget_models: Annotated[
         bool, typer.Option("--forget-models", help="Keep the predictions, not the models.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace members trained in another way.")
-    ] = False,
+    overwrite: options.Overwrite = False,
     prepare: Annotated[
         bool,
         typer.Option(
@@ -103,7 +101,7 @@ def train(
     from edokit.members import parse_groups, train_members
     from edokit.members.train import prepare_training
 
-    check_output(out, "members", data)
+    check_output(out, "members", data, overwrite=overwrite)
     chosen = options.pairs(option, "--option", "KEY=VALUE")
     if end_to_end:
         _check_end_to_end(
@@ -133,7 +131,7 @@ def train(
         annotations = crowd_targets(annotations, posterior, random_state=seed)
     how: dict[str, Any] = {"out": out, "random_state": seed, "cross_fit": cross_fit, "pairs": pairs}
     if prepare:
-        jobs_planned = prepare_training(annotations, groups, **how)
+        jobs_planned = prepare_training(annotations, groups, **how, overwrite=overwrite)
         line = f"{out}: {counted(jobs_planned, 'fit')} planned (python -m edokit.members)"
         console.done({"out": str(out), "planned": jobs_planned}, line, json)
         return

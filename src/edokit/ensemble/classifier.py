@@ -15,13 +15,14 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, local_path, one_of
 from edokit._io import whole_file, write_json
 from edokit._names import as_name
+from edokit._outputs import output_folder
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.files import FORMAT, reading
+from edokit.ensemble.files import FORMAT, reading, write_fitted
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.metrics import ce
@@ -264,7 +265,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         check_is_fitted(self, "ensemble_")
         return self.ensemble_.explain()
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the pool as JSON and the fitted classifiers with skops: no pickle.
 
         Parameters
@@ -272,12 +273,18 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         folder : str or Path
             Created if it does not exist. Gets ``ensemble.json``, ``classifier.json``, a card and
             ``members/``. Of ``cv`` only a number of folds is kept.
+        overwrite : bool, default=False
+            As in `EDOEnsemble.save`.
         """
+        check_is_fitted(self, "ensemble_")
+        names = (_FILE, "members/")
+        with output_folder(local_path(folder), "ensemble", overwrite=overwrite, more=names):
+            self._write(Path(folder))
+
+    def _write(self, folder: Path) -> None:
         from edokit._io.skops import write_estimator
 
-        check_is_fitted(self, "ensemble_")
-        folder = Path(folder)
-        self.ensemble_.save(folder)
+        write_fitted(self.ensemble_.fitted_, folder)
         for k, estimator in enumerate(self.estimators_):
             with whole_file(folder / "members" / f"{k}.skops") as temporary:
                 write_estimator(estimator, temporary)

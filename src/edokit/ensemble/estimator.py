@@ -364,18 +364,28 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.fitted_.summary()
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write ``ensemble.json`` and a card; nothing in the folder executes on load.
 
         Parameters
         ----------
         folder : str or Path
-            Created if it does not exist.
+            Created if it does not exist. An ensemble in it is replaced.
+        overwrite : bool, default=False
+            Also replace files of these names that EDO did not write, such as a README.md.
+
+        Raises
+        ------
+        InputError
+            If the folder holds something else, or another process writes to it.
         """
         check_is_fitted(self)
+        from edokit._errors import local_path
+        from edokit._outputs import output_folder
         from edokit.ensemble.files import write_fitted
 
-        write_fitted(self.fitted_, folder)
+        with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
+            write_fitted(self.fitted_, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:

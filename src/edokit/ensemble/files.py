@@ -16,7 +16,7 @@ from edokit._errors import EDOWarning, InputError, examples, warn
 from edokit._io import read_json, whole_file, write_json
 from edokit._io.markup import markdown_text
 from edokit._io.tables import write_tables
-from edokit._outputs import REPLACE, check_output, other_content, refuse_input
+from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.ensemble._fit import (
@@ -64,7 +64,7 @@ def fit(
     split : str or sequence of str, optional
         Only these splits of the annotations.
     overwrite : bool, default=False
-        Replace an ensemble in `out` that was fitted otherwise.
+        Replace an ensemble in `out` that was fitted otherwise, and what EDO did not write.
     streaming : mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….
@@ -128,15 +128,12 @@ def fit_record(
     folder = None if out is None else Path(out)
 
     def check(members: Sequence[str] | None = None, items: int | None = None) -> None:
-        """Refuse a folder of something else, or with an ensemble that is not this one.
+        """Refuse a folder with an ensemble that is not this one.
 
         Called as soon as more is known: parameters before anything is read, members and items
         before anything is learned, and the fitted ensemble before it is saved.
         """
-        if folder is None:
-            return
-        check_output(folder, "ensemble")
-        if overwrite or not (folder / FILE).exists():
+        if folder is None or overwrite or not (folder / FILE).exists():
             return
         try:
             there = read_fitted(folder)
@@ -152,9 +149,13 @@ def fit_record(
         if not same or (fitted is not None and not _is_same(there, fitted)):
             raise other_content(folder, "an ensemble", "which was learned from other data")
 
-    check()
     reader = InputReader(**(read_options or {}))
     with ExitStack() as stack:
+        if folder is not None:
+            sources = [one for one in (predictions, annotations) if isinstance(one, str | Path)]
+            guard = output_folder(folder, "ensemble", *map(Path, sources), overwrite=overwrite)
+            stack.enter_context(guard)
+        check()
         if streaming is not None or isinstance(predictions, Shards):
             data = FitData.open(
                 predictions,
@@ -175,9 +176,9 @@ def fit_record(
         check(members, items)
         warn_if_unanimous(classes, counts, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
-    check()
-    if folder is not None:
-        write_fitted(fitted, folder)
+        check()
+        if folder is not None:
+            write_fitted(fitted, folder)
     return fitted
 
 
@@ -320,9 +321,10 @@ def write_fitted(fitted: Fitted, folder: str | Path) -> None:
         **fitted.to_dict(),
         "versions": {"edokit": __version__, **libraries},
     }
+    # By this the folder is known as EDO's, should the process end before there is a card.
+    write_json(content, folder / FILE)
     with whole_file(folder / "README.md") as temporary:
         temporary.write_text(card(content), encoding="utf-8")
-    write_json(content, folder / FILE)
 
 
 def read_fitted(folder: str | Path) -> Fitted:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import EDOError
+from edokit._outputs import output_folder
 from edokit.members.jobs import Plan
 from edokit.members.train import train_plan
 
@@ -37,14 +38,15 @@ def main() -> int:
             wanted = given.only.split(",")
             jobs = tuple(job for job in plan.jobs if job.group in wanted)
             plan = Plan(plan.data, jobs, plan.folds)
-        failed = train_plan(
-            plan,
-            given.folder,
-            jobs=given.jobs,
-            device=given.device,
-            keep_models=not given.forget_models,
-            step=_print,
-        )
+        with output_folder(given.folder, "members"):
+            failed = train_plan(
+                plan,
+                given.folder,
+                jobs=given.jobs,
+                device=given.device,
+                keep_models=not given.forget_models,
+                step=_print,
+            )
     except EDOError as error:
         shown = re.sub(r"\btrust='([^']*)'", r"--trust \1", str(error))
         sys.stderr.write(f"edo: {shown}\n")

@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import EDOError, EDOWarning, InputError, counted, examples, one_of, warn
+from edokit._errors import (
+    EDOError,
+    EDOWarning,
+    InputError,
+    counted,
+    examples,
+    local_path,
+    one_of,
+    warn,
+)
 from edokit._io.atomic import remove_leftovers
+from edokit._outputs import output_folder
 from edokit.members import engine as engines
 from edokit.members.folder import (
     check_kind,
@@ -55,6 +65,7 @@ from edokit.members.training_data import (
     check_splits,
     fold_numbers,
 )
+from edokit.members.tuning import NAME as TUNING
 from edokit.members.tuning import tune_groups
 
 if TYPE_CHECKING:
@@ -142,7 +153,8 @@ def train_members(
     keep_models : bool, default=True
         Whether fitted models are kept beside their predictions.
     overwrite : bool, default=False
-        Whether members in ``out`` that were trained otherwise are replaced.
+        Whether members in ``out`` that were trained otherwise, and files that EDO did not write,
+        are replaced.
     source : str, default=""
         Where the annotations come from, for the manifest.
     step : callable, default=no-op
@@ -176,16 +188,19 @@ def train_members(
     """
     checked = check_groups(groups)
     data = TrainingData.from_annotations(annotations, pairs=pairs)
-    if tune is not None:
-        kept = None if out is None else Path(out)
-        checked = tune_groups(checked, data, tune, random_state, kept, device, step)
-    plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
     with ExitStack() as stack:
+        if out is not None:
+            folder = local_path(out)
+            more = () if tune is None else (TUNING,)
+            guard = output_folder(folder, "members", overwrite=overwrite, more=more)
+            stack.enter_context(guard)
+        if tune is not None:
+            kept = None if out is None else folder
+            checked = tune_groups(checked, data, tune, random_state, kept, device, step)
+        plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             keep_models = False
-        else:
-            folder = Path(out)
         failed = train_plan(
             plan,
             folder,
@@ -280,26 +295,27 @@ def train_end_to_end(
             "choose device='cpu' or device='cuda'",
             parameters=("device",),
         )
-    out = Path(out)
-    failed = train_plan(plan, out, device=device, overwrite=overwrite, step=step)
-    if failed:
-        raise _all_failed(failed)
-    predictions = collect_predictions(plan, out)
-    job = plan.jobs[0]
-    card = finished_card(out / job.folder)
-    dev = data.splits[plan.rows(job).stop[0]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
-        labels = (predictions[dev], annotations.split(dev))
-        given: dict[str, Any] = {"size": card["size"], "preset": preset}
-        ensemble = EDOEnsemble.from_weights(
-            card["weights"], *labels, **given, random_state=random_state
-        )
-    how: dict[str, Any] = {"random_state": random_state, "source": source, "ensemble": ensemble}
-    manifest = make_manifest(plan, [group], predictions, (), out, **how)
-    ensemble.save(out / ENSEMBLE)
-    write_training(out, predictions, manifest)
-    return Trained(predictions, manifest, (), ensemble)
+    out = local_path(out)
+    with output_folder(out, "members", overwrite=overwrite):
+        failed = train_plan(plan, out, device=device, overwrite=overwrite, step=step)
+        if failed:
+            raise _all_failed(failed)
+        predictions = collect_predictions(plan, out)
+        job = plan.jobs[0]
+        card = finished_card(out / job.folder)
+        dev = data.splits[plan.rows(job).stop[0]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
+            labels = (predictions[dev], annotations.split(dev))
+            given: dict[str, Any] = {"size": card["size"], "preset": preset}
+            ensemble = EDOEnsemble.from_weights(
+                card["weights"], *labels, **given, random_state=random_state
+            )
+        how: dict[str, Any] = {"random_state": random_state, "source": source, "ensemble": ensemble}
+        manifest = make_manifest(plan, [group], predictions, (), out, **how)
+        ensemble.save(out / ENSEMBLE, overwrite=overwrite)
+        write_training(out, predictions, manifest)
+        return Trained(predictions, manifest, (), ensemble)
 
 
 def make_plan(
@@ -326,12 +342,13 @@ def prepare_training(
     random_state: int = 0,
     cross_fit: int | None = None,
     pairs: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Write what ``python -m edokit.members`` trains on another machine; returns how many jobs."""
     data = TrainingData.from_annotations(annotations, pairs=pairs)
     plan = make_plan(data, check_groups(groups), random_state=random_state, cross_fit=cross_fit)
-    out.mkdir(parents=True, exist_ok=True)
-    plan.save(out)
+    with output_folder(out, "members", overwrite=overwrite, more=("course.json", "plan.json")):
+        plan.save(out)
     return len(plan.jobs)
 
 

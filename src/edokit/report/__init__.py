@@ -25,6 +25,7 @@ def write_report(
     annotations: Annotations | None = None,
     texts: bool = True,
     by: str | Sequence[str] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page of a run: one HTML file that needs nothing but a browser.
 
@@ -40,6 +41,8 @@ def write_report(
         Whether the page holds the texts of the items.
     by : str or sequence of str, optional
         Columns of the items to evaluate by, as in `collect`.
+    overwrite : bool, default False
+        Also replace a file that is no page of EDO's.
 
     Returns
     -------
@@ -54,7 +57,7 @@ def write_report(
         If ``run`` is a `ReportData` and there is no ``out``.
     """
     from edokit._io import whole_file
-    from edokit._outputs import REPORT, refuse_links
+    from edokit._outputs import REPORT, check_page, refuse_links
     from edokit.report.page import render
 
     if isinstance(run, ReportData):
@@ -66,6 +69,7 @@ def write_report(
         if out is None:
             refuse_links(Path(run), (REPORT,))
             out = Path(run) / REPORT
+    check_page(Path(out), overwrite=overwrite)
     page = render(data, texts=texts)
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")

@@ -21,7 +21,7 @@ from edokit.ensemble.inputs import (
 from edokit.fitdata import FitData
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, with_options
-from edokit.tuning.result import JOURNAL, SearchResult, check_search_folder, earlier_test
+from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import Opened, open_storage
@@ -50,6 +50,7 @@ def search(
     test_annotations: Any = None,
     test_split: str | Sequence[str] | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     storage: str | Path | Opened | None = None,
     study: str = "edo",
     worker: bool = False,
@@ -107,6 +108,8 @@ def search(
     out : str or Path, optional
         Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
         (``run.json``).
+    overwrite : bool, default=False
+        Replace files in `out` that EDO did not write. Another search is never replaced.
     storage : str or Path, optional
         Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
         default ``search/journal.log`` in `out`; without `out`, in memory.
@@ -174,10 +177,12 @@ def search(
     if folder is not None:
         given = (predictions, annotations, test_predictions, test_annotations)
         inputs = [Path(source) for source in given if isinstance(source, str | Path)]
-        check_search_folder(folder, plan, inputs, storage)
+        guard = search_folder(folder, plan, inputs, storage, overwrite=overwrite)
         storage = folder / JOURNAL if storage is None else storage
     files = InputReader(**read_options)
     with ExitStack() as stack:
+        if folder is not None:
+            stack.enter_context(guard)
         if streaming is not None or isinstance(predictions, Shards):
             how = files.streamed(predictions, annotations, split)
             shards = FitData.open(
@@ -233,25 +238,25 @@ def search(
         if isinstance(predictions, FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
-    earlier: dict[str, Input] = {}
-    if test is not None:
-        result.test = result.evaluate(*test)
-    elif folder is not None:
-        result.test, earlier = earlier_test(folder, result)
-        result.tested_before = result.test is not None
-    if folder is not None:
-        # Trials and tests of earlier runs count: the recorded command gives this very result.
-        changes: dict[str, object] = {}
-        if len(result.trials) != trials:
-            changes["--trials"] = len(result.trials)
-        for role, source in earlier.items():
-            changes[f"--{role.replace('_', '-')}"] = source.path
-            if of := source.options.get("split") or source.options.get("splits"):
-                changes["--test-split"] = ",".join(map(str, of)) if isinstance(of, list) else of
-        begin_run(folder)
-        result.save(folder)
-        command = with_options(command, changes) if command else ()
-        RunRecord(
-            "search", {**recorded, **earlier}, seed=random_state, command=command_text(command)
-        ).save(folder)
+        earlier: dict[str, Input] = {}
+        if test is not None:
+            result.test = result.evaluate(*test)
+        elif folder is not None:
+            result.test, earlier = earlier_test(folder, result)
+            result.tested_before = result.test is not None
+        if folder is not None:
+            # Trials and tests of earlier runs count: the recorded command gives this very result.
+            changes: dict[str, object] = {}
+            if len(result.trials) != trials:
+                changes["--trials"] = len(result.trials)
+            for role, source in earlier.items():
+                changes[f"--{role.replace('_', '-')}"] = source.path
+                if of := source.options.get("split") or source.options.get("splits"):
+                    changes["--test-split"] = ",".join(map(str, of)) if isinstance(of, list) else of
+            begin_run(folder)
+            result.save(folder, overwrite=overwrite)
+            command = with_options(command, changes) if command else ()
+            RunRecord(
+                "search", {**recorded, **earlier}, seed=random_state, command=command_text(command)
+            ).save(folder)
     return result

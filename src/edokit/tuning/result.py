@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, InputError, warn
+from edokit._errors import EDOWarning, InputError, local_path, warn
 from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
-from edokit._outputs import check_output
+from edokit._outputs import output_folder
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
@@ -170,28 +170,45 @@ class SearchResult:
         y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
         return compute_metrics(self.ensemble.predict_proba(named), labelled.soft_labels, y)
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``search/trials.parquet``, ``search/search.json`` and ``ensemble/``."""
-        self.save_trials(folder)
-        self.ensemble.save(Path(folder) / "ensemble")
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write ``search/search.json``, ``search/trials.parquet`` and ``ensemble/``.
+
+        Files of these names that EDO did not write are replaced with ``overwrite`` alone.
+        """
+        folder = local_path(folder)
+        with output_folder(folder, "search", overwrite=overwrite):
+            self.save_trials(folder)
+            self.ensemble.save(folder / "ensemble", overwrite=overwrite)
 
     def save_trials(self, folder: str | Path) -> None:
-        """Write ``search/trials.parquet`` and ``search/search.json``."""
-        write_table(self.table(), Path(folder) / TRIALS)
+        """Write ``search/search.json`` and ``search/trials.parquet``."""
         found = [{**asdict(one), "significant": one.significant} for one in self.correlations]
         content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": found}
         write_json(content, Path(folder) / SUMMARY)
+        write_table(self.table(), Path(folder) / TRIALS)
 
 
-def check_search_folder(
-    folder: Path, plan: Plan, inputs: Sequence[Path], storage: Any = None
-) -> None:
-    """Refuse a folder that holds something else, or the results of another search."""
+@contextmanager
+def search_folder(
+    folder: Path,
+    plan: Plan,
+    inputs: Sequence[Path],
+    storage: Any = None,
+    *,
+    overwrite: bool = False,
+) -> Iterator[None]:
+    """Have a folder to search in; refused if it holds something else, or another search."""
     if isinstance(storage, str | Path):
         where = where_is(storage)
         if isinstance(where, Path) and where.resolve() != (folder / JOURNAL).resolve():
             inputs = [*inputs, where]
-    check_output(folder, "search", *inputs)
+    with output_folder(folder, "search", *inputs, overwrite=overwrite):
+        _check_continued(folder, plan)
+        yield
+
+
+def _check_continued(folder: Path, plan: Plan) -> None:
+    """Refuse the results of another search."""
     there = _summary(folder)
     # Whether the data are the same is known to the study.
     asked = {"study": plan.name, **plan.shape({})}

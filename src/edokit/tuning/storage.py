@@ -23,7 +23,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from edokit._errors import CONNECTION, InputError, warn
 from edokit._io import cannot_read, cannot_write
-from edokit._io.atomic import sync_folder
+from edokit._io.atomic import lock_file, sync_folder
 from edokit.tuning.study import Claims
 
 T = TypeVar("T")
@@ -172,8 +172,6 @@ def _database(rest: str, given: str) -> Database:
     )
 
 
-# Beyond the end of any journal: Windows keeps others from reading what is locked.
-_FAR = 1 << 40
 _START = b'{"op_code":'
 
 
@@ -277,28 +275,20 @@ class _WholeLines(JournalFileBackend):
 
 
 def _lock(handle: int, path: Path) -> None:
-    """Refuse a file that another search uses; the system frees it when that one ends."""
+    """Refuse a file that another search uses."""
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(handle, _FAR, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = lock_file(handle)
     except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-            warn(
-                f"{path} can't be locked here ({error.strerror}): make sure that only one search"
-                " uses it at a time"
-            )
-            return
+        warn(
+            f"{path} can't be locked here ({error.strerror}): make sure that only one search"
+            " uses it at a time"
+        )
+        return
+    if not free:
         raise InputError(
             f"{path} is in use by another search, and a file is for one search at a time",
             "wait for it, name another file, or share a study on PostgreSQL",
-        ) from None
+        )
 
 
 def _mend(path: Path) -> None:
