@@ -57,7 +57,7 @@ def test_a_page_that_fails_does_not_fail_the_run(
     add_page(make_run(tmp_path / "run"))
     assert (tmp_path / "run" / "report.html").exists()
 
-    def broken(*given: Any) -> Path:
+    def broken(*given: Any, **options: Any) -> Path:
         raise RuntimeError("no luck")
 
     monkeypatch.setattr("edokit.report.write_report", broken)

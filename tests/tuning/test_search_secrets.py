@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 from postgres import PASSWORD, QUOTED, USER, Server
+from search_cases import arrays
 from test_search_command import QUICK, edo, files
 
+from edokit import search
 from edokit._errors import InputError, without_credentials
 from edokit.runs import command_text
 
 __all__ = ["files"]
 SECRET = "geheim"
+P, Q, _ = arrays(items=40, seed=0)
 
 
 def test_nothing_that_a_search_leaves_holds_credentials(
@@ -113,3 +116,23 @@ def test_every_error_is_without_credentials_whoever_raises_it() -> None:
     assert without_credentials("--extra user=dev.npz,test.npz").endswith("user=dev.npz,test.npz")
     spaced = f"postgresql://ann:{SECRET} {SECRET}@host/study"
     assert SECRET not in command_text(["edo", "search", "--storage", spaced])
+
+
+def test_the_name_of_a_study_is_only_a_name(database_server: Server) -> None:
+    url = database_server.new_database()
+    how: Any = {"trials": 2, "population": 2, "folds": 0, "solver": "exact", "storage": url}
+    first = search(P, Q, **how, study="first")
+    for name in (
+        "edo'; DROP TABLE studies; --",
+        '"; %s %(x)s {0} \\',
+        "été 工夫 🙂 two\nlines \x1b[2J\u202e",
+    ):
+        found = search(P, Q, **how, study=name)
+        assert search(P, Q, **how, study=name).done_before == len(found.trials) == 2
+    for name in ("x" * 600, "a\x00b", "\udcff", "", " "):
+        with pytest.raises(InputError, match="name of a study") as refused:
+            search(P, Q, **how, study=name)
+        assert not {"\x00", "\udcff"} & set(str(refused.value))
+        assert PASSWORD not in str(refused.value)
+    again = search(P, Q, **how, study="first")
+    assert (again.done_before, again.chosen.ce) == (2, first.chosen.ce)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -235,6 +236,8 @@ def how_to_continue(begun: dict[str, Any], asked: dict[str, Any]) -> str:
 
 JUDGES = ("cross-fitted", "optimistic")
 FOLDS = 5
+LONGEST = 512
+_UNKEPT = "[\0\ud800-\udfff]"
 FORMAT = 1  # raised when a search begun by an older version could no longer be continued
 
 
@@ -269,6 +272,14 @@ class Plan:
                 "judge='cross-fitted' needs folds, and folds is 0",
                 "give judge='optimistic', or some folds",
                 parameters=("judge", "folds"),
+            )
+        # Databases keep no other names.
+        if not (self.name.strip() and len(self.name) <= LONGEST) or re.search(_UNKEPT, self.name):
+            raise InputError(
+                f"study={self.name[:40]!r} is no name of a study: it has 1 to {LONGEST} characters,"
+                " all of them Unicode text and none of them NUL",
+                "choose another name",
+                parameters=("study",),
             )
         object.__setattr__(self, "space", self.space.for_solver(self.solver))
         if not self.space.searched:
