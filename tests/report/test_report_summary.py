@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from report_cases import make_run, people_and_pool
 
-from edokit import EDOEnsemble
+from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_json
 from edokit.baselines import compare
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
-from edokit.report.evaluation import Evaluation
+from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.summary import describe_improvement, describe_weights, lead, summarize
 
 
@@ -259,3 +259,19 @@ def test_a_small_difference_is_called_slight(found: ReportData, size: float, wor
     one = PairedTest(size, size / 2, size * 2, 0.01, 300)
     evaluation = with_differences(found.evaluation, f1=LEVEL, ce=one, md=LEVEL, bs=LEVEL)
     assert words in lead(found.ensemble, evaluation)
+
+
+@pytest.mark.parametrize("count", [2, 11])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_minority_is_underestimated_by_more_than_chance(count: int, biased: bool) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(count), size=200)
+    names = [f"c{k}" for k in range(count)]
+    codes = np.array([rng.choice(count, size=4, p=row) for row in truth])
+    people = Annotations.from_matrix(np.array(names, dtype=object)[codes], classes=names)
+    p = truth**4 / (truth**4).sum(axis=1, keepdims=True) if biased else truth
+    pool = Predictions.from_arrays(p[:, None], items=people.items, classes=names, layout="NKC")
+    ensemble = EDOEnsemble(ties="random").fit(pool, people)
+    evaluation = evaluate_items(ensemble, pool, people, name="test items", held_out=True)
+    shown = summarize(ReportData("run", ensemble=ensemble, evaluation=evaluation)).caveats
+    assert any("half of its share" in line for line in shown) is biased

@@ -19,6 +19,8 @@ DIVIDED, SURE = 2 / 3, 0.9
 the second on it is confident, however many classes there are."""
 MINORITY = 0.2
 """The share of annotations from which a class counts as a minority's."""
+DRAWS = 20
+"""Draws of labels from the ensemble, for what chance explains."""
 TOP = 0.9
 """The quantile above which spread and distance are high."""
 FILTERS = {
@@ -84,6 +86,21 @@ def minority_lost(p: Floats, q: Floats) -> Bools:
     most = np.arange(q.shape[1]) == q.argmax(axis=1)[:, None]
     lost: Bools = ((q >= MINORITY - 1e-9) & ~most & (p < q / 2)).any(axis=1)
     return lost
+
+
+def minority_by_chance(evaluation: Evaluation) -> tuple[float, float]:
+    """How many items would pass the filter of minorities if labels were drawn from the ensemble.
+
+    Mean and standard deviation: few labels on many classes often fall on an unlikely one.
+    """
+    if evaluation.annotations is None:
+        return 0.0, 0.0
+    n = np.maximum(evaluation.annotations.annotations_per_item, 1)
+    p = evaluation.pooled.probabilities
+    p = p / p.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(0)
+    passing = [minority_lost(p, rng.multinomial(n, p) / n[:, None]).sum() for _ in range(DRAWS)]
+    return float(np.mean(passing)), float(np.std(passing))
 
 
 def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:

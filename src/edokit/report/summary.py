@@ -12,7 +12,7 @@ from edokit.ensemble import EDOEnsemble
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, interval, listed, number, percent, signed
-from edokit.report.items import filters
+from edokit.report.items import filters, minority_by_chance
 from edokit.report.results import Search
 
 RULES = {
@@ -319,6 +319,7 @@ def _about_items(evaluation: Evaluation) -> list[str]:
     rare_share = float(shares[rarest]) * len(evaluation.pooled.classes)
     masks = filters(evaluation)
     sure, minority = (int(masks[key].sum()) for key in ("sure", "minority"))
+    chance, deviation = minority_by_chance(evaluation)
     # Each sentence with the condition under which it is shown.
     sentences = {
         "It is not recorded whether the ensemble was fitted on the items shown here; if it"
@@ -338,6 +339,7 @@ def _about_items(evaluation: Evaluation) -> list[str]:
         f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators are divided and the ensemble"
         " is confident.": sure > 0,
         f"In {count(minority, 'item')} ({percent(minority / n, 1)}) a class chosen by at least a"
-        " fifth of the annotators gets less than half of its share.": minority > 0,
+        " fifth of the annotators gets less than half of its share; chance would explain"
+        f" {percent(chance / n, 1)}.": minority > chance + 2 * deviation,
     }
     return found + [sentence for sentence, holds in sentences.items() if holds]
