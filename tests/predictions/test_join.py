@@ -181,6 +181,15 @@ def test_a_name_is_the_prefix_of_several_members(mixed: list[Path]) -> None:
     assert joined.groups == ("g",) * 4
 
 
+def test_a_folder_of_trained_members_needs_a_split(mixed: list[Path], tmp_path: Path) -> None:
+    for split in ("dev", "test"):
+        write_predictions(
+            read_predictions(mixed[-1]), tmp_path / "pool/predictions" / f"{split}.npz"
+        )
+    with pytest.raises(InputError, match=r"trained members.*pool/predictions/dev\.npz or .*test"):
+        join_models([tmp_path / "pool"])
+
+
 # --- logits ---------------------------------------------------------------------------------------
 
 LOGITS = "item,p_0,p_1\na,1,-1\nb,0.5,2\nc,0,0\n"

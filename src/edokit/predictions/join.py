@@ -229,6 +229,12 @@ class _Joined:
     def read(self, positive: str | None, negative: str | None) -> Predictions:
         """The predictions of its members, classes as ``label_map`` calls them."""
         path, wide = self.path, positive is not None
+        found = sorted(map(str, (path / "predictions").glob("*.npz")))
+        if found:
+            raise InputError(
+                f"{path} is a folder of trained members, with predictions for several splits",
+                f"name those of one: {' or '.join(found)}",
+            )
         if path.suffix.lower() == ".npz" or path.is_dir():
             return self._stored(read_predictions(path, invalid=self.invalid))
         item = ("item", self.columns.get("item"))
