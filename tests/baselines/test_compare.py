@@ -105,6 +105,7 @@ def test_a_pool_that_knows_nothing_is_called_no_better_than_the_constant() -> No
     assert f"CE ({found['edo'].ce:.4f} against {found['constant'].ce:.4f}" in other
     assert "F1" not in other
     assert found.to_dict()["headline"] == found.headline
+    assert one in found.text("markdown")
     plain = compare(*useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=0)
     assert plain.headline[0] == one
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from pool_cases import sample
 
 import edokit
-from edokit import Annotations, Predictions
+from edokit import Annotations
 from edokit._errors import InputError
 from edokit.baselines import compare
 from edokit.baselines.slices import FEWEST_ITEMS, find_slices
@@ -141,5 +143,10 @@ def test_compare_slices_every_method_of_the_test_items() -> None:
     assert np.mean([score.ce for score in edo]) == pytest.approx(found["edo"].ce)
     assert set(edo[0].against_constant) == {"f1", "ce", "md", "bs"}
     assert found.to_dict()["by"] == ["lang"]
-    assert "lang: it" in found.slice_table().markdown()
-    assert isinstance(predictions, Predictions)
+    assert "lang: it" in found.slice_text("markdown")
+    rows = list(csv.DictReader(io.StringIO(found.slice_text("csv"))))
+    assert [(row["value"], row["method"]) for row in rows[:2]] == [
+        ("en", "edo"),
+        ("en", "constant"),
+    ]
+    assert float(rows[0]["ce_low"]) == edo[0].intervals["ce"][0]

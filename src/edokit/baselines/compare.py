@@ -28,7 +28,14 @@ from edokit.baselines.scores import (
     score_methods,
     worth,
 )
-from edokit.baselines.slices import Slice, find_slices, score_slices, slice_table, worst_slice
+from edokit.baselines.slices import (
+    Slice,
+    find_slices,
+    score_slices,
+    slice_numbers,
+    slice_table,
+    worst_slice,
+)
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
@@ -126,6 +133,10 @@ class Comparison:
         """F1 and CE of the first method by slice, uniform mean and constant beside."""
         return slice_table(self.slices, self.facts["level"])
 
+    def slice_text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
+        """The same as Markdown or LaTeX, or every number of every method as CSV."""
+        return (slice_numbers(self.slices) if kind == "csv" else self.slice_table()).text(kind)
+
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
         predictions on test), EDO's ``ensemble/`` and ``run.json``.
@@ -155,8 +166,9 @@ class Comparison:
         for kind, ending in ENDINGS.items():
             with whole_file(inside / f"methods.{ending}") as temporary:
                 temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
-        if self.slices:
-            self.slice_table().write(inside, "slices")
+            if self.slices:
+                with whole_file(inside / f"slices.{ending}") as temporary:
+                    temporary.write_text(self.slice_text(kind), encoding="utf-8")  # type: ignore[arg-type]
         write_predictions(self.test_predictions, inside / "test.npz")
         ours = self.fitted.get("edo")
         if isinstance(ours, EDOEnsemble):
@@ -448,7 +460,8 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
     The short one fits into a terminal of 80 characters.
     """
     scores, facts, tested = comparison.scores, comparison.facts, _tested(comparison)
-    notes = [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
+    notes = comparison.headline if full else []
+    notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
     if tested:
         delta = "ΔCE vs" if full else "Δ"
         columns = [f"{delta} {other}" for other in (CONSTANT, REFERENCE)]

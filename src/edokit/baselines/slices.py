@@ -19,7 +19,7 @@ from edokit._names import class_order
 from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
-from edokit.metrics import Interval
+from edokit.metrics import MAIN_METRICS, Interval
 from edokit.metrics.resampling import quantiles, resamples
 
 MOST_VALUES = 50
@@ -261,3 +261,17 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
         " of the constant answer, and the lowest possible on these items."
     )
     return Table("Slices", header, rows, [note])
+
+
+def slice_numbers(slices: Sequence[Slice]) -> Table:
+    """A row per slice and method, a column per number."""
+    header = ["column", "value", "items", "ce_floor", "method", *MAIN_METRICS]
+    header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
+    rows: list[list[Cell]] = []
+    for one in slices:
+        for score in one.scores:
+            row: list[Cell] = [one.column, one.value, one.items, one.ce_floor, score.name]
+            row += [getattr(score, metric) for metric in MAIN_METRICS]
+            ends = [score.intervals.get(metric, (None, None)) for metric in MAIN_METRICS]
+            rows.append([*row, *(end for both in ends for end in both)])
+    return Table("", header, rows)

@@ -117,7 +117,7 @@ def _show(found: Comparison, form: str | None, json: bool) -> None:
     if form is not None:
         typer.echo(found.text(form), nl=False)  # type: ignore[arg-type]  # checked before
         if found.slices:
-            typer.echo("\n" + found.slice_table().text(form), nl=False)
+            typer.echo("\n" + found.slice_text(form), nl=False)  # type: ignore[arg-type]
         return
     table = found.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, found.headline)
