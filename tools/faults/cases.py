@@ -22,7 +22,10 @@ TIMED = ("seconds", "hardware")
 """What two undisturbed runs don't agree on."""
 MEMBERS = 3
 SHARDS = 4
-FAST = ("--trials", 12, "--population", 6, "--folds", 2, "--seed", 3, "--no-report")
+FAST = (
+    *("--trials", 12, "--population", 6, "--folds", 2, "--seed", 3, "--space", "paper"),
+    "--no-report",
+)
 
 
 @dataclass(frozen=True)
