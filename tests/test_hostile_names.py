@@ -35,7 +35,7 @@ NAMES = {
     "formula": "=HYPERLINK(1)",
     "sum": "@SUM(1+1)",
     "minus": "-2+3",
-    "tab": "\tstart",
+    "tab": "a\tb",
     "line": "two\nlines",
     "not xml": "\ufffe\x01",
 }
