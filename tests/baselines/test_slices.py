@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,7 +133,7 @@ def test_columns_that_make_no_slices_are_refused() -> None:
     assert error.value.parameters == ("by",)
 
 
-def test_compare_slices_every_method_of_the_test_items() -> None:
+def test_compare_slices_every_method_of_the_test_items(tmp_path: Path) -> None:
     dev = sample(80)
     predictions, people = sample(60, seed=1, prefix="new")
     people = with_columns(people, lang=["en", "it"] * 30)
@@ -149,4 +151,8 @@ def test_compare_slices_every_method_of_the_test_items() -> None:
         ("en", "edo"),
         ("en", "constant"),
     ]
+    found.save(tmp_path)
+    assert (tmp_path / "compare" / "slices.csv").exists()
+    replace(found, slices=()).save(tmp_path)
+    assert not (tmp_path / "compare" / "slices.csv").exists()
     assert float(rows[0]["ce_low"]) == edo[0].intervals["ce"][0]

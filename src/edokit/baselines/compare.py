@@ -166,7 +166,9 @@ class Comparison:
         for kind, ending in ENDINGS.items():
             with whole_file(inside / f"methods.{ending}") as temporary:
                 temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
-            if self.slices:
+            if not self.slices:
+                (inside / f"slices.{ending}").unlink(missing_ok=True)  # of an earlier comparison
+            else:
                 with whole_file(inside / f"slices.{ending}") as temporary:
                     temporary.write_text(self.slice_text(kind), encoding="utf-8")  # type: ignore[arg-type]
         write_predictions(self.test_predictions, inside / "test.npz")
