@@ -133,7 +133,7 @@ def test_the_same_fit_may_be_repeated_and_another_is_refused(shelf: Path, tmp_pa
 def test_a_damaged_ensemble_is_replaced_when_told(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text("{}", encoding="utf-8")
     fit = ["fit", *words(shelf, "--out", tmp_path)]
-    assert_one_line(edo(*fit), "does not describe an EDO ensemble", "--overwrite")
+    assert_one_line(edo(*fit), "or it is damaged", "--overwrite")
     assert edo(*fit, "--overwrite").returncode == 0
 
 
@@ -430,7 +430,7 @@ def test_a_demo_is_not_run_for_a_place_that_is_no_folder(tmp_path: Path) -> None
     for place in ("notes.txt", "notes.txt/demo"):
         refused = edo("demo", "--out", tmp_path / place)
         assert_one_line(refused)
-        assert "a demo is kept in a folder, but" in refused.stderr
+        assert "written into a folder, but" in refused.stderr
         assert "notes.txt is a file" in refused.stderr
 
 
