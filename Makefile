@@ -12,7 +12,7 @@ help:
 	@echo "make test    lint, types, room order and every test"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
 	@echo "make reproduce  the paper's tables on the real data, into reproduced/"
-	@echo "make soak    twenty minutes of damaged files, kills and failing disks"
+	@echo "make soak    half an hour of damaged files, kills and failing disks"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
@@ -79,6 +79,7 @@ soak: $(VENV)/.dev
 	-$(PIP) --only-binary :all: atheris
 	$(BIN)/python tools/fuzz_guided.py --seconds 400 --jobs $(JOBS)
 	$(BIN)/python tools/fuzz_loaders.py --seconds 200 --jobs $(JOBS)
+	$(BIN)/python tools/fuzz_loaders.py --inputs 20000 --seed 0 --networks --jobs $(JOBS)
 	$(BIN)/python tools/faults --minutes 10
 
 docs: $(VENV)/.dev

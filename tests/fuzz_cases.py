@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import warnings
+import zlib
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, EDOClassifier, EDOEnsemble, Predictions, train_members
 from edokit._errors import EDOError, EDOWarning
 from edokit._io import read_json
+from edokit._io.tables import write_table
 from edokit.datasets import read_annotations
-from edokit.members import read_annotators, read_texts
+from edokit.members import read_annotators, read_texts, score, score_members
 from edokit.members.folder import read_card, read_manifest
 from edokit.members.groups import parse_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
-from edokit.predictions import join_models, read_model_file, read_predictions
-from edokit.report.results import read_search
+from edokit.members.score import load_member
+from edokit.predictions import join_models, read_model_file, read_predictions, write_predictions
+from edokit.report import write_report
+from edokit.report.results import method_rows, read_comparison, read_search
 from edokit.report.summary import describe_choice
 from edokit.runs import RunRecord
+from edokit.tuning.storage import open_storage
 from fuzz_damage import another
-from fuzz_files import OTHERS, whole_files
+from fuzz_files import GROUPS, OTHERS, few_people, whole_files, whole_folders
 
-__all__ = ["OTHERS", "another", "read_everywhere", "read_own", "whole_files"]
+__all__ = ["OTHERS", "another", "read_everywhere", "read_own", "whole_files", "whole_folders"]
 
 Reader = Callable[[Path], Any]
+_AGAIN = Path(mkdtemp(prefix="edo-again-"))
+"""Where what was read is saved again."""
+atexit.register(shutil.rmtree, _AGAIN, ignore_errors=True)
 
 
 def _ensemble(path: Path) -> EDOEnsemble:
@@ -47,7 +58,65 @@ def _ensemble(path: Path) -> EDOEnsemble:
         )
     )
     assert np.allclose(answers.sum(axis=1), 1, atol=1e-3)
+    repr(loaded)
+    loaded.save(_AGAIN / "ensemble")
+    assert EDOEnsemble.load(_AGAIN / "ensemble").members_ == loaded.members_
     return loaded
+
+
+def _classifier(path: Path) -> Any:
+    folder = path.parent.parent if path.suffix == ".skops" else path.parent
+    model = EDOClassifier.load(folder)
+    with score._of(folder):
+        answers = model.predict_proba(np.zeros((2, 2)))
+        model.predict(np.zeros((2, 2)))
+    assert answers.shape == (2, len(model.classes_))
+    model.save(_AGAIN / "model")
+    return model
+
+
+def _trained(path: Path) -> Any:
+    """Members score texts, and a training that is begun again keeps or refuses them."""
+    folder = next(one for one in path.parents if (one / "manifest.json").exists())
+    predictions = score_members(folder, ["One text.", "Another one."])
+    write_predictions(predictions, _AGAIN / "scored.npz")
+    for card in folder.glob("members/*/member.json"):
+        shutil.rmtree(_AGAIN / "member", ignore_errors=True)
+        (_AGAIN / "member").mkdir()
+        load_member(card.parent).save(_AGAIN / "member")
+    return predictions
+
+
+def _resumed(path: Path) -> Any:
+    """A training that is begun again keeps what is whole, and trains or refuses the rest."""
+    folder = path.parents[2]
+    return train_members(few_people(), GROUPS, out=folder).predictions
+
+
+def _journal(path: Path) -> Any:
+    copied = _AGAIN / "journal.log"
+    shutil.copy(path, copied)
+    with open_storage(copied) as opened:
+        for study in opened.storage.get_all_studies():
+            trials = opened.storage.get_all_trials(study._study_id)
+            assert all(trial.state is not None for trial in trials)
+    return None
+
+
+def _comparison(path: Path) -> Any:
+    return method_rows(read_comparison(path), None)
+
+
+def _in_a_run(path: Path) -> Any:
+    """The page of a run of which a document is damaged."""
+    folder = next(one for one in path.parents if (one / "run.json").exists())
+    if path.name == "run.json":
+        RunRecord.load(folder).save(_AGAIN)
+    if zlib.crc32(path.read_bytes()) % 10:
+        return None  # a page takes much longer than the documents that it shows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return write_report(folder, _AGAIN / "page.html")
 
 
 def _run(path: Path) -> RunRecord:
@@ -56,6 +125,7 @@ def _run(path: Path) -> RunRecord:
         record.changed(role, path.parent)
     record.annotations("annotations", path.parent)
     record.predictions("predictions", path.parent)
+    record.save(_AGAIN)
     return record
 
 
@@ -79,6 +149,7 @@ def _member(path: Path) -> Any:
 
 def _plan(path: Path) -> Plan:
     plan = Plan.load(path.parent)
+    plan.save(_AGAIN)
     for job in plan.jobs:
         assert (path.parent / job.path).resolve().is_relative_to(path.parent.resolve())
         plan.fingerprint(job)
@@ -112,6 +183,17 @@ OWN: dict[str, list[Reader]] = {
     "plan": [_plan],
     "course": [_plan],
     "pool": [_pool],
+    "classifier": [_classifier],
+    "0": [_classifier],
+    "1": [_classifier],
+    "linear": [_trained],
+    "sklearn": [_trained],
+    "estimator": [_trained],
+    "predictions": [_resumed],
+    "dev": [read_predictions],
+    "test": [read_predictions],
+    "journal": [_journal],
+    "methods": [_comparison],
 }
 """The readers that a file is meant for, by the file's name."""
 
@@ -130,10 +212,25 @@ ENDINGS: dict[str, list[Reader]] = {
 """The readers that a file may be given to by mistake, by its ending."""
 
 
+def own_readers(name: str) -> list[Reader]:
+    """The readers that a file is meant for."""
+    if name == "run/dev.csv":
+        return [read_annotations, _in_a_run]
+    if name.startswith("run/") and not name.endswith(".log"):
+        return [*OWN[Path(name).stem], _in_a_run]
+    if name.startswith("fine-tuned/"):
+        return [_trained]
+    if name.startswith("trained/members") and name.endswith("member.json"):
+        return [_trained, _resumed]
+    if name == "trained/manifest.json":
+        return [_trained]
+    return OWN[Path(name).stem]
+
+
 @cache
 def readers_of(name: str) -> list[Reader]:
     """Every reader that a file of this name may be given to."""
-    own = OWN[Path(name).stem]
+    own = own_readers(name)
     return own + [reader for reader in ENDINGS.get(Path(name).suffix, ()) if reader not in own]
 
 
@@ -142,9 +239,9 @@ def read_everywhere(path: Path) -> int:
     return sum(_accepts(read, path) for read in readers_of(path.name))
 
 
-def read_own(path: Path) -> bool:
-    """Whether a reader that the file is meant for accepts it."""
-    return sum(_accepts(read, path) for read in OWN[path.stem]) > 0
+def read_own(path: Path, name: str = "") -> bool:
+    """Whether a reader that the file is meant for accepts it; ``name`` is its path in a folder."""
+    return sum(_accepts(read, path) for read in own_readers(name or path.name)) > 0
 
 
 def _accepts(read: Reader, path: Path) -> bool:
@@ -162,8 +259,14 @@ def _accepts(read: Reader, path: Path) -> bool:
             assert said, read
             assert len(said.splitlines()) == 1, said
             assert len(said) < 3000, said
+            assert any(part in said for part in _named(path)), said
             return False
     return True
+
+
+def _named(path: Path) -> list[str]:
+    """One of which a message must name: the file, or the folder that it belongs to."""
+    return [path.name, path.stem, path.parent.name, path.parent.parent.name]
 
 
 def _check(found: Any) -> None:
@@ -173,6 +276,9 @@ def _check(found: Any) -> None:
         assert found.hard_labels().max() < len(found.classes)
         again = Annotations.from_table(found.to_table(), classes=found.classes, duplicates="all")
         assert again.items.tolist() == found.items.tolist()
+        write_table(found.to_table(), _AGAIN / "people.jsonl")
+        assert len(read_annotations(_AGAIN / "people.jsonl", duplicates="all")) == len(found)
     elif isinstance(found, Predictions):
+        write_predictions(found, _AGAIN / "made.parquet")
         assert np.isfinite(found.probabilities).all()
         assert np.allclose(found.uniform.sum(axis=1), 1, atol=1e-3)

@@ -6,9 +6,12 @@ import copy
 import io
 import json
 import random
+import re
 import zipfile
 import zlib
 from typing import Any
+
+import numpy as np
 
 _SPICE = [
     *(b"{", b"}", b"[", b"]", b'"', b",", b":", b"\n", b"\r", b"\0", b"\t", b"\\", b"\xff", b" "),
@@ -42,44 +45,75 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+ODD: list[Any] = [
+    *(None, True, False, -1, 0, 1, 2, 9, 10**40, -(10**40), 2**63, 10**400),
+    *(0.5, -0.5, 1e-320, 1e308, -1e308, float("nan"), float("inf")),
+    *("", "x", "\ud800", "a\0b", "../x", "/dev/zero", "7", "nan", "x" * 5000, "\u202e"),
+    *([], {}, [[]], {"a": []}, [0.5, 0.5], [None], ["x"] * 40),
+]
+"""What a value may become."""
+
+
 def revalued(content: bytes, rng: random.Random) -> bytes:
-    """JSON (or JSON lines) of which some value became another."""
+    """JSON (or JSON lines) of which some values, keys or lengths became others."""
     try:
         lines = [json.loads(content)]
     except ValueError:
         lines = [json.loads(line) for line in content.splitlines()]
-    odd = [
-        None,
-        True,
-        -1,
-        0,
-        1e308,
-        10**40,
-        "",
-        "x",
-        "\ud800",
-        [],
-        {},
-        [[]],
-        {"a": []},
-        float("nan"),
-    ]
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        _replace(rng.choice(lines) if lines else None, odd, rng)
-    return "\n".join(json.dumps(line) for line in lines).encode()
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        _change(rng.choice(lines) if lines else None, rng)
+    text = "\n".join(json.dumps(line) for line in lines)
+    if rng.random() < 0.05:
+        text = _doubled(text, rng)
+    if rng.random() < 0.02:
+        return text.encode(rng.choice(("utf-16", "utf-8-sig", "utf-32")))
+    return text.encode()
 
 
-def _replace(value: Any, odd: list[Any], rng: random.Random) -> None:
+def _change(value: Any, rng: random.Random) -> None:
     while isinstance(value, dict | list) and value:
         key: Any = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
         inner = value[key]
         if not isinstance(inner, dict | list) or not inner or rng.random() < 0.25:
-            if rng.random() < 0.15:
+            what = rng.random()
+            if what < 0.15:
                 del value[key]
+            elif what < 0.25 and isinstance(value, list):
+                value.insert(key, copy.deepcopy(inner))
+            elif what < 0.3 and isinstance(value, dict):
+                value[rng.choice(("extra", "", "\ud800", "../x", key + "x"))] = inner
+            elif what < 0.32:
+                value[key] = _deep(rng.choice((3, 60, 70, 500)))
             else:
-                value[key] = copy.deepcopy(rng.choice(odd))
+                value[key] = copy.deepcopy(rng.choice(ODD))
             return
         value = inner
+
+
+def _deep(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def _doubled(text: str, rng: random.Random) -> str:
+    """The text with a key that is there twice."""
+    keys = [match.end() for match in re.finditer(r'"(?:[^"\\]|\\.)*": ', text)]
+    if not keys:
+        return text
+    at = rng.choice(keys)
+    start = text.rindex('"', 0, text.rindex('"', 0, at))
+    return f"{text[:start]}{text[start:at]}null, {text[start:]}"
+
+
+def retensored(content: bytes, rng: random.Random) -> bytes:
+    """A safetensors file whose header was changed, with the length that fits or not."""
+    size = int.from_bytes(content[:8], "little")
+    header = revalued(content[8 : 8 + size], rng)
+    if rng.random() < 0.1:
+        return rng.choice((0, 1, 2**40, 2**63 - 1, size - 1)).to_bytes(8, "little") + content[8:]
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
 def repacked(content: bytes, rng: random.Random) -> bytes:
@@ -96,23 +130,54 @@ def repacked(content: bytes, rng: random.Random) -> bytes:
             if name == chosen and rng.random() < 0.1:
                 name = rng.choice(("../" + name, name[1:], name + "x", names[0]))
             elif name == chosen:
-                part = damaged(part, rng)
+                json_part = name.endswith((".json", "schema")) and rng.random() < 0.7
+                part = (revalued if json_part else reheaded)(part, rng)
             if name not in new.namelist():
                 new.writestr(zipfile.ZipInfo(name or "x"), part)
     return made.getvalue()
+
+
+def reheaded(content: bytes, rng: random.Random) -> bytes:
+    """An array of which the type, the shape or the bytes became others."""
+    if not content.startswith(b"\x93NUMPY") or rng.random() < 0.4:
+        return damaged(content, rng)
+    with np.errstate(all="ignore"):
+        array = np.lib.format.read_array(io.BytesIO(content))
+        kinds = ("f4", "f8", "i4", "i8", "u1", "bool", "U3", "S2", "c16", "M8[s]", "f2")
+        change = rng.randrange(6)
+        flat = array.ravel()
+        if change == 0:
+            array = array.astype(rng.choice(kinds))
+        elif change == 1:
+            array = rng.choice((flat, array[None], array.T, flat[:-1], flat[:0]))
+        elif change == 2:
+            array = np.concatenate([flat, flat])
+        elif flat.size and flat.dtype.kind in "fiu":
+            odd = (-1, 0, 2**31 - 1, 1e30) if flat.dtype.kind == "f" else (-1, 0, 1, 2**31 - 1)
+            odd = (*odd, np.nan, np.inf) if flat.dtype.kind == "f" else odd
+            flat = flat.copy()
+            flat[rng.randrange(flat.size)] = np.array(rng.choice(odd)).astype(flat.dtype)
+            array = flat.reshape(array.shape)
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
 
 
 def another(name: str, content: bytes, rng: random.Random) -> bytes:
     """Some damaged version of a file."""
     if rng.random() < 0.02:
         return rng.randbytes(rng.randrange(1, 200))
-    special = {".json": revalued, ".jsonl": revalued, ".npz": repacked}
+    special = {
+        **dict.fromkeys((".json", ".jsonl", ".log"), revalued),
+        **dict.fromkeys((".npz", ".skops"), repacked),
+        ".safetensors": retensored,
+    }
     change = special.get(name[name.rfind(".") :])
-    if change is not None and rng.random() < 0.6:
+    if change is not None and rng.random() < 0.7:
         try:
             return change(content, rng)
         except (ValueError, zipfile.BadZipFile, zlib.error, RecursionError, OSError, EOFError):
             pass
-        except (NotImplementedError, RuntimeError, KeyError, IndexError):
+        except (NotImplementedError, RuntimeError, KeyError, IndexError, TypeError):
             pass  # what is damaged already can't always be opened
     return damaged(content, rng)

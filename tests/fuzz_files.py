@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
-from edokit import Annotations, EDOEnsemble, Predictions
-from edokit._io import write_json
+from edokit import (
+    Annotations,
+    EDOClassifier,
+    EDOEnsemble,
+    Predictions,
+    compare,
+    search,
+    simulate,
+    train_members,
+    write_annotations,
+)
+from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
-from edokit.members.groups import parse_groups
+from edokit.members.groups import Group, parse_groups
 from edokit.members.jobs import plan_jobs
 from edokit.members.training_data import TrainingData
 from edokit.predictions import write_predictions
@@ -198,3 +212,76 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         write_json(document, folder / name)
     plan_jobs(parse_groups("linear:1"), course).save(folder)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+GROUPS = [
+    Group("linear", 1),
+    Group("sklearn", 1, options={"estimator": "sklearn.naive_bayes.ComplementNB()"}),
+]
+
+
+@cache
+def few_people() -> Annotations:
+    """Annotations of few items with texts."""
+    return simulate("two-camps", random_state=0, items=(24, 12, 12)).annotations
+
+
+def whole_folders(folder: Path, *, runs: bool = True, networks: bool = False) -> dict[str, bytes]:
+    """Write valid folders of every kind beside `whole_files`; the content of each file by its path.
+
+    With ``runs`` also a search with a comparison, with ``networks`` a fine-tuned member, which
+    needs torch.
+    """
+    rng = np.random.default_rng(1)
+    people = few_people()
+    dev = people.split("dev")
+    shares = rng.dirichlet([1, 1], (len(dev.items), 4)).astype(np.float32)
+    names = {"items": dev.items, "classes": dev.classes, "groups": ["g", "g", "h", "h"]}
+    made = Predictions.from_arrays(shares, layout="NKC", **names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = EDOEnsemble(pool="log", groups=True, recalibrate="temperature")
+        log.fit(made, dev).save(folder / "log")
+        EDOEnsemble(solver="exact").fit(made, dev).save(folder / "exact")
+        X = rng.normal(size=(30, 2))
+        base = [("a", LogisticRegression()), ("t", DecisionTreeClassifier(max_depth=3))]
+        EDOClassifier(base).fit(X, rng.integers(0, 2, (30, 3))).save(folder / "model")
+        train_members(people, GROUPS, out=folder / "trained")
+        if runs:
+            _run(people, made, folder / "run")
+        if networks:
+            _network(people, folder / "fine-tuned")
+    # As folders of earlier versions: with a checksum nothing damaged would be looked at.
+    for card in folder.rglob("member.json"):
+        write_json({**read_json(card), "sha256": {}}, card)
+    written = (path for path in sorted(folder.glob("*/**/*")) if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in written
+        if (
+            path.relative_to(folder).parts[0] != "tiny-model"
+            and path.suffix in (".json", ".npz", ".skops", ".log", ".parquet", ".safetensors")
+        )
+        or path.parent == folder / "run"
+    }
+
+
+def _run(people: Annotations, made: Predictions, folder: Path) -> None:
+    dev, test = people.split("dev"), people.split("test")
+    data = (folder / "dev.npz", folder / "dev.csv")
+    write_predictions(made, data[0])
+    write_annotations(dev, data[1])
+    search(*data, out=folder, trials=4, solver="exact", folds=2, population=2)
+    judged = Predictions.from_arrays(
+        made.probabilities, layout="NKC", items=test.items, classes=made.classes, groups=made.groups
+    )
+    found = compare(*data, judged, test, samples=20, methods=["uniform", "greedy"])
+    write_json(found.to_dict(), folder / "compare" / "methods.json")
+
+
+def _network(people: Annotations, out: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parent / "members"))
+    from tiny_transformer import tiny_model
+
+    options = {"model": tiny_model(out.parent / "tiny-model"), "epochs": 1, "max_length": 8}
+    train_members(people, [Group("transformer", 1, options=options)], out=out, device="cpu")

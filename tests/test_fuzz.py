@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz_cases import OTHERS, another, read_everywhere, read_own, whole_files
+from fuzz_cases import OTHERS, another, read_everywhere, read_own, whole_files, whole_folders
 
 FOUND = Path(__file__).parent / "found"
 """Inputs that tools/fuzz_loaders.py and tools/fuzz_guided.py found, each of which a reader failed
@@ -71,3 +71,26 @@ def test_what_once_broke_a_reader_no_longer_does(found: Path, place: Path, tmp_p
         shutil.copy(place / OTHERS[name], tmp_path)
     shutil.copy(found, tmp_path / name)
     read_everywhere(tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    folder: Path = tmp_path_factory.mktemp("folders")
+    return folder, whole_folders(folder, runs=False)
+
+
+def test_mutated_folders_are_refused_by_name_or_used_and_saved_again(
+    folders: tuple[Path, dict[str, bytes]],
+) -> None:
+    """Ensembles, classifiers and member folders; `make soak` tries 20,000 of every kind."""
+    folder, whole = folders
+    names = sorted(whole)
+    for name in names:
+        assert read_own(folder / name, name), name
+    for number in range(200):
+        name = names[number % len(names)]
+        (folder / name).write_bytes(another(name, whole[name], random.Random(number)))
+        read_own(folder / name, name)
+        for other in names:
+            (folder / other).parent.mkdir(parents=True, exist_ok=True)
+            (folder / other).write_bytes(whole[other])

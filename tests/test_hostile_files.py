@@ -291,7 +291,9 @@ def test_members_whose_names_point_outside_are_refused(name: str, members: Path)
     manifest = read_json(members / "manifest.json")
     manifest["members"][0]["name"] = name
     (members / "manifest.json").write_text(json.dumps(manifest))
-    assert "does not list members" in refused(lambda path: score_members(path, ["a text"]), members)
+    assert "members[0].name is no name of a folder" in refused(
+        lambda path: score_members(path, ["a text"]), members
+    )
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -299,7 +301,7 @@ def test_plans_whose_names_point_outside_are_refused(name: str, members: Path) -
     plan = read_json(members / "plan.json")
     plan["units"][0]["member"] = name
     (members / "plan.json").write_text(json.dumps(plan))
-    assert "can't be named like its members" in refused(Plan.load, members)
+    assert "units[0].member is no name of a folder" in refused(Plan.load, members)
 
 
 def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_command_is_shown_without_credentials(url: str) -> None:
 
 def test_a_damaged_record_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"kind": "fit"}')
-    with pytest.raises(InputError, match="is no run record"):
+    with pytest.raises(InputError, match="is not a run record"):
         RunRecord.load(tmp_path)
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,91 @@ def work(folder: Path, keep: Path, seconds: float, seed: int) -> None:
     save(folder, inputs, accepted)
 
 
+Counts = tuple[Counter[str], Counter[str], Counter[str]]
+
+
+def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks: bool) -> Counts:
+    """Mutations of these numbers, as many of each kind of file: how many were tried, were used and
+    saved again, and broke the rule.
+
+    The rule: a reader that the file is meant for refuses it in one line that names it, or what it
+    read can be used and saved again.
+    """
+    sys.path.insert(0, str(ROOT / "tests"))
+    from fuzz_cases import another, read_own, whole_files, whole_folders
+
+    place = folder / "input"
+    whole = whole_files(place)
+    whole |= whole_folders(place, networks=networks)
+    names = sorted(whole)
+    bounded()
+    signal.signal(signal.SIGALRM, too_long)
+    counts: Counts = (Counter(), Counter(), Counter())
+    tried, used, broken = counts
+    for number in numbers:
+        name = names[number % len(names)]
+        path = place / name
+        path.write_bytes(another(name, whole[name], random.Random(f"{seed} {number}")))
+        (folder / "now.txt").write_text(name)
+        signal.alarm(SECONDS)
+        try:
+            used[name] += read_own(path, name)
+        except Exception as error:
+            broken[name] += 1
+            traceback.print_exc()
+            print(f"mutation {number}: {_kept(path, keep, name, place_of(error))}", flush=True)
+        finally:
+            signal.alarm(0)
+        tried[name] += 1
+        # A training that was begun again may have written more.
+        resumed = [other for other in names if other.startswith("trained/")]
+        for other in resumed if name in resumed else [name]:
+            (place / other).parent.mkdir(parents=True, exist_ok=True)
+            (place / other).write_bytes(whole[other])
+    return counts
+
+
+def _kept(path: Path, keep: Path, name: str, place: str) -> Path:
+    """Where a find is kept, one for each place in the code."""
+    kept = keep / name / (place + path.suffix)
+    if path.exists() and not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, kept)
+    return kept
+
+
+def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> int:
+    """So many mutations in processes beside each other; 1 if any broke the rule."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    total: Counts = (Counter(), Counter(), Counter())
+    with tempfile.TemporaryDirectory(dir=in_memory()) as name:
+        folders = [Path(name) / str(job) for job in range(jobs)]
+        for folder in folders:
+            folder.mkdir()
+        with ProcessPoolExecutor(jobs) as pool:
+            running = [
+                pool.submit(count, folder, keep, range(job, inputs, jobs), seed, networks)
+                for job, folder in enumerate(folders)
+            ]
+            try:
+                for one in running:
+                    for sum_, part in zip(total, one.result(), strict=True):
+                        sum_.update(part)
+            except BrokenProcessPool:
+                for folder in folders:
+                    file = (folder / "now.txt").read_text()
+                    kept = _kept(folder / "input" / file, keep, file, "dead")
+                    print(f"a process died, perhaps of {kept}")
+                return 1
+    print(f"{'file':>44} {'mutations':>9} {'refused':>8} {'used and saved':>14} {'broken':>6}")
+    for name in [*sorted(total[0]), "all"]:
+        n, good, bad = (part.total() if name == "all" else part[name] for part in total)
+        print(f"{name:>44} {n:>9,} {n - good - bad:>8,} {good:>14,} {bad:>6,}")
+    return 1 if total[2].total() else 0
+
+
 def save(folder: Path, inputs: Counter[str], accepted: Counter[str]) -> None:
     """Keep the counts where they outlive the process."""
     (folder / "counts.json").write_text(json.dumps([inputs, accepted]))
@@ -143,11 +229,16 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
     asked.add_argument("--jobs", type=int, default=1, help="processes")
     asked.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept")
+    asked.add_argument("--inputs", type=int, default=None, help="so many instead of a time")
+    asked.add_argument("--networks", action="store_true", help="with --inputs: safetensors, too")
     asked.add_argument("--work", type=Path, default=None, help=argparse.SUPPRESS)
     given = asked.parse_args()
     if given.work is not None:
         work(given.work, given.keep, given.seconds, given.seed)
         return 0
+    if given.inputs is not None:
+        how = (given.keep, given.seed or 0, given.networks)
+        return count_all(given.inputs, given.jobs, *how)
     from concurrent.futures import ThreadPoolExecutor
 
     seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed

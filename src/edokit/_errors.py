@@ -6,7 +6,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 # What stands before the last @ of a URL (a path folds its slashes into one), and passwords among
@@ -187,3 +188,14 @@ def one_line(text: str) -> str:
     line = printable(without_credentials(" ".join(text.split())))
     half = _LONGEST // 2
     return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
+
+
+@contextmanager
+def errors_in(path: object) -> Iterator[None]:
+    """Errors raised inside name this file."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in error.message:
+            raise
+        raise InputError(f"{path}: {error.message}", error.hint, error.parameters) from error

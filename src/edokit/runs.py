@@ -15,8 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, without_credentials
-from edokit._io import cannot_read, read_json, write_json
+from edokit._errors import InputError, errors_in, without_credentials
+from edokit._io import cannot_read, write_json
+from edokit._io.schema import mapping, number, plain, read_document, record, text
 from edokit._outputs import RUN_RECORD
 from edokit._version import __version__
 from edokit.annotations import Annotations
@@ -46,6 +47,18 @@ class Input:
     """How annotations were read: arguments of ``read_annotations``, and ``splits``."""
 
 
+_SCHEMA = record(
+    {
+        "kind": text,
+        "inputs": mapping(
+            record({"path": text, "options": mapping(plain)}, {"sha256": text}, only=True)
+        ),
+    },
+    {"seed": number(0, whole=True), "command": text, "versions": mapping(text)},
+    only=True,
+)
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """How results came about."""
@@ -67,25 +80,13 @@ class RunRecord:
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
         """Read what ``save`` wrote."""
-        stored = read_json(folder / RUN_RECORD)
-        try:
-            inputs = {str(role): Input(**given) for role, given in stored["inputs"].items()}
-            record = cls(**{**stored, "inputs": inputs})
-            # Anyone may have written it.
-            texts = [record.kind, record.command, *record.versions, *record.versions.values()]
-            for given in inputs.values():
-                texts += [given.path, "" if given.sha256 is None else given.sha256]
-                if not isinstance(given.options, Mapping):
-                    raise TypeError("the options of an input are no object")
-            if not all(isinstance(text, str) for text in texts):
-                raise TypeError("what should be text is not")
-            if isinstance(record.seed, bool) or not isinstance(record.seed, int) or record.seed < 0:
-                raise TypeError("the seed is no whole number")
-            return record
-        except (TypeError, KeyError, AttributeError) as error:
-            raise InputError(
-                f"{folder / RUN_RECORD} is no run record: {error}", "run it again"
-            ) from error
+        stored = read_document(folder / RUN_RECORD, _SCHEMA, "a run record", "run it again")
+        kept = {name: value for name, value in stored.items() if value is not None}
+        inputs = {
+            role: Input(given["path"], given.get("sha256"), given.get("options") or {})
+            for role, given in stored["inputs"].items()
+        }
+        return cls(**{**kept, "inputs": inputs})
 
     def path(self, role: str, folder: Path) -> Path | None:
         """Where the input of this role is now, if there is one."""
@@ -98,7 +99,8 @@ class RunRecord:
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
         path = self.path(role, folder)
-        return None if path is None else read_predictions(path)
+        with errors_in(folder / RUN_RECORD):
+            return None if path is None else read_predictions(path)
 
     def annotations(self, role: str, folder: Path) -> Annotations | None:
         """The annotations of this role, read as the run read them."""
@@ -106,8 +108,11 @@ class RunRecord:
         if path is None:
             return None
         try:
-            return _read_annotations(path, self.inputs[role].options)
-        except (TypeError, AttributeError) as error:
+            with errors_in(folder / RUN_RECORD):
+                return _read_annotations(path, self.inputs[role].options)
+        except InputError:
+            raise
+        except (TypeError, AttributeError, ValueError, LookupError) as error:
             raise InputError(
                 f"{folder / RUN_RECORD} does not say how {role} were read: {error}",
                 "run it again",
@@ -116,7 +121,8 @@ class RunRecord:
     def changed(self, role: str, folder: Path) -> bool:
         """Whether the input is no longer what the run read."""
         path, given = self.path(role, folder), self.inputs.get(role)
-        return path is not None and given is not None and given.sha256 != digest(path)
+        with errors_in(folder / RUN_RECORD):
+            return path is not None and given is not None and given.sha256 != digest(path)
 
 
 class InputReader:
@@ -200,6 +206,8 @@ def digest(path: Path) -> str | None:
         # Hidden files are what an interrupted writer left behind.
         inside = (file for file in path.rglob("[!.]*") if file.is_file())
         files = sorted(inside) or [path]
+        if any(file.exists() and not file.is_file() for file in files):
+            raise OSError("it is no file")
         if sum(file.stat().st_size for file in files) > _LIMIT:
             return None
         found = hashlib.sha256()

@@ -43,6 +43,8 @@ def parse_json(text: str, where: str, content: bytes | None = None) -> Any:
             f"{where} holds the key {headings([key])} twice{inside}",
             "keep one of them; which one is meant can't be known",
         ) from None
+    except UnicodeEncodeError:
+        raise InputError(f"{where} has a key with half a character", "export it again") from None
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text.rstrip() else ""
         raise InputError(
@@ -68,6 +70,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _RepeatedError
+    "".join(found).encode()  # half a character can't be a name of anything
     return found
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edokit._errors import InputError, counted, examples, one_of, word
+from edokit._errors import InputError, counted, errors_in, examples, one_of, word
 from edokit._io import parse_json, read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES
 from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
-from edokit.datasets.read import Source, errors_in
+from edokit.datasets.read import Source
 
 DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
 """How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, errors_in, one_of
 from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit.annotations import Annotations
@@ -250,14 +249,3 @@ def write_annotations(
     from edokit._io.tables import write_table
 
     write_table(annotations.to_table(), path, quote_formulas=quote_formulas)
-
-
-@contextmanager
-def errors_in(path: str | Path) -> Iterator[None]:
-    """Errors raised inside name this file."""
-    try:
-        yield
-    except InputError as error:
-        if str(path) in error.message:
-            raise
-        raise InputError(f"{path}: {error.message}", error.hint, error.parameters) from error

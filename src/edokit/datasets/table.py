@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import InputError
+from edokit._errors import InputError, errors_in
 from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import is_share
-from edokit.datasets.read import Source, errors_in
+from edokit.datasets.read import Source
 
 
 def read_annotation_table(

@@ -17,6 +17,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from edokit._errors import InputError, local_path, one_of
 from edokit._io import whole_file, write_json
+from edokit._io.schema import (
+    anything,
+    flag,
+    listed,
+    names,
+    needs,
+    number,
+    optional,
+    plain,
+    record,
+    text,
+)
 from edokit._names import as_name
 from edokit._outputs import output_folder
 from edokit._types import Floats, Ints
@@ -30,7 +42,23 @@ from edokit.predictions import Predictions
 
 SupervisionName = Literal["random-select", "majority"]
 _FILE = "classifier.json"
-_SAVED = ("prefit", "cv", "supervision", "missing_values", "n_jobs", "random_state")
+_SAVED = {
+    "prefit": flag,
+    "cv": optional(number(2, whole=True)),
+    "supervision": text,
+    "missing_values": anything,
+    "n_jobs": optional(number(whole=True)),
+    "random_state": optional(number(0, whole=True)),
+}
+"""Parameters that are kept, and what each must be."""
+_SCHEMA = record(
+    {
+        "classes": listed(plain),
+        "parameters": record(_SAVED),
+        "n_features_in": optional(number(0, whole=True)),
+        "feature_names_in": optional(names),
+    }
+)
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
 
@@ -333,15 +361,15 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             )
         pool = EDOEnsemble.load(folder)
         with reading(path, "classifier") as content:
-            model = cls(**{name: content["parameters"][name] for name in _SAVED})
-            labels, classes = tuple(content["classes"]), pool.fitted_.classes
-            if tuple(map(as_name, labels)) != classes:
-                raise ValueError("its classes are not those of its ensemble")
+            held = _SCHEMA(content, "")
+            model = cls(**{name: held["parameters"][name] for name in _SAVED})
+            labels, classes = tuple(held["classes"]), pool.fitted_.classes
+            needs(tuple(map(as_name, labels)) == classes, "classes", "are not its ensemble's")
             model.classes_ = label_array(classes, labels)
-            if content["n_features_in"] is not None:
-                model.n_features_in_ = int(content["n_features_in"])
-            if content["feature_names_in"] is not None:
-                model.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
+            if held["n_features_in"] is not None:
+                model.n_features_in_ = held["n_features_in"]
+            if held["feature_names_in"] is not None:
+                model.feature_names_in_ = np.array(held["feature_names_in"], dtype=object)
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import EDOWarning, InputError, examples, warn
-from edokit._io import read_json, whole_file, write_json
+from edokit._io import whole_file, write_json
 from edokit._io.markup import markdown_text
+from edokit._io.schema import WrongValueError, number, read_document, record, text
 from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
 from edokit._version import __version__
@@ -344,23 +345,21 @@ def read_fitted(folder: str | Path) -> Fitted:
 @contextmanager
 def reading(path: Path, kind: str) -> Iterator[dict[str, Any]]:
     """The content of a JSON file of this kind; whatever is wrong with it is said in one line."""
-    content = read_json(path)
-    if not isinstance(content, dict) or content.get("kind") != f"edo-{kind}":
+    about = record({"kind": text, "format": number(0, whole=True)})
+    content = read_document(path, about, f"an EDO {kind}", "check that it is the right file")
+    if content["kind"] != f"edo-{kind}":
         raise InputError(
             f"{path} does not describe an EDO {kind}", "check that it is the right file"
         )
-    written = content.get("format")
-    if not isinstance(written, int) or written > FORMAT:
+    if content["format"] > FORMAT:
         raise InputError(
-            f"{path} has format {written!r}; this version reads format {FORMAT} or older",
+            f"{path} has format {content['format']}; this version reads format {FORMAT} or older",
             "install a newer edokit (pip install --upgrade edokit)",
         )
     try:
         yield content
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise InputError(
-            f"{path} is damaged: {type(error).__name__} {error}", "restore it, or fit again"
-        ) from error
+    except WrongValueError as error:
+        raise InputError(f"{path} is damaged: {error}", "restore it, or fit again") from error
 
 
 _CARD = """# An EDO ensemble
@@ -397,12 +396,15 @@ A low entropy means that the annotators' labels are predictable, not that a labe
 
 def card(content: dict[str, Any]) -> str:
     """The card of an ensemble as ``ensemble.json`` describes it."""
-    by_weight = sorted(
-        zip(content["members"], content["weights"], content["member_ce"], strict=True),
-        key=lambda row: -row[1],
-    )
+    members, own = content["members"], content["member_ce"]
+    # Some older ensembles of groups hold the cross-entropies of the groups.
+    own = own if len(own) == len(members) else [None] * len(members)
+    by_weight = sorted(zip(members, content["weights"], own, strict=True), key=lambda row: -row[1])
     shown = [row for row in by_weight if row[1] > 0]
-    rows = [f"| {markdown_text(name)} | {weight:.4f} | {ce:.4f} |" for name, weight, ce in shown]
+    rows = [
+        f"| {markdown_text(name)} | {weight:.4f} | {'–' if ce is None else f'{ce:.4f}'} |"
+        for name, weight, ce in shown
+    ]
     if len(shown) < len(by_weight):
         rows.append(f"| {len(by_weight) - len(shown)} others | 0 | |")
     metrics, settings, data = content["metrics"], content["settings"], content.get("data")
@@ -419,7 +421,7 @@ def card(content: dict[str, Any]) -> str:
         certificate = "\nCertificate: {reason} ({gap:.1e}).\n".format(**content["certificate"])
     if chosen := describe_lambda_reg(settings, content["items"]):
         penalty = f"\n{chosen}\n"
-    learned = settings["solver"] != "given"
+    learned = settings.get("solver") != "given"
     named = [
         *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
         *("class_weights", "recalibrate"),
@@ -440,7 +442,7 @@ def card(content: dict[str, Any]) -> str:
             for name in MAIN_METRICS
             if metrics.get(name) is not None
         ),
-        settings=", ".join(f"{name} {settings[name]}" for name in named),
+        settings=", ".join(f"{name} {settings[name]}" for name in named if name in settings),
         penalty=penalty,
         certificate=certificate,
     )

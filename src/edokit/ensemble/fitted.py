@@ -11,6 +11,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from edokit._io.schema import (
+    WrongValueError,
+    choice,
+    distinct,
+    flag,
+    listed,
+    mapping,
+    needs,
+    number,
+    optional,
+    plain,
+    record,
+    text,
+)
 from edokit._names import as_name
 from edokit._types import Floats, Ints, Strings
 from edokit.ensemble.inputs import Labels
@@ -18,6 +32,7 @@ from edokit.fitdata import FitData
 from edokit.metrics import entropy_items
 from edokit.objective import (
     CE,
+    Pool,
     Problem,
     Regularize,
     Settings,
@@ -26,6 +41,8 @@ from edokit.objective import (
     joint_loss,
     pool,
 )
+from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from edokit.objective.settings import LARGEST
 from edokit.solvers import Certificate, Solution, Trajectory
 
 
@@ -167,89 +184,172 @@ class Fitted:
 
         Raises
         ------
-        LookupError, TypeError, ValueError
+        WrongValueError
             If parts are missing or do not fit together; anyone may have written the file.
         """
-        groups, group_weights = content["groups"], content["group_weights"]
-        certificate, trajectory = content["certificate"], content["trajectory"]
-        constant = content.get("constant")
+        held = _SCHEMA(content, "")
+        groups, group_weights = held.get("groups"), held.get("group_weights")
+        certificate, trajectory, constant = (
+            held.get("certificate"),
+            held.get("trajectory"),
+            held.get("constant"),
+        )
         if trajectory is not None:
-            trajectory = {name: np.array(column) for name, column in trajectory.items()}
+            columns = {name: np.array(trajectory[name], dtype=float) for name in _EPOCHS}
+            trajectory = Trajectory(**columns)
+        if constant is not None:
+            shares = np.array(constant["shares"], dtype=np.float64)
+            constant = Constant(shares, constant["label"], constant["source"])
         fitted = cls(
-            members=_texts(content["members"]),
-            classes=_texts(content["classes"]),
-            weights=np.array(content["weights"], dtype=np.float64),
-            size=int(content["size"]),
-            settings={**content["settings"], "pool": _texts([content["pool"]])[0]},
-            parameters=dict(content["parameters"]),
-            objective=_numbers(content["objective"]),
-            metrics=_numbers(content["metrics"]),
-            member_ce=np.array(content["member_ce"], dtype=np.float64),
-            items=int(content["items"]),
-            data=dict(content.get("data") or {}),
+            members=tuple(held["members"]),
+            classes=tuple(held["classes"]),
+            weights=np.array(held["weights"], dtype=np.float64),
+            size=held["size"],
+            settings={**held["settings"], "pool": held["pool"]},
+            parameters=held["parameters"],
+            objective=held["objective"],
+            metrics=held["metrics"],
+            member_ce=np.array(held["member_ce"], dtype=np.float64),
+            items=held["items"],
+            data=held.get("data") or {},
             explanation=(),
-            labels=None if content.get("labels") is None else tuple(content["labels"]),
-            groups=None if groups is None else _texts(groups),
+            labels=None if held.get("labels") is None else tuple(held["labels"]),
+            groups=None if groups is None else tuple(groups),
             group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
-            temperature=float(content["temperature"]),
+            temperature=held["temperature"],
             certificate=None if certificate is None else Certificate(**certificate),
-            trajectory=None if trajectory is None else Trajectory(**trajectory),
-            constant=None if constant is None else _constant(**constant),
+            trajectory=trajectory,
+            constant=constant,
         )
         fitted._check()
-        fitted.regularization  # noqa: B018 - a part that the sentence needs may be missing
-        if "reasons" in content:
-            reasons = [Reason.from_dict(reason) for reason in content["reasons"]]
+        try:
+            # Parts that these sentences need may be missing.
+            _ = fitted.regularization, fitted.nothing_learned
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise WrongValueError(
+                f"settings and trajectory do not fit together ({type(error).__name__})"
+            ) from error
+        if held.get("reasons") is not None:
+            reasons = [Reason(**reason) for reason in held["reasons"]]
         else:
             # Older files hold sentences alone, heaviest unit first.
             names, weights = fitted.unit_weights
             order = np.argsort(-weights, kind="stable")
             reasons = [
                 Reason.from_sentence(names[k], float(weights[k]), sentence)
-                for k, sentence in zip(order, content["explanation"], strict=False)
+                for k, sentence in zip(order, held.get("explanation") or (), strict=False)
             ]
         return replace(fitted, explanation=tuple(reasons))
 
     def _check(self) -> None:
         """Refuse parts that do not fit together."""
         members, groups, held = len(self.members), self.groups, self.group_weights
-        terms = Settings.__dataclass_fields__.keys() & self.settings.keys()
-        Settings(**{name: self.settings[name] for name in terms})
+        needs(groups is None or len(groups) == members, "groups", "must be one per member")
         units = members if groups is None else len(set(groups))
-        if self.weights.shape != (members,) or not on_simplex(self.weights):
-            raise ValueError("weights must be one per member, not negative and sum to 1")
-        if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes):
-            raise ValueError("there must be two classes or more, each of another name")
-        if self.labels is not None and tuple(map(as_name, self.labels)) != self.classes:
-            raise ValueError("labels must be the classes, one for each")
-        if not 0 < self.temperature < math.inf:
-            raise ValueError("temperature must be above 0 and finite")
-        if groups is not None and len(groups) != members:
-            raise ValueError("groups must be one per member")
-        if held is not None and (held.shape != (units,) or not np.isfinite(held).all()):
-            raise ValueError("group weights must be one per group")
-        if self.member_ce.ndim != 1 or len(self.member_ce) not in (members, units):
-            raise ValueError("cross-entropies must be one per member")
-        if (known := self.constant) is not None and not (
-            known.shares.shape == (len(self.classes),)
-            and on_simplex(known.shares)
-            and 0 <= known.label < len(self.classes)
-        ):
-            raise ValueError("the constant must be shares of the classes, and one of them")
-        if self.certificate is not None:
-            _texts([self.certificate.reason])
-            _numbers({"gap": self.certificate.gap})
+        simplex = self.weights.shape == (members,) and on_simplex(self.weights)
+        needs(simplex, "weights", "must be one per member, not negative and sum to 1")
+        fits = held is None or (held.shape == (units,) and on_simplex(held))
+        needs(fits, "group_weights", "must be one per group, not negative and sum to 1")
+        heavy = int((self.unit_weights[1] > 0).sum())
+        rule = f"is {self.size}, but {heavy} of {units} carry weight"
+        needs(heavy <= self.size <= units, "size", rule)
+        known = self.labels is None or tuple(map(as_name, self.labels)) == self.classes
+        needs(known, "labels", "must be the classes, one for each")
+        ces = self.member_ce.ndim == 1 and len(self.member_ce) in (members, units)
+        needs(ces, "member_ce", "must be one per member")
+        if (same := self.constant) is not None:
+            shares = same.shares.shape == (len(self.classes),) and on_simplex(same.shares)
+            right = shares and 0 <= same.label < len(self.classes)
+            needs(right, "constant", "must be shares of the classes, and one of them")
         columns = [] if self.trajectory is None else list(vars(self.trajectory).values())
-        if not all(column.ndim and column.dtype.kind in "fiO" for column in columns):
-            raise TypeError("the trajectory must hold numbers")
-        if len(set(map(len, columns))) > 1:
-            raise ValueError("all of the trajectory must be equally long")
-        _ = self.nothing_learned  # its last epoch can be read
+        needs(len(set(map(len, columns))) < 2, "trajectory", "must be equally long everywhere")
+
+
+_LAMBDAS = ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")
+_RATES = ("learning_rate", "temperature", "temperature_decay", "min_temperature")
+_COUNTS = ("epochs", "batch_size", "min_members", "max_members")
+_WORDS = ("preset", "solver", "diversity", "ce", "regularize", "pool", "order", "ties")
+_EPOCHS = tuple(Trajectory.__dataclass_fields__)
+_NUMBERS = listed(optional(number()))
+_TABLES = ("sizes", "weights", "theta", "pi")
+_CHOICES = {
+    **dict.fromkeys((*_LAMBDAS, *_RATES), optional(number(0, LARGEST))),
+    **dict.fromkeys(_COUNTS, optional(number(1, whole=True))),
+    **dict.fromkeys((*_WORDS, "recalibrate"), optional(text)),
+    **dict.fromkeys(("class_weights", "groups"), optional(flag)),
+    "random_state": optional(number(0, whole=True)),
+}
+
+
+def _choices(value: Any, at: str) -> Any:
+    """Settings, or parameters of the estimator as the user gave them."""
+    held = mapping(plain)(value, at)
+    return {name: _CHOICES.get(name, plain)(held[name], f"{at}.{name}") for name in held}
+
+
+def _columns(value: Any, at: str) -> Any:
+    """The columns of a trajectory: numbers, or rows of as many numbers each."""
+    held = record(dict.fromkeys(_EPOCHS, plain))(value, at)
+    for name in _EPOCHS:
+        inner = listed(_NUMBERS) if name in _TABLES else _NUMBERS
+        rows = inner(held[name], f"{at}.{name}")
+        wide = {len(row) for row in rows} if name in _TABLES else set()
+        needs(len(wide) < 2, f"{at}.{name}", "must have rows of one length")
+    return held
+
+
+def _reason(value: Any, at: str) -> Any:
+    """Fields of a `Reason`, with the numbers that its kind needs."""
+    numbers = {"ce": number(), "price": number(), "term_change": number()}
+    whole = {"rank": number(1, whole=True), "limit": number(0, whole=True)}
+    words = {"term": choice(*TERMS), "text": text}
+    needed = {"member": text, "weight": number(0, 1), "kind": choice(*get_args(Kind))}
+    held = record(needed, {**numbers, **whole, **words})(value, at)
+    reason = {name: held.get(name) for name in Reason.__dataclass_fields__}
+    if reason["text"] is None:
+        price, limit = ("price", "term", "term_change"), ("limit",)
+        kinds = {"excluded_by_loss": price, "excluded_by_size": limit, "beyond_max_members": limit}
+        for name in ("ce", "rank", *kinds.get(held["kind"], ())):
+            needs(reason[name] is not None, f"{at}.{name}", "is missing")
+    return reason
+
+
+_COUNT = number(0, whole=True)
+_DATA = record({"annotators": _COUNT, "annotations": _COUNT, "hard_labels": mapping(_COUNT)})
+_CERTIFICATE = {"gap": number(), "convex": flag, "global_optimum": flag, "reason": text}
+_CONSTANT = {"shares": listed(number(0, 1)), "label": _COUNT, "source": text}
+_SCHEMA = record(
+    {
+        "members": distinct(listed(text, least=1)),
+        "classes": distinct(listed(text, least=2)),
+        "weights": listed(number(0, 1)),
+        "size": number(1, whole=True),
+        "settings": _choices,
+        "parameters": _choices,
+        "objective": mapping(optional(number())),
+        "metrics": mapping(optional(number())),
+        "member_ce": _NUMBERS,
+        "items": number(1, whole=True),
+        "temperature": number(0.99 * LOWEST_TEMPERATURE, 1.01 * HIGHEST_TEMPERATURE),
+        "pool": choice(*(kind.value for kind in Pool)),
+    },
+    {
+        "groups": listed(text),
+        "group_weights": listed(number(0, 1)),
+        "labels": listed(plain),
+        "data": lambda value, at: _DATA(value, at) if value else None,
+        "certificate": record(_CERTIFICATE, only=True),
+        "trajectory": _columns,
+        "reasons": listed(_reason),
+        "explanation": listed(text),
+        "constant": record(_CONSTANT),
+    },
+)
 
 
 CLEARLY = 1.96
 """Standard errors by which a difference is called clear."""
-_COUNTS = {2: "two", 3: "three", 5: "five", 10: "ten"}
+_FOLDS = {2: "two", 3: "three", 5: "five", 10: "ten"}
 
 
 def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
@@ -267,7 +367,7 @@ def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
     if abs(above) > CLEARLY * error + 1e-12:
         standing = "clearly worse" if above > 0 else "clearly better"
     return (
-        f"{penalty}, chosen by {_COUNTS.get(folds, folds)}-fold cross-validation on {among};"
+        f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out CE {above:+.4f} ± {CLEARLY * error:.4f})."
     )
 
@@ -275,22 +375,6 @@ def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
 def on_simplex(weights: Floats) -> bool:
     """Whether weights are not negative and sum to 1."""
     return bool((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6)
-
-
-def _constant(shares: Sequence[float], label: int, source: str) -> Constant:
-    return Constant(np.array(shares, dtype=np.float64), int(label), _texts([source])[0])
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not all(isinstance(value, str) for value in values):
-        raise TypeError(f"names must be text, but got {values!r}")
-    return tuple(values)
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    if not all(value is None or isinstance(value, int | float) for value in values.values()):
-        raise TypeError(f"there must be numbers, but got {values!r}")
-    return dict(values)
 
 
 def _plain(value: Any) -> Any:
@@ -455,21 +539,8 @@ class Reason:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Reason:
-        """The reason that ``to_dict`` described; anyone may have written the file."""
-        reason = cls(**content)
-        if reason.kind not in get_args(Kind) or (reason.term or "lambda_ce") not in TERMS:
-            raise ValueError(f"there is no reason {reason.kind!r} with term {reason.term!r}")
-        if not isinstance(reason.member, str) or not isinstance(reason.text or "", str):
-            raise TypeError("names and reasons must be text")
-        str(reason)  # a number that its kind needs may be missing, or none
-        return reason
-
-    @classmethod
     def from_sentence(cls, member: str, weight: float, sentence: str) -> Reason:
         """The reason in a sentence, as the first build stored it."""
-        if not isinstance(sentence, str):
-            raise TypeError(f"a reason must be text, but got {sentence!r}")
         text = sentence.removeprefix(f"{member}: weight {weight:.3f} ").removeprefix("(")
         text = text.replace("): ", ": ", 1) if "): " in text else text.removesuffix(")")
         kinds = (kind for words, kind in _OLD_SENTENCES.items() if words in text)

@@ -14,13 +14,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, errors_in, examples
 from edokit._io import check_file
 from edokit._io.tables import unreadable
 from edokit._names import class_order, encode
 from edokit._types import Strings
 from edokit.annotations import Annotations, PublishedLabelWarning
-from edokit.datasets.read import errors_in, read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.datasets.table import table_files, with_annotator
 from edokit.predictions import Shards
 

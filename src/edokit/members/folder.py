@@ -15,6 +15,18 @@ import numpy as np
 
 from edokit._errors import InputError, examples, warn
 from edokit._io.atomic import discard
+from edokit._io.schema import (
+    anything,
+    checked,
+    distinct,
+    listed,
+    mapping,
+    needs,
+    number,
+    read_document,
+    record,
+    text,
+)
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
     CARD,
@@ -116,7 +128,7 @@ def collect_predictions(
     gathered: dict[str, list[Any]] = {}
     items: dict[str, list[str]] = {}
     for jobs in of_member.values():
-        stored = [read_arrays(out / job.folder / JOB_PREDICTIONS) for job in jobs]
+        stored = [_stored(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
         for name in [name for name in stored[0] if not name.endswith(" items")]:
             ids = [arrays[f"{name} items"].tolist() for arrays in stored]
             if name == FIT and plan.folds is not None:
@@ -140,6 +152,30 @@ def collect_predictions(
         )
         for name, predicted in gathered.items()
     }
+
+
+def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, Any]:
+    """The predictions of a finished job by split, with the items that the plan has there."""
+    arrays, found = read_arrays(path), dict[str, Any]()
+    for name, rows in plan.rows(job).predict.items():
+        ids = [plan.data.items[i] for i in rows]
+        shape = (len(ids), *([job.heads] if job.heads else []), len(plan.data.classes))
+        predicted, known = arrays.get(name), arrays.get(f"{name} items")
+        if (
+            predicted is None
+            or known is None
+            or predicted.shape != shape
+            or predicted.dtype.kind != "f"
+            or not np.isfinite(predicted).all()
+            or known.tolist() != ids
+        ):
+            raise InputError(
+                f"{path} is damaged: it does not hold probabilities of shape {shape} for the items"
+                f" of {name!r}",
+                "remove the folder that it is in and train again",
+            )
+        found |= {name: predicted, f"{name} items": known}
+    return found
 
 
 def make_manifest(
@@ -226,43 +262,42 @@ def write_training(
     write_json(manifest, path)
 
 
+def _name(value: Any, at: str) -> Any:
+    """A name that a folder may have: folders are named like members."""
+    needs(is_folder_name(value), at, "is no name of a folder")
+    return value
+
+
+def _named(value: Any, at: str) -> Any:
+    """Members, each name once."""
+    members = listed(record({"name": _name, "group": text}))(value, at)
+    needs(len({one["name"] for one in members}) == len(members), at, "holds a name twice")
+    return members
+
+
+_MANIFEST = record(
+    {"members": _named, "data": record({"classes": distinct(listed(text, least=2))})},
+    {"format": number(0, whole=True), "end_to_end": mapping(anything)},
+)
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder of members."""
-    from edokit._io import read_json
-
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(
             f"{folder} holds no {MANIFEST}, so it is no folder of trained members",
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or not _is_whole(manifest):
-        raise InputError(
-            f"{path} does not list members with names, groups and classes", "train again"
-        )
+    what = "a manifest of trained members"
+    manifest: dict[str, Any] = read_document(path, _MANIFEST, what, "train again")
     written = manifest.get("format", 0)
-    if not isinstance(written, int) or written > FORMAT:
+    if written > FORMAT:
         raise InputError(
             f"{path} has the format {written!r}; this version reads {FORMAT} and older",
             "install a newer edokit",
         )
     return manifest
-
-
-def _is_whole(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest says what is needed to use its members."""
-    members, data = manifest.get("members"), manifest.get("data")
-    if not isinstance(members, list) or not isinstance(data, dict):
-        return False
-    classes = data.get("classes")
-    return (
-        # Folders are named like members.
-        all(isinstance(one, dict) and is_folder_name(one.get("name")) for one in members)
-        and all(isinstance(one.get("group"), str) for one in members)
-        and isinstance(classes, list)
-        and all(isinstance(name, str) for name in classes)
-    )
 
 
 def _is_complete(folder: Path, listed: Any) -> bool:
@@ -279,9 +314,24 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[
     return compute_metrics(probabilities, data.soft_labels[rows], data.hard[rows], metrics=METRICS)
 
 
+_FINISHED = record(
+    {
+        "items": number(0, whole=True),
+        "seconds": number(0),
+        **dict.fromkeys(("versions", "hardware", "history", "notes"), anything),
+    },
+    {"weights": listed(number(0, 1))},
+    only=False,
+)
+_DESCRIBED = ("a finished member", "remove its folder and train again")
+
+
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
     jobs = [job for job in plan.jobs if name in job.members]
-    cards = [finished_card(out / job.folder) for job in jobs]
+    cards = [
+        checked(finished_card(out / job.folder), _FINISHED, out / job.folder / CARD, *_DESCRIBED)
+        for job in jobs
+    ]
     first, card = jobs[0], cards[0]
     member: dict[str, Any] = {
         "name": name,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, MissingExtraError, examples, one_of
+from edokit._errors import InputError, MissingExtraError, errors_in, examples, one_of
 from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
 
@@ -127,7 +128,8 @@ def parse_groups(
         if toml
         else [Group(recipe, usual if count is None else count, **common) for recipe, count in parts]
     )
-    return check_groups(_with_options(groups, options or {}))
+    with errors_in(text) if toml else nullcontext():
+        return check_groups(_with_options(groups, options or {}))
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:

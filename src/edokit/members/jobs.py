@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import re
 import sys
@@ -23,8 +24,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, EDOError, EDOWarning, InputError, are, examples, warn
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples, warn
 from edokit._io.atomic import discard, whole_file, whole_folder
+from edokit._io.schema import (
+    anything,
+    flag,
+    listed,
+    mapping,
+    needs,
+    number,
+    optional,
+    plain,
+    read_document,
+    record,
+    text,
+)
 from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.members.groups import Group, is_folder_name
@@ -34,7 +48,6 @@ from edokit.members.recipe import (
     check_number,
     find_recipe,
     make_member,
-    refuse_code,
     write_arrays,
 )
 from edokit.members.supervision import (
@@ -154,25 +167,48 @@ class Plan:
     @classmethod
     def load(cls, folder: Path, trust: Collection[str] = ()) -> Plan:
         """Read what ``save`` wrote; code that it names is imported from ``trust`` alone."""
-        try:
-            stored = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-            folds = stored["folds"]
-            jobs = tuple(TrainingJob(**job) for job in stored["units"])
-            if not all(is_folder_name(job.member) for job in jobs):
-                raise ValueError("folders can't be named like its members")
-            if not all(job.fold is None or isinstance(job.fold, int) for job in jobs):
-                raise ValueError("its folds are not numbered")
-            for job in jobs:
-                refuse_code(str(folder / "plan.json"), job.recipe, job.options, trust)
-            folds = None if folds is None else np.asarray(folds, dtype=np.int32)
-            return cls(TrainingData.load(folder / "course.json"), jobs, folds)
-        except EDOError:
-            raise
-        except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
+        how = "write them with `edo train … --prepare`"
+        stored = read_document(folder / "plan.json", _PLAN, "a whole plan", how)
+        jobs = tuple(TrainingJob(**job) for job in stored["units"])
+        data = TrainingData.load(folder / "course.json", how)
+        folds = stored["folds"]
+        if folds is not None and len(folds) != len(data):
             raise InputError(
-                f"{folder} does not hold a whole plan.json and course.json: {error}",
-                "write them with `edo train … --prepare`",
-            ) from error
+                f"{folder / 'plan.json'} has folds for {len(folds)} of {len(data)} items", how
+            )
+        return cls(data, jobs, None if folds is None else np.asarray(folds, dtype=np.int32))
+
+
+def _name(value: Any, at: str) -> Any:
+    needs(is_folder_name(value), at, "is no name of a folder")
+    return value
+
+
+_WORDS = ("group", "recipe", "supervision", "draw")
+_COUNT = number(0, 2**31 - 1, whole=True)
+_JOB = record(
+    {
+        "member": _name,
+        **dict.fromkeys(_WORDS, text),
+        "options": mapping(plain),
+        "seed": number(0, whole=True),
+    },
+    {"annotator": text, "fold": _COUNT, "heads": number(0, 10_000, whole=True)},
+    only=True,
+)
+_PLAN = record(
+    {"units": listed(_JOB), "folds": optional(listed(number(-1, 2**31 - 1, whole=True)))}
+)
+_CARD = record(
+    {},
+    {
+        **dict.fromkeys((*_WORDS, "fingerprint"), text),
+        "kept": flag,
+        "files": mapping(number(0, whole=True)),
+        "sha256": mapping(text),
+        **dict.fromkeys(("history", "notes", "versions", "hardware"), anything),
+    },
+)
 
 
 def plan_jobs(
@@ -338,6 +374,7 @@ def fit_job(
         "items": len(own.texts),
         "kept": context.keep_models,
         "files": sizes_of(folder),
+        "sha256": digests_of(folder),
         "seconds": round(seconds, 3),
         "history": history,
         "notes": [*ours, *(text for text, own in notes if not own)],
@@ -392,16 +429,11 @@ def member_data(
 
 def read_card(folder: Path) -> dict[str, Any] | None:
     """What a finished job says of itself; none if it is not there."""
-    try:
-        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(folder / CARD):
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{folder / CARD} is not a whole JSON file: {error}", "remove this folder"
-        ) from error
-    if not isinstance(card, dict):
-        raise InputError(f"{folder / CARD} does not describe a member", "remove this folder")
+    card: dict[str, Any] = read_document(
+        folder / CARD, _CARD, "the card of a trained member", "remove this folder"
+    )
     return card
 
 
@@ -427,6 +459,18 @@ def sizes_of(folder: Path) -> dict[str, int]:
         for file in sorted(folder.rglob("*"))
         if file.is_file()
     }
+
+
+def digests_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file in a folder, by name: a damaged model is not loaded."""
+    found = {}
+    for name in sizes_of(folder):
+        with (folder / name).open("rb") as stream:
+            digest = hashlib.sha256()
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        found[name] = digest.hexdigest()
+    return found
 
 
 def versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -300,8 +300,13 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
         archives.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray[Any]]:
-    """Read them back; a file that is cut off, or lacks one, is refused."""
+def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Read them back; a file that is cut off, or lacks one, is refused.
+
+    ``needed`` says what each array must be: its kind (``f`` numbers, ``i`` whole numbers, ``t``
+    text) and the names of its axes, as in ``{"weights": "f RF", "seen": "i P"}``; axes of one name
+    are equally long. Whole numbers are at least 0, all others finite.
+    """
     try:
         arrays = archives.read_arrays(path)
     except (InputError, MemoryError):
@@ -311,11 +316,28 @@ def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, npt.NDArray
         raise InputError(
             f"{path} is damaged or no file of plain arrays: {error}", "train the member again"
         ) from error
-    missing = [name for name in needed if name not in arrays]
+    wanted = needed or {}
+    missing = [name for name in wanted if name not in arrays]
     if missing:
         raise InputError(
             f"{path} lacks arrays of a member: {examples(missing)}", "train the member again"
         )
+    lengths: dict[str, int] = {}
+    for name, form in wanted.items():
+        kind, _, axes = form.partition(" ")
+        array = arrays[name]
+        right = array.dtype.kind in {"f": "fiu", "i": "iu", "t": "U"}[kind]
+        right = right and array.ndim == len(axes)
+        for axis, length in zip(axes, array.shape, strict=False):
+            right = right and lengths.setdefault(axis, length) == length
+        if right and kind != "t":
+            right = bool(np.isfinite(array).all() and (kind == "f" or (array >= 0).all()))
+        if not right:
+            raise InputError(
+                f"{path} is damaged: {name!r} is {array.dtype} of shape {array.shape}, or holds"
+                " numbers that can't be",
+                "train the member again",
+            )
     return arrays
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples, warn
+from edokit._errors import (
+    HAVE,
+    EDOError,
+    EDOWarning,
+    InputError,
+    are,
+    counted,
+    errors_in,
+    examples,
+    warn,
+)
 from edokit._types import Floats, Ints
 from edokit.members.folder import read_manifest
-from edokit.members.jobs import CARD, END_TO_END, MEMBERS, finished_card
+from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.texts import Texts
 
@@ -76,6 +87,7 @@ def score_members(
     folder = Path(folder)
     manifest = read_manifest(folder)
     listed = {member["name"]: member for member in manifest["members"]}
+    classes = manifest["data"]["classes"]
     names = list(listed if members is None else members)
     unknown = [name for name in names if name not in listed]
     if unknown or not names:
@@ -98,7 +110,8 @@ def score_members(
         from edokit.members.recipes._end_to_end import EndToEndMembers
 
         step(0, len(names), f"{len(listed)} heads")
-        heads: EndToEndMembers = EndToEndMembers.load(folder / END_TO_END, device=device)
+        with _of(folder / END_TO_END):
+            heads: EndToEndMembers = EndToEndMembers.load(folder / END_TO_END, device=device)
         if heads.n_members != len(listed):
             raise InputError(
                 f"{folder / END_TO_END} holds {heads.n_members} members, but the manifest lists"
@@ -106,7 +119,8 @@ def score_members(
                 "train again",
             )
         columns = [list(listed).index(name) for name in names]
-        predicted = heads.predict_proba(checked.texts)[:, columns]
+        with _of(folder / END_TO_END):
+            predicted = heads.predict_proba(checked.texts)[:, columns]
         if known is not None:
             predicted = predicted[known.rows]
             known.unused.update(dict.fromkeys(names, True))
@@ -114,7 +128,16 @@ def score_members(
         each = []
         for done, name in enumerate(names):
             step(done, len(names), name)
-            each.append(_member(folder / MEMBERS / name, checked.texts, device, trust, known))
+            answer = _member(folder / MEMBERS / name, checked.texts, device, trust, known)
+            each.append(answer)
+            rows = len(checked.texts) if known is None else len(known.rows)
+            if answer.shape != (rows, len(classes)):
+                raise InputError(
+                    f"the member in {folder / MEMBERS / name} predicts an array of shape"
+                    f" {answer.shape} for {counted(rows, 'text')} and"
+                    f" {len(classes)} classes",
+                    "train it again",
+                )
         predicted = np.stack(each, axis=1)
     step(len(names), len(names), "")
     groups = [str(listed[name]["group"]) for name in names]
@@ -129,7 +152,7 @@ def score_members(
         predicted,
         items=items,
         members=names,
-        classes=manifest["data"]["classes"],
+        classes=classes,
         groups=groups,
         annotators=whose,
         layout="NKC",
@@ -152,14 +175,45 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
             "train it again without this option",
         )
     name = card.get("recipe")
-    if not isinstance(name, str):
+    if name is None:
         raise InputError(f"{folder / CARD} names no recipe", "train again")
+    now = digests_of(folder)
+    changed = [
+        file for file, digest in (card.get("sha256") or {}).items() if now.get(file) != digest
+    ]
+    if changed:
+        raise InputError(
+            f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
+            "copy the folder again, or train again",
+        )
     refuse_code(str(folder), name, {}, trust)
-    recipe: Any = find_recipe(name)
+    with errors_in(folder / CARD):
+        recipe: Any = find_recipe(name)
     taken = inspect.signature(recipe.load).parameters
     context = {"device": device, "trust": tuple(trust)}
-    member: Member = recipe.load(folder, **{key: context[key] for key in context if key in taken})
+    with _of(folder):
+        member: Member = recipe.load(
+            folder, **{key: context[key] for key in context if key in taken}
+        )
     return member
+
+
+@contextmanager
+def _of(folder: Path) -> Iterator[None]:
+    """A model that somebody else wrote may fail in any way; all of them are one error.
+
+    What the libraries say may quote texts, so it is left out.
+    """
+    try:
+        yield
+    except (EDOError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the member in {folder} is damaged or made by other versions of its libraries: it"
+            f" fails with {type(error).__name__}",
+            "train it again",
+        ) from error
 
 
 def _member(
@@ -173,11 +227,13 @@ def _member(
     each = []
     for fold in sorted(folder.glob("fold-*")) or [folder]:
         member = load_member(fold, device, trust)
-        if known is None:
-            each.append(member.predict_proba(texts))
-        else:
-            each.append(known.predict(folder.name, member, texts))
-    mean: Floats = np.mean(each, axis=0)
+        with _of(fold):
+            if known is None:
+                each.append(np.asarray(member.predict_proba(texts), dtype=float))
+            else:
+                each.append(known.predict(folder.name, member, texts))
+    with _of(folder):
+        mean: Floats = np.mean(each, axis=0)
     return mean
 
 

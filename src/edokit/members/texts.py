@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import HAVE, InputError, are, examples, headings
+from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
 from edokit.members.recipe import Text, check_texts
 from edokit.members.training_data import utterance_and_context
 
@@ -100,7 +100,8 @@ def read_texts(
         found = Texts(tuple(map(str, source.items)), tuple(map(str, source.texts)))
     if pairs:
         found = Texts(found.items, tuple(utterance_and_context(str(text)) for text in found.texts))
-    return found.checked()
+    with errors_in(path):
+        return found.checked()
 
 
 def read_annotators(

@@ -14,6 +14,18 @@ import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, examples
 from edokit._io.atomic import whole_file
+from edokit._io.schema import (
+    Check,
+    distinct,
+    listed,
+    names,
+    needs,
+    number,
+    optional,
+    read_document,
+    record,
+    text,
+)
 from edokit._types import Codes, Floats, Ints
 from edokit.members.recipe import Text
 
@@ -148,9 +160,9 @@ class TrainingData:
             temporary.write_text(self._json(), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> TrainingData:
+    def load(cls, path: Path, hint: str = "save it again") -> TrainingData:
         """Read what ``save`` wrote."""
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_document(path, _whole, "whole training data", hint)
         texts = (text if isinstance(text, str) else tuple(text) for text in stored["texts"])
         fields: dict[str, Any] = {name: tuple(stored[name]) for name in _NAMES}
         for name in (*_CODES, "label_probabilities"):
@@ -164,6 +176,41 @@ class TrainingData:
             values = getattr(self, name)
             stored[name] = None if values is None else values.tolist()
         return json.dumps(stored)
+
+
+def _text(value: Any, at: str) -> Any:
+    """A text, or a pair of them."""
+    return listed(text, 2)(value, at) if isinstance(value, list) else text(value, at)
+
+
+def _whole(value: Any, at: str) -> Any:
+    """Training data whose codes name what is there."""
+    strings = dict.fromkeys(("items", "classes", "annotators"), distinct(names))
+    held = record({**strings, "texts": listed(_text), "splits": names})(value, at)
+    n, c = len(held["items"]), len(held["classes"])
+    for name in ("texts", "splits"):
+        needs(len(held[name]) == n, name, f"are {len(held[name])}, not one for each of {n} items")
+
+    def codes(most: int, length: int | None = None) -> Check:
+        return listed(number(0, most - 1, whole=True), length)
+
+    given = record(
+        {
+            "item_codes": codes(n),
+            "annotator_codes": codes(len(held["annotators"])),
+            "label_codes": optional(codes(c)),
+            "label_probabilities": optional(listed(listed(number(0, 1), c))),
+            "hard": codes(c, n),
+        }
+    )(held, at)
+    lengths = {len(given[name]) for name in _PER_ANNOTATION if given[name] is not None}
+    needs(len(lengths) == 1, "item_codes, annotator_codes and labels", "must be equally long")
+    labels = [given[name] for name in ("label_codes", "label_probabilities")]
+    needs(labels.count(None) == 1, "label_codes", "or label_probabilities must be there")
+    return given
+
+
+_PER_ANNOTATION = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
 
 
 def utterance_and_context(text: str) -> tuple[str, str]:

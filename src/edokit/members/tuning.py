@@ -37,7 +37,8 @@ def tune_groups(
     Groups of the recipe ``transformer`` are searched, on randomly selected labels. What was found
     is kept in ``out``, so that a training that goes on does not search again.
     """
-    from edokit._io import read_json, write_json
+    from edokit._io import write_json
+    from edokit._io.schema import mapping, plain, read_document, record
 
     if not any(group.recipe == "transformer" for group in groups):
         raise InputError(
@@ -46,7 +47,10 @@ def tune_groups(
             parameters=("tune",),
         )
     path = None if out is None else out / NAME
-    kept: dict[str, Any] = read_json(path) if path is not None and path.is_file() else {}
+    kept: dict[str, Any] = {}
+    if path is not None and path.is_file():
+        found = mapping(record({"best": mapping(plain)}))
+        kept = read_document(path, found, "what tuning found", "remove it to tune again")
     rows = rows_for_job(data, None, None)
     train, stop = data.take(rows.train), data.take(rows.stop)
     tuned = []

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import EDOError, InputError, counted, examples, headings
+from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
 from edokit._io.npz import array_names, read_arrays, write_arrays
 from edokit._io.tables import number_column, read_table, write_table
@@ -135,7 +135,8 @@ def _read_npz(path: Path) -> Predictions:
             )
     names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
     named: Any = {name: own if name in _ROWS else tuple(own) for name, own in names.items()}
-    return Predictions(as_floats(array), **named).named()
+    with errors_in(path):
+        return Predictions(as_floats(array), **named).named()
 
 
 def from_long_table(
@@ -170,14 +171,10 @@ def from_long_table(
     values = [number_column(table, columns_of[name], str(path)) for name in classes]
     array = np.empty((n * k, len(classes)), dtype=np.result_type(*values))
     array[cells] = np.column_stack(values)
-    return Predictions(
-        array.reshape(n, k, len(classes)),
-        items,
-        tuple(member.names),
-        classes,
-        _groups(table, own["group"], member, path),
-        whose,
-    ).named()
+    held = array.reshape(n, k, len(classes))
+    groups = _groups(table, own["group"], member, path)
+    with errors_in(path):
+        return Predictions(held, items, tuple(member.names), classes, groups, whose).named()
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:

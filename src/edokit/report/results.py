@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError
-from edokit._io import read_json
+from edokit._io import schema
+from edokit._io.schema import listed, mapping, optional, read_document, record, text
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import MAIN_METRICS, SEARCH_METRICS, PairedTest
@@ -32,6 +33,57 @@ _CORRELATION: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("rho", "p_value"), float),
     "trials": int,
 }
+_REAL = schema.number(finite=False)
+_SEARCH = record(
+    {},
+    {
+        "chosen": record(
+            {},
+            {
+                "rule": text,
+                "estimates": mapping(optional(record({}, {"ce": _REAL}, only=True))),
+                "weights": mapping(_REAL),
+            },
+            only=True,
+        ),
+        "correlations": listed(
+            record(
+                {
+                    **dict.fromkeys(("diversity", "parameter", "metric"), text),
+                    **dict.fromkeys(("rho", "p_value"), _REAL),
+                    "trials": schema.number(0, whole=True),
+                },
+                only=True,
+            )
+        ),
+    },
+    only=True,
+)
+_ENDS = listed(_REAL, 2)
+_TESTS = mapping(record(dict.fromkeys(("difference", "low", "high"), _REAL), only=True))
+_METHODS = record(
+    {
+        "methods": listed(
+            record(
+                {"name": text},
+                {
+                    "about": text,
+                    **dict.fromkeys(MAIN_METRICS, _REAL),
+                    "intervals": mapping(_ENDS),
+                    **dict.fromkeys(("against_reference", "against_constant"), _TESTS),
+                },
+                only=True,
+            )
+        )
+    },
+    {
+        "samples": schema.number(1, whole=True),
+        "level": schema.number(1e-6, 1 - 1e-6),
+        "by": listed(text),
+        "skipped": listed(record({}, {"name": text, "reason": text}, only=True)),
+    },
+    only=True,
+)
 # Anyone may have written the files.
 _DAMAGED = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
@@ -80,7 +132,9 @@ class Search:
 
 def read_search(folder: Path) -> Search:
     """Read the folder ``search/`` of a run."""
-    about = read_json(folder / "search.json") if (folder / "search.json").exists() else {}
+    about, path = {}, folder / "search.json"
+    if path.exists():
+        about = read_document(path, _SEARCH, "the result of a search", "run the search again")
     return parse_search(read_table(folder / "trials.parquet").to_pylist(), about)
 
 
@@ -146,22 +200,15 @@ class Comparison:
 
 def read_comparison(path: Path) -> Comparison:
     """Read ``compare/methods.json``."""
-    content = read_json(path)
-    try:
-        samples, level = content.get("samples"), float(content.get("level") or 0.95)
-        if not 0 < level < 1 or (samples is not None and not samples > 0):
-            raise ValueError(f"level {level}, samples {samples}")
-        skipped = [
-            f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
-            for row in content.get("skipped") or []
-        ]
-        by = [str(column) for column in content.get("by") or []]
-        scores = [_score(row) for row in content["methods"]]
-        return Comparison(scores, skipped, samples, level, by)
-    except _DAMAGED as error:
-        raise InputError(
-            f"{path} is not the result of a comparison ({error!r})", "run the comparison again"
-        ) from error
+    what = "the result of a comparison"
+    content = read_document(path, _METHODS, what, "run the comparison again")
+    skipped = [
+        f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
+        for row in content.get("skipped") or []
+    ]
+    scores = [_score(row) for row in content["methods"]]
+    how = (content.get("samples"), content.get("level") or 0.95, content.get("by") or [])
+    return Comparison(scores, skipped, *how)
 
 
 def _score(row: Mapping[str, Any]) -> Score:

@@ -22,7 +22,7 @@ from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from edokit._errors import CONNECTION, InputError, warn
-from edokit._io import cannot_read, cannot_write
+from edokit._io import cannot_read, cannot_write, parse_json
 from edokit._io.atomic import lock_file, sync_folder
 from edokit.tuning.study import Claims
 
@@ -184,7 +184,7 @@ class Journal(JournalStorage):
             super().__init__(self.file)
         except BaseException as error:
             self.file.close()
-            if isinstance(error, (LookupError, TypeError, ValueError, AssertionError)):
+            if isinstance(error, Exception) and not isinstance(error, OSError):
                 raise InputError(
                     f"{path} is no journal that this version of Optuna can read: {error!r}",
                     "name another file, or one that is not there yet",
@@ -313,8 +313,8 @@ def _mend(path: Path) -> None:
 
 def _is_entry(line: bytes) -> bool:
     try:
-        entry = json.loads(line) if line.endswith(b"\n") else None
-    except (ValueError, RecursionError):
+        entry = parse_json(line.decode(), "an entry") if line.endswith(b"\n") else None
+    except ValueError:
         return False
     return isinstance(entry, dict) and "op_code" in entry
 

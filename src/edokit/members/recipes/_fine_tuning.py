@@ -11,6 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edokit._errors import InputError, one_of
+from edokit._io.schema import (
+    anything,
+    checked,
+    listed,
+    mapping,
+    number,
+    optional,
+    plain,
+    read_document,
+    record,
+)
 from edokit._types import Floats
 from edokit.members.pretrained import load_tokenizer, require_packages
 from edokit.members.recipe import Member, MemberData, Progress, Text, check_number
@@ -154,19 +165,17 @@ class FineTunedMember(FineTuning, Member):
     def load(cls, folder: Path, *, device: str | None = None) -> Any:
         """Read what ``save`` wrote, onto a device."""
         folder = Path(folder)
+        path, hint = folder / cls._file, "name a folder that its method save wrote"
+        needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, anything)}
+        state = read_document(path, record(needed), f"a file of {cls._kind}", hint)
         try:
-            state = json.loads((folder / cls._file).read_text(encoding="utf-8"))
             member = cls(**{**state["options"], "device": device})
-            for name in cls._kept:
-                setattr(member, f"{name}_", state[name])
-        except InputError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{folder} is not the folder of {cls._kind}: its {cls._file} can't be read:"
-                f" {error}",
-                "name a folder that its method save wrote",
-            ) from error
+        except TypeError as error:
+            raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
+        for name in cls._kept:
+            setattr(member, f"{name}_", state[name])
+        constant = optional(listed(number(0, 1), member.n_classes))
+        checked(member.constant_, constant, path, f"a file of {cls._kind}", hint)
         if member.constant_ is None:
             require_packages("fine-tuning")
             from edokit.members.recipes._trainer import FineTuned

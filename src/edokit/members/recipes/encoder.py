@@ -134,7 +134,9 @@ class EncoderMember(Member):
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> EncoderMember:
         """Read what ``save`` wrote."""
-        arrays = read_arrays(folder / _FILE, ("model", "context", *Logistic.__annotations__))
+        path = folder / _FILE
+        arrays = read_arrays(path, {"model": "t", "context": "f", **Logistic.arrays_needed})
+        Logistic.check(path, arrays)
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
         member._classifier = Logistic.of(arrays)

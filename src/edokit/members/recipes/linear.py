@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ from edokit.members.recipe import (
 
 _FILE = "linear.npz"
 _STEPS = 2000
+MOST_CLASSES = 10_000
+"""Classes of a member; a file that claims more is damaged."""
 
 
 class LinearMember(Member):
@@ -90,9 +92,12 @@ class LinearMember(Member):
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
-        arrays = read_arrays(folder / _FILE, (*TfIdf.__annotations__, *Logistic.__annotations__))
+        path = folder / _FILE
+        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Logistic.arrays_needed})
+        TfIdf.check(path, arrays)
+        Logistic.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
-        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.__annotations__})
+        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
         member._model = Logistic.of(arrays)
         return member
 
@@ -172,6 +177,16 @@ class TfIdf:
     block_weights: npt.NDArray[np.float32]
     """Length of each block's part of a row [blocks]."""
 
+    arrays_needed: ClassVar = {"columns": "i F", "idf": "f F", "block_weights": "f B"}
+
+    @staticmethod
+    def check(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Refuse arrays of a file that do not fit together."""
+        columns, blocks = arrays["columns"].astype(np.int64), arrays.get("block_weights")
+        rising = (np.diff(columns) > 0).all() and (columns < WIDTH * len(BLOCKS)).all()
+        if not rising or (blocks is not None and len(blocks) != len(BLOCKS)):
+            raise InputError(f"{path} is damaged: its columns are none", "train the member again")
+
     @classmethod
     def fit(
         cls, counts: sparse.csr_matrix, block_weights: Sequence[float], fewest: int = 2
@@ -213,6 +228,27 @@ class Logistic:
     """C."""
     n_targets: int
     """N, of which it learned."""
+
+    arrays_needed: ClassVar = {
+        "weights": "f RF",
+        "intercepts": "f R",
+        "seen": "i P",
+        "n_classes": "i",
+        "n_targets": "i",
+    }
+
+    @staticmethod
+    def check(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Refuse arrays of a file that do not fit together."""
+        seen, rows = (
+            check_seen(path, arrays["seen"], int(arrays["n_classes"])),
+            len(arrays["weights"]),
+        )
+        if rows != {1: 0, 2: 1}.get(len(seen), len(seen)):
+            raise InputError(
+                f"{path} is damaged: it has {rows} rows of weights for {len(seen)} classes",
+                "train the member again",
+            )
 
     @classmethod
     def fit(cls, features: Any, targets: Floats, strength: float) -> Logistic:
@@ -259,6 +295,17 @@ class Logistic:
         """From what ``arrays`` gave."""
         sizes = {name: int(arrays[name]) for name in ("n_classes", "n_targets")}
         return cls(arrays["weights"], arrays["intercepts"], arrays["seen"], **sizes)
+
+
+def check_seen(path: Path, seen: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
+    """The classes that a member saw; refused where they are not among its classes."""
+    fits = len(seen) and (np.diff(seen.astype(np.int64)) > 0).all() and seen[-1] < n_classes
+    if not fits or n_classes > MOST_CLASSES:
+        raise InputError(
+            f"{path} is damaged: it saw classes that are not among its {n_classes}",
+            "train the member again",
+        )
+    return seen
 
 
 def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:

@@ -16,7 +16,13 @@ from edokit._errors import InputError, one_of, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
-from edokit.members.recipes.linear import TextCounts, TfIdf, over_all_classes, recall
+from edokit.members.recipes.linear import (
+    TextCounts,
+    TfIdf,
+    check_seen,
+    over_all_classes,
+    recall,
+)
 
 _ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
 _BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
@@ -134,13 +140,19 @@ class SklearnMember(Member):
     @classmethod
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
-        arrays = read_arrays(folder / _ARRAYS, ("n_classes", "seen", "n", "features", "estimator"))
+        path = folder / _ARRAYS
+        needed = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
+        arrays = read_arrays(path, needed)
+        one_of("features", str(arrays["features"]), FEATURES)
+        check_seen(path, arrays["seen"], int(arrays["n_classes"]))
         member = cls.__new__(cls)
         member.n_classes, member.allow = int(arrays["n_classes"]), ()
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
         member._seen, member._n = arrays["seen"], int(arrays["n"])
         member._count, member._tfidf, member._fitted = recall, None, None
-        if "columns" in arrays:
+        if member.features == "tfidf":
+            arrays = read_arrays(path, {"columns": "i F", "idf": "f F"})
+            TfIdf.check(path, arrays)
             weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
         if len(member._seen) > 1:

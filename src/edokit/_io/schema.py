@@ -1,0 +1,200 @@
+"""What each field of a document must be: the one place where loaded documents are validated.
+
+A check takes a value and its place (``members[2].name``) and returns the value, or raises
+`WrongValueError` with a sentence. Documents may hold more fields than a check names: newer versions
+write some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import InputError, word
+from edokit._io.json import read_json
+
+Check = Callable[[Any, str], Any]
+WHOLE = 2**53
+"""Whole numbers up to this are the same as floating-point numbers, in every language."""
+
+
+class WrongValueError(ValueError):
+    """A value is not what its place in a document needs."""
+
+
+def read_document(path: Path, check: Check, what: str, hint: str) -> Any:
+    """The content of a JSON file that passes a check; ``what`` says what the file should be."""
+    return checked(read_json(path), check, path, what, hint)
+
+
+def checked(content: Any, check: Check, path: Path, what: str, hint: str) -> Any:
+    """The content of a file, if it passes a check."""
+    try:
+        return check(content, "")
+    except WrongValueError as error:
+        raise InputError(f"{path} is not {what}: {error}", hint) from error
+
+
+def text(value: Any, at: str) -> str:
+    """Text that can be encoded: JSON can write one half of a pair of surrogates."""
+    try:
+        if isinstance(value, str) and value.encode() is not None:
+            return value
+    except UnicodeEncodeError:
+        raise WrongValueError(f"{at} holds half a character") from None
+    raise _wrong(value, at, "text")
+
+
+def flag(value: Any, at: str) -> bool:
+    """True or false."""
+    if isinstance(value, bool):
+        return value
+    raise _wrong(value, at, "true or false")
+
+
+def number(
+    least: float = -math.inf, most: float = math.inf, *, whole: bool = False, finite: bool = True
+) -> Check:
+    """A number in a range; with ``finite=False`` also NaN and infinity."""
+    if whole:
+        least, most = max(least, -WHOLE), min(most, WHOLE)
+    kind = "a whole number" if whole else "a number"
+    if least > -math.inf or most < math.inf:
+        kind += f" from {least:g}" if most == math.inf else f" from {least:g} to {most:g}"
+
+    def check(value: Any, at: str) -> Any:
+        if not finite and isinstance(value, float) and not math.isfinite(value):
+            return value
+        usual = isinstance(value, int) or (isinstance(value, float) and not whole)
+        # An integer of hundreds of digits is larger than every floating-point number.
+        small = usual and -1.7e308 < value < 1.7e308
+        if not small or isinstance(value, bool) or not least <= value <= most:
+            raise _wrong(value, at, kind)
+        return value
+
+    return check
+
+
+def choice(*allowed: str) -> Check:
+    """One of these words."""
+
+    def check(value: Any, at: str) -> Any:
+        if not isinstance(value, str) or value not in allowed:
+            raise _wrong(value, at, f"one of {', '.join(map(repr, allowed))}")
+        return value
+
+    return check
+
+
+def optional(inner: Check) -> Check:
+    """What may be null or missing."""
+
+    def check(value: Any, at: str) -> Any:
+        return None if value is None else inner(value, at)
+
+    return check
+
+
+def listed(inner: Check, length: int | None = None, *, least: int = 0) -> Check:
+    """A list of one kind of value."""
+
+    def check(value: Any, at: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong(value, at, "a list")
+        if len(value) < least or (length is not None and len(value) != length):
+            needed = f"at least {least}" if length is None else length
+            raise WrongValueError(f"{at} has {len(value)} entries, not {needed}")
+        return [inner(entry, f"{at}[{k}]") for k, entry in enumerate(value)]
+
+    return check
+
+
+def distinct(inner: Check) -> Check:
+    """A list in which nothing is there twice."""
+
+    def check(value: Any, at: str) -> list[Any]:
+        found: list[Any] = inner(value, at)
+        if len(set(found)) < len(found):
+            raise WrongValueError(f"{at} holds a name twice")
+        return found
+
+    return check
+
+
+def mapping(inner: Check) -> Check:
+    """An object of one kind of value, whatever its keys."""
+
+    def check(value: Any, at: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong(value, at, "an object")
+        return {text(name, f"a key of {at}"): inner(value[name], _in(at, name)) for name in value}
+
+    return check
+
+
+def record(
+    needed: Mapping[str, Check], more: Mapping[str, Check] | None = None, *, only: bool = False
+) -> Check:
+    """An object with these fields, and perhaps ``more``, which may also be null.
+
+    What else it holds is kept if JSON can hold it again, or left out (``only``).
+    """
+    fields = {**needed, **{name: optional(inner) for name, inner in (more or {}).items()}}
+
+    def check(value: Any, at: str) -> dict[str, Any]:
+        held: dict[str, Any] = mapping(lambda entry, _: entry)(value, at or "it")
+        for name in needed:
+            if name not in held:
+                raise WrongValueError(f"{_in(at, name)} is missing")
+        kept = [name for name in held if name in fields or not only]
+        return {name: fields.get(name, plain)(held[name], _in(at, name)) for name in kept}
+
+    return check
+
+
+def plain(value: Any, at: str) -> Any:
+    """Any value that JSON can hold: no half characters, every number finite."""
+    if isinstance(value, str):
+        return text(value, at)
+    if isinstance(value, dict):
+        return mapping(plain)(value, at)
+    if isinstance(value, list):
+        return listed(plain)(value, at)
+    return value if value is None or isinstance(value, bool) else number()(value, at)
+
+
+def anything(value: Any, at: str) -> Any:
+    """Whatever it is."""
+    return value
+
+
+def needs(condition: bool, at: str, rule: str) -> None:
+    """Refuse values that do not fit together."""
+    if not condition:
+        raise WrongValueError(f"{at} {rule}")
+
+
+def names(value: Any, at: str) -> list[Any]:
+    """A list of text."""
+    found: list[Any] = listed(text)(value, at)
+    return found
+
+
+def _in(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+def _wrong(value: Any, at: str, wanted: str) -> WrongValueError:
+    if value is None or isinstance(value, bool):
+        shown = {None: "null", True: "true", False: "false"}[value]
+    elif isinstance(value, dict | list):
+        shown = "an object" if isinstance(value, dict) else "a list"
+    elif isinstance(value, str):
+        shown = word(value)
+    else:
+        # Python refuses to write out integers of thousands of digits.
+        huge = isinstance(value, int) and value.bit_length() > 64
+        shown = "a huge number" if huge else repr(value)
+    return WrongValueError(f"{at or 'it'} is {shown}, not {wanted}")
