@@ -48,6 +48,7 @@ from edokit.members.recipe import (
     check_number,
     find_recipe,
     make_member,
+    refuse_code,
     write_arrays,
 )
 from edokit.members.supervision import (
@@ -170,6 +171,8 @@ class Plan:
         how = "write them with `edo train … --prepare`"
         stored = read_document(folder / "plan.json", _PLAN, "a whole plan", how)
         jobs = tuple(TrainingJob(**job) for job in stored["units"])
+        for job in jobs:
+            refuse_code(str(folder / "plan.json"), job.recipe, job.options, trust)
         data = TrainingData.load(folder / "course.json", how)
         folds = stored["folds"]
         if folds is not None and len(folds) != len(data):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, errors_in, one_of
 from edokit._io.schema import (
     anything,
     checked,
@@ -168,8 +168,11 @@ class FineTunedMember(FineTuning, Member):
         path, hint = folder / cls._file, "name a folder that its method save wrote"
         needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, anything)}
         state = read_document(path, record(needed), f"a file of {cls._kind}", hint)
+        for file in folder.glob("*config.json"):
+            read_document(file, plain, "a whole configuration", hint)
         try:
-            member = cls(**{**state["options"], "device": device})
+            with errors_in(path):
+                member = cls(**{**state["options"], "device": device})
         except TypeError as error:
             raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
         for name in cls._kept:
