@@ -165,6 +165,13 @@ def plain(value: Any, at: str) -> Any:
     return value if value is None or isinstance(value, bool) else number()(value, at)
 
 
+def scalar(value: Any, at: str) -> Any:
+    """Text, a number, true or false."""
+    if value is None or isinstance(value, dict | list):
+        raise _wrong(value, at, "text or a number")
+    return plain(value, at)
+
+
 def anything(value: Any, at: str) -> Any:
     """Whatever it is."""
     return value

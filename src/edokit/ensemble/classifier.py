@@ -25,8 +25,8 @@ from edokit._io.schema import (
     needs,
     number,
     optional,
-    plain,
     record,
+    scalar,
     text,
 )
 from edokit._names import as_name
@@ -53,7 +53,7 @@ _SAVED = {
 """Parameters that are kept, and what each must be."""
 _SCHEMA = record(
     {
-        "classes": listed(plain),
+        "classes": listed(scalar),
         "parameters": record(_SAVED),
         "n_features_in": optional(number(0, whole=True)),
         "feature_names_in": optional(names),

@@ -23,6 +23,7 @@ from edokit._io.schema import (
     optional,
     plain,
     record,
+    scalar,
     text,
 )
 from edokit._names import as_name
@@ -336,7 +337,7 @@ _SCHEMA = record(
     {
         "groups": listed(text),
         "group_weights": listed(number(0, 1)),
-        "labels": listed(plain),
+        "labels": listed(scalar),
         "data": lambda value, at: _DATA(value, at) if value else None,
         "certificate": record(_CERTIFICATE, only=True),
         "trajectory": _columns,

@@ -291,7 +291,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     what = "a manifest of trained members"
     manifest: dict[str, Any] = read_document(path, _MANIFEST, what, "train again")
-    written = manifest.get("format", 0)
+    written = manifest.get("format") or 0
     if written > FORMAT:
         raise InputError(
             f"{path} has the format {written!r}; this version reads {FORMAT} and older",
