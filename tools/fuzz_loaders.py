@@ -126,7 +126,9 @@ def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks:
         signal.alarm(SECONDS)
         try:
             used[name] += read_own(path, name)
-        except Exception as error:
+        except BaseException as error:  # a panic in Rust is no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
             broken[name] += 1
             traceback.print_exc()
             print(f"mutation {number}: {_kept(path, keep, name, place_of(error))}", flush=True)

@@ -51,7 +51,7 @@ _SCHEMA = record(
     {
         "kind": text,
         "inputs": mapping(
-            record({"path": text, "options": mapping(plain)}, {"sha256": text}, only=True)
+            record({"path": text}, {"sha256": text, "options": mapping(plain)}, only=True)
         ),
     },
     {"seed": number(0, whole=True), "command": text, "versions": mapping(text)},

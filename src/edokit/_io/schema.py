@@ -156,13 +156,25 @@ def record(
 
 def plain(value: Any, at: str) -> Any:
     """Any value that JSON can hold: no half characters, every number finite."""
+    return _any(value, at, number())
+
+
+def loose(value: Any, at: str) -> Any:
+    """The same with NaN and infinity, as a training may have reported them."""
+    return _any(value, at, number(finite=False))
+
+
+def _any(value: Any, at: str, numeric: Check) -> Any:
+    def inner(entry: Any, place: str) -> Any:
+        return _any(entry, place, numeric)
+
     if isinstance(value, str):
         return text(value, at)
     if isinstance(value, dict):
-        return mapping(plain)(value, at)
+        return mapping(inner)(value, at)
     if isinstance(value, list):
-        return listed(plain)(value, at)
-    return value if value is None or isinstance(value, bool) else number()(value, at)
+        return listed(inner)(value, at)
+    return value if value is None or isinstance(value, bool) else numeric(value, at)
 
 
 def scalar(value: Any, at: str) -> Any:

@@ -16,10 +16,10 @@ import numpy as np
 from edokit._errors import InputError, examples, warn
 from edokit._io.atomic import discard
 from edokit._io.schema import (
-    anything,
     checked,
     distinct,
     listed,
+    loose,
     mapping,
     needs,
     number,
@@ -277,7 +277,7 @@ def _named(value: Any, at: str) -> Any:
 
 _MANIFEST = record(
     {"members": _named, "data": record({"classes": distinct(listed(text, least=2))})},
-    {"format": number(0, whole=True), "end_to_end": mapping(anything)},
+    {"format": number(0, whole=True), "end_to_end": mapping(loose)},
 )
 
 
@@ -318,7 +318,7 @@ _FINISHED = record(
     {
         "items": number(0, whole=True),
         "seconds": number(0),
-        **dict.fromkeys(("versions", "hardware", "history", "notes"), anything),
+        **dict.fromkeys(("versions", "hardware", "history", "notes"), loose),
     },
     {"weights": listed(number(0, 1))},
     only=False,

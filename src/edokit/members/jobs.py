@@ -27,9 +27,9 @@ import numpy.typing as npt
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples, warn
 from edokit._io.atomic import discard, whole_file, whole_folder
 from edokit._io.schema import (
-    anything,
     flag,
     listed,
+    loose,
     mapping,
     needs,
     number,
@@ -209,7 +209,7 @@ _CARD = record(
         "kept": flag,
         "files": mapping(number(0, whole=True)),
         "sha256": mapping(text),
-        **dict.fromkeys(("history", "notes", "versions", "hardware"), anything),
+        **dict.fromkeys(("history", "notes", "versions", "hardware"), loose),
     },
 )
 

@@ -206,9 +206,9 @@ def _of(folder: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (EDOError, MemoryError):
+    except (EDOError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic of the tokenizers is no Exception
         raise InputError(
             f"the member in {folder} is damaged or made by other versions of its libraries: it"
             f" fails with {type(error).__name__}",

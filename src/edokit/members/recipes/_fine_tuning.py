@@ -12,9 +12,9 @@ import numpy as np
 
 from edokit._errors import InputError, errors_in, one_of
 from edokit._io.schema import (
-    anything,
     checked,
     listed,
+    loose,
     mapping,
     number,
     optional,
@@ -166,7 +166,11 @@ class FineTunedMember(FineTuning, Member):
         """Read what ``save`` wrote, onto a device."""
         folder = Path(folder)
         path, hint = folder / cls._file, "name a folder that its method save wrote"
-        needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, anything)}
+        if not path.is_file():
+            raise InputError(
+                f"{folder} is not the folder of {cls._kind}: it has no {cls._file}", hint
+            )
+        needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, loose)}
         state = read_document(path, record(needed), f"a file of {cls._kind}", hint)
         for file in folder.glob("*config.json"):
             read_document(file, plain, "a whole configuration", hint)
