@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,31 @@ def test_uniform_mean_constant_answer_and_paper_stand_beside_our_row(
 )
 def test_one_rule_for_every_verdict(supported: int, cases: int, verdict: str) -> None:
     assert Measured("", supported, cases).verdict == verdict
+
+
+def test_readme_and_findings_show_the_results_page() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "benchmarks/lewidi2023/RESULTS.md").read_text(encoding="utf-8")
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    table = page[page.index("| dataset | row | F1") :].partition("\n\n")[0]
+    assert table in readme
+    counted = re.search(r"(\d+) clearly better, (\d+) clearly worse, (\d+) undecided", page)
+    assert counted is not None
+    better, worse, undecided = counted.groups()
+    assert f"{better} are clearly better" in readme
+    assert f"{worse} clearly worse, {undecided} undecided" in readme
+    gain = re.search(
+        r"MD-Agreement: CE less that of the uniform mean ([^.]*\.[^.]*\.[^.]*\.\d+\])", page
+    )
+    assert gain is not None
+    assert gain[1] in readme
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    verdicts = re.search(r"(\d+) × holds, (\d+) × holds in part, (\d+) × does not", page)
+    assert verdicts is not None
+    holds, partly, fails = (words[int(n)] for n in verdicts.groups())
+    sentence = f"{holds} holds, {partly} holds in part and {fails} do not replicate"
+    for name in ("README.md", "docs/findings.md"):
+        assert sentence in (root / name).read_text(encoding="utf-8")
 
 
 def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
