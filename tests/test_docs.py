@@ -263,17 +263,3 @@ def test_no_page_has_a_gap_to_be_filled() -> None:
     for page in PAGES:
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
         assert not gap.findall(text), page.name
-
-
-def test_the_readme_shows_what_the_results_say() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    results = (ROOT / "benchmarks/lewidi2023/RESULTS.md").read_text(encoding="utf-8")
-    table = results[results.index("| dataset | our row |") :]
-    for dataset in ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement"):
-        found = re.search(rf"^\| {dataset} \| .* \|$", table, re.MULTILINE)
-        assert found is not None
-        cells = found[0].split(" | ")[2:14]
-        shown = " | ".join(f"{cells[k]} ({cells[k + 2]})" for k in range(0, 12, 3))
-        assert f"| {dataset} | {shown} |" in readme
-    assert "10 findings: 1 × holds, 2 × holds in part, 7 × does not replicate" in results
-    assert "one holds, two hold in part and seven do not replicate" in " ".join(readme.split())

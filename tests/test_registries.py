@@ -159,7 +159,7 @@ def test_a_dataset_that_can_be_obtained_says_so_in_its_file(
 ) -> None:
     more = """
 
-def fetch(out, source=None, *, progress=None):
+def fetch(out, source=None, *, timeout=None, progress=None):
     (out / "posts.tally").parent.mkdir(parents=True, exist_ok=True)
     (out / "posts.tally").write_text("post-1 no yes")
     return [out / "posts.tally"]

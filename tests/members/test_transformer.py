@@ -363,7 +363,7 @@ def test_heads_per_annotator_need_annotations(
         member(model, annotator_heads=True).fit(lesson(), random_state=0)
     with pytest.raises(InputError, match="one head"):
         fitted.predict_annotators(["no"])
-    with pytest.raises(InputError, match="there are 2 texts, but 1 lists"):
+    with pytest.raises(InputError, match="2 texts came with 1 list of annotators"):
         people.predict_proba(["no", "no"], [["sincere"]])
 
 
