@@ -169,6 +169,9 @@ class Plan:
     def load(cls, folder: Path, trust: Collection[str] = ()) -> Plan:
         """Read what ``save`` wrote; code that it names is imported from ``trust`` alone."""
         how = "write them with `edo train … --prepare`"
+        for name in ("plan.json", "course.json"):
+            if not (folder / name).is_file():
+                raise InputError(f"{folder} holds no {name}", how)
         stored = read_document(folder / "plan.json", _PLAN, "a whole plan", how)
         jobs = tuple(TrainingJob(**job) for job in stored["units"])
         for job in jobs:
