@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 from edokit import Annotations, EDOEnsemble
 from edokit._errors import InputError
 from edokit._io import read_json
 from edokit._io.npz import read_arrays
+from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit._outputs import begin_run
 from edokit.datasets import read_annotations
@@ -427,3 +429,21 @@ def test_an_archive_whose_entry_is_a_link_gives_no_other_file(tmp_path: Path) ->
                 entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
             stream.writestr(entry, str(secret) if name == "items" else npy(array))
     refused(read_predictions, path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("left_child", 10**6), ("left_child", 0), ("feature", 9)]
+)
+def test_a_tree_that_would_crash_compiled_code_is_refused(
+    field: str, value: int, tmp_path: Path
+) -> None:
+    forest = RandomForestClassifier(2, random_state=0).fit(np.eye(6), [0, 1] * 3)
+    write_estimator(forest, tmp_path / "whole.skops")
+    assert read_estimator_file(tmp_path / "whole.skops").predict([[0] * 6]).shape == (1,)
+    tree = forest.estimators_[1].tree_
+    state = tree.__getstate__()
+    state["nodes"] = state["nodes"].copy()
+    state["nodes"][field][0] = value
+    tree.__setstate__(state)
+    write_estimator(forest, tmp_path / "damaged.skops")
+    assert "a tree in it" in refused(read_estimator_file, tmp_path / "damaged.skops")

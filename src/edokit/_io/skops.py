@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edokit._errors import InputError, MissingExtraError, examples
 
 _PARTS = {
@@ -50,7 +52,9 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
                 f"if you made it yourself, add trust={strange[0].split('.')[0]!r}",
                 parameters=("trust",),
             )
-        return skops.load(path, trusted=unknown)
+        estimator = skops.load(path, trusted=unknown)
+        _check_trees(estimator, set())
+        return estimator
     except (InputError, MemoryError):
         raise
     except Exception as error:  # a damaged file can fail in any way
@@ -58,6 +62,43 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
         raise InputError(
             f"{path} is damaged or no skops file: {reason}", "train the member again"
         ) from error
+
+
+def _check_trees(value: Any, seen: set[int]) -> None:
+    """Refuse trees whose nodes lead elsewhere than down: compiled code follows them unchecked."""
+    if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+        return
+    seen.add(id(value))
+    kind = type(value).__name__
+    if kind == "Tree":
+        left, right, feature = value.children_left, value.children_right, value.feature
+        inner = (left != -1) | (right != -1)
+        _check_nodes(inner, left, right, feature, value.n_features)
+    elif kind == "TreePredictor":
+        nodes = value.nodes
+        inner = nodes["is_leaf"] == 0
+        columns = (nodes["left"], nodes["right"], nodes["feature_idx"])
+        _check_nodes(inner, *columns, np.iinfo(np.int32).max)
+    elif isinstance(value, dict):
+        for entry in value.values():
+            _check_trees(entry, seen)
+    elif isinstance(value, list | tuple) or (
+        isinstance(value, np.ndarray) and value.dtype == object
+    ):
+        for entry in value.ravel() if isinstance(value, np.ndarray) else value:
+            _check_trees(entry, seen)
+    elif hasattr(value, "get_params"):
+        _check_trees(vars(value), seen)
+
+
+def _check_nodes(inner: Any, left: Any, right: Any, feature: Any, features: int) -> None:
+    """Nodes that are not leaves have two children behind them and split on a feature."""
+    own = np.flatnonzero(inner)
+    for child in (left[own].astype(np.int64), right[own].astype(np.int64)):
+        if not ((child > own) & (child < len(left))).all():
+            raise ValueError("a tree in it leads nowhere")
+    if not ((feature[own] >= 0) & (feature[own] < features)).all():
+        raise ValueError("a tree in it asks for a feature that is not there")
 
 
 def _skops() -> Any:
