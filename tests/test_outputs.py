@@ -244,6 +244,15 @@ def test_a_folder_in_use_is_refused_with_the_other_process_until_that_one_is_gon
     assert list(folder.iterdir()) == []
 
 
+def test_a_folder_may_be_waited_for(tmp_path: Path) -> None:
+    other = holder(tmp_path)
+    threading.Timer(0.3, other.kill).start()
+    said = pytest.warns(EDOWarning, match=rf"process {other.pid} on.*waiting until it has ended")
+    with said, output_folder(tmp_path, "search", wait=True):
+        assert other.wait() == -signal.SIGKILL
+    other.communicate()
+
+
 def test_a_lock_leaves_nothing_behind_and_may_be_taken_again_inside(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "out"
     with locked(folder), locked(folder), output_folder(tmp_path / "new" / "." / "out", "search"):

@@ -12,6 +12,7 @@ import re
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -195,10 +196,14 @@ def output_folder(
     *inputs: Path | None,
     overwrite: bool = False,
     more: Sequence[str] = (),
+    wait: bool = False,
 ) -> Iterator[None]:
-    """Have a folder to write to for oneself; refused like `check_output`, or if it is in use."""
+    """Have a folder to write to for oneself; refused like `check_output`, or if it is in use.
+
+    With ``wait``, the end of a process that has it is waited for.
+    """
     check_output(folder, kind, *inputs, overwrite=overwrite, more=more)
-    with locked(folder):
+    with locked(folder, wait=wait):
         # Another process may have finished there meanwhile.
         check_output(folder, kind, *inputs, overwrite=overwrite, more=more)
         yield
@@ -223,8 +228,11 @@ _held: dict[str, tuple[int, int]] = {}
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Have a folder for oneself, as long as this process lives; refused if another one has it."""
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Have a folder for oneself, as long as this process lives; refused if another one has it.
+
+    With ``wait``, the end of the other one is waited for.
+    """
     home = os.path.realpath(folder)
     thread = threading.get_ident()
     if home in _held and _held[home][1] == thread:
@@ -233,7 +241,7 @@ def locked(folder: Path) -> Iterator[None]:
     _check_folder(folder)
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
-        _held[home] = _take(folder), thread
+        _held[home] = _take(folder, wait), thread
     except (OSError, ValueError) as error:
         _remove(made)
         if isinstance(error, InputError):
@@ -252,15 +260,28 @@ def locked(folder: Path) -> Iterator[None]:
         _remove(made)
 
 
-def _take(folder: Path) -> int:
+def _take(folder: Path, wait: bool) -> int:
     """The open and locked file of a folder."""
     path = folder / LOCK
+    told = False
     while True:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except FileNotFoundError:
+            # A process that ended just now removed the folder that it had made.
+            continue
         try:
             if not lock_file(handle):
-                raise _in_use(folder, os.read(handle, 1 << 12))
+                used = _in_use(folder, os.read(handle, 1 << 12))
+                if not wait:
+                    raise used
+                if not told:
+                    warn(f"{used.message}; waiting until it has ended")
+                told = True
+                os.close(handle)
+                time.sleep(0.2)
+                continue
             if os.name != "nt" and not os.fstat(handle).st_nlink:
                 # Its process ended and removed it just now.
                 os.close(handle)

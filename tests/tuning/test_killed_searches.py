@@ -178,6 +178,28 @@ def test_a_killed_workers_trials_are_done_by_the_other(
     assert USER not in kept
 
 
+def test_workers_may_share_the_folder_of_their_results(
+    inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
+) -> None:
+    shared = [*inputs, "--storage", database_server.new_database(), "--worker"]
+    shared += ["--out", str(tmp_path / "run")]
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    workers = [subprocess.Popen(command(*shared), **how) for _ in range(3)]
+    try:
+        for worker in workers:
+            said, _ = worker.communicate(timeout=300)
+            assert worker.returncode == 0, said
+            assert "could not be made" not in said
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    assert table(tmp_path / "run") == table(undisturbed)
+    names = {path.relative_to(undisturbed) for path in undisturbed.rglob("*")}
+    there = {path.relative_to(tmp_path / "run") for path in (tmp_path / "run").rglob("*")}
+    assert there == names - {Path("search", "journal.log")}
+
+
 def test_the_command_says_in_one_line_why_there_is_no_storage(
     inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
 ) -> None:

@@ -17,11 +17,13 @@ WithReport = Annotated[
 
 def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -> None:
     """Make the page of a run; results stay good without it, so a failure is a note."""
+    from edokit._outputs import locked
     from edokit.report import collect, write_report
 
     try:
-        found = collect(folder, fit_items=fit_items)
-        write_report(found, folder / "report.html", overwrite=overwrite)
+        with locked(folder, wait=True):
+            found = collect(folder, fit_items=fit_items)
+            write_report(found, folder / "report.html", overwrite=overwrite)
         if not fit_items and found.evaluation is None:
             warn(
                 f"{folder / 'report.html'} shows no items, since they were read shard by shard;"

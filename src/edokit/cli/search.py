@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,6 +101,7 @@ def search(
 
     Started again with the same folder or storage, it goes on where it stopped.
     """
+    from edokit._outputs import locked
     from edokit.tuning import search as run_search
 
     if out is None and not worker:
@@ -127,7 +129,9 @@ def search(
         **reading.keywords(),
     }
     shards = streaming.shards(predictions)
-    with console.progress() as bars:
+    # Beyond the search itself, for the page; workers may share a folder.
+    own = nullcontext() if out is None or worker else locked(out)
+    with own, console.progress() as bars:
         if shards is not None:
             how["streaming"] = streaming.keywords(bars, shards)
         update = console.add_bar(bars, "searching", total=trials)
@@ -143,9 +147,9 @@ def search(
             command=["edo", *sys.argv[1:]],
             **how,
         )
-    if out is not None and report:
-        # What was streamed may be too much for a page.
-        add_page(out, fit_items=shards is None, overwrite=overwrite)
+        if out is not None and report:
+            # What was streamed may be too much for a page.
+            add_page(out, fit_items=shards is None, overwrite=overwrite)
     if json:
         more: dict[str, Any] = {"storage": found.storage, "done_before": found.done_before}
         if out is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -177,12 +178,18 @@ def search(
     if folder is not None:
         given = (predictions, annotations, test_predictions, test_annotations)
         inputs = [Path(source) for source in given if isinstance(source, str | Path)]
-        guard = search_folder(folder, plan, inputs, storage, overwrite=overwrite)
+        # Workers may share a folder: each has it for itself only while it checks or writes it.
+        guard = partial(
+            search_folder, folder, plan, inputs, storage, overwrite=overwrite, wait=worker
+        )
         storage = folder / JOURNAL if storage is None else storage
     files = InputReader(**read_options)
     with ExitStack() as stack:
-        if folder is not None:
-            stack.enter_context(guard)
+        if folder is not None and worker:
+            with guard():
+                pass
+        elif folder is not None:
+            stack.enter_context(guard())
         if streaming is not None or isinstance(predictions, Shards):
             how = files.streamed(predictions, annotations, split)
             shards = FitData.open(
@@ -238,6 +245,8 @@ def search(
         if isinstance(predictions, FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
+        if folder is not None and worker:
+            stack.enter_context(guard())
         earlier: dict[str, Input] = {}
         if test is not None:
             result.test = result.evaluate(*test)

@@ -196,13 +196,14 @@ def search_folder(
     storage: Any = None,
     *,
     overwrite: bool = False,
+    wait: bool = False,
 ) -> Iterator[None]:
     """Have a folder to search in; refused if it holds something else, or another search."""
     if isinstance(storage, str | Path):
         where = where_is(storage)
         if isinstance(where, Path) and where.resolve() != (folder / JOURNAL).resolve():
             inputs = [*inputs, where]
-    with output_folder(folder, "search", *inputs, overwrite=overwrite):
+    with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=wait):
         _check_continued(folder, plan)
         yield
 
