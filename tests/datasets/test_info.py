@@ -74,6 +74,13 @@ def test_without_train_the_first_split_is_the_one_compared_with() -> None:
     assert list(found["near_duplicates"]["splits"]) == ["two"]
 
 
+def test_items_in_no_split_are_counted_apart() -> None:
+    found = describe_annotations(made(split=["train"] * 3 + ["", "", "dev", ""]))
+    assert list(found["splits"]) == ["train", "dev", "no split"]
+    assert list(found["near_duplicates"]["splits"]) == ["dev", "no split"]
+    assert sum(part["items"] for part in found["splits"].values()) == found["items"]
+
+
 def test_near_duplicates_can_be_left_out() -> None:
     assert "near_duplicates" not in describe_annotations(made(), near_duplicates=False)
 

@@ -158,11 +158,14 @@ def test_a_named_split_is_divided_and_no_other() -> None:
 def test_only_items_without_a_split_get_one() -> None:
     made = people(60)
     partly = replace(made, splits=np.array(["test"] * 20 + [""] * 40, dtype=object))
-    with pytest.raises(InputError, match=r"40 of 60 are in no split.*test 20"):
+    with pytest.raises(InputError, match=r"40 of 60 items are in no split.*test 20"):
         split_items(partly)
     after = split_items(partly, {"train": 0.5, "dev": 0.5})
     assert (after.splits[:20] == "test").all()
     assert counts(after) == {"train": 20, "dev": 20, "test": 20}
+    again = split_items(partly, {"train": 0.5, "dev": 0.5}, from_splits=[])
+    assert again.splits.tolist() == after.splits.tolist()
+    assert partly.split_names == ("test",)
 
 
 def test_what_is_not_said_about_a_split_is_asked() -> None:

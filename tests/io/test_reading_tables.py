@@ -99,13 +99,22 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
         ('item,text\n1,"cut', "quotation mark .* never closed"),
         ('item,text\n1,"', "quotation mark .* never closed"),
         ('item,text\n1,"""', "quotation mark .* never closed"),
-        ("item;annotator;label\n1;a;b\n", "no commas .* but ';': 'item', 'annotator'"),
+        ("item;label\n1;a\n2;b;c\n", "row 2 .* has 3 columns, .* marks around text with ';'"),
         ("x" * 200_000 + ",b\n1,2\n", "can't be read as a CSV file"),
     ],
 )
 def test_a_damaged_csv_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
         rows_of(tmp_path / "t.csv", content)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|", ","])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_columns_are_separated_by_what_the_header_has(
+    mark: str, ending: str, tmp_path: Path
+) -> None:
+    content = f'\ufeff"item"{mark}text\n007{mark}"a{mark} b, c"\n'
+    assert rows_of(tmp_path / f"t.{ending}", content) == [{"item": "007", "text": f"a{mark} b, c"}]
 
 
 @pytest.mark.parametrize("last", ['"a"', '""', '""""', '"a ""b"""', 'a"b', "", "a"])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
 from edokit.annotations import Annotations
-from edokit.members.training_data import TrainingData
+from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
 data_of = TrainingData.from_annotations
 
@@ -74,6 +74,20 @@ def test_the_first_line_of_a_pair_is_the_utterance() -> None:
 
 def test_data_without_splits_is_all_train() -> None:
     assert set(data_of(small_people(splits=False)).splits) == {"train"}
+
+
+def test_items_in_no_split_are_named_and_neither_trained_on_nor_predicted() -> None:
+    people = small_people()
+    splits = people.splits.copy()
+    nowhere = [*np.flatnonzero(splits == "dev"), np.flatnonzero(splits == "train")[0]]
+    splits[nowhere] = ""
+    data = data_of(replace(people, splits=splits))
+    with pytest.warns(EDOWarning, match=rf"{len(nowhere)} of {len(splits)} items are in no split"):
+        check_splits(data, None)
+    rows = rows_for_job(data, None, None)
+    assert "" not in rows.predict
+    used = np.concatenate([rows.train, rows.stop, *rows.predict.values()])
+    assert not set(used) & set(nowhere)
 
 
 def test_data_without_texts_is_refused() -> None:

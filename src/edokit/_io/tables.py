@@ -113,7 +113,7 @@ def parquet_columns(path: str | Path) -> list[str]:
 
 
 def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.Table:
-    header = _csv_header(path, delimiter)
+    header, delimiter = _csv_header(path, delimiter)
     parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
     def read(types: dict[str, pa.DataType], block: int) -> pa.Table:
@@ -152,27 +152,28 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
     return table
 
 
-def _csv_header(path: Path, delimiter: str) -> list[str]:
-    try:
+def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
+    """The column names, and what separates them: in the file, whatever its ending says."""
+
+    def header(mark: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             # Empty lines before the header are passed over, as Arrow does.
-            header = next(filter(None, csv.reader(stream, delimiter=delimiter)), [])
+            return next(filter(None, csv.reader(stream, delimiter=mark)), [])
+
+    try:
+        names = header(delimiter)
+        # Spreadsheets write semicolons where a comma is the decimal mark.
+        other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+        if other is not None:
+            names, delimiter = header(other), other
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except csv.Error as error:
         raise unreadable(path, "CSV", error) from error
-    if not header:
+    if not names:
         raise _no_rows(path)
-    other = next((mark for mark in ";\t|," if len(header) == 1 and mark in header[0]), None)
-    if other is not None:
-        mark = "commas" if delimiter == "," else "tabs"
-        columns = headings(part.strip('"') for part in header[0].split(other))
-        raise InputError(
-            f"there are no {mark} between the columns of {path} but {other!r}: {columns}",
-            "save the table with commas as .csv or with tabs as .tsv",
-        )
-    _distinct(header, path)
-    return header
+    _distinct(names, path)
+    return names, delimiter
 
 
 def _refuse_open_quote(path: Path, last: str) -> None:
@@ -284,7 +285,7 @@ def _bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOErr
         return InputError(
             f"row {row.number - 1} of {path} has {row.actual_columns} columns, but the header has"
             f" {row.expected_columns}",
-            "put quotation marks around text with commas; " + _AGAIN,
+            f"put quotation marks around text with {parse.delimiter!r}; " + _AGAIN,
         )
     return unreadable(path, "CSV", error)
 

@@ -479,8 +479,8 @@ class Annotations:
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """Names of the splits, in order of first appearance."""
-        return () if self.splits is None else tuple(pd.unique(self.splits))
+        """Names of the splits, in order of first appearance; an item may be in none."""
+        return () if self.splits is None else tuple(filter(None, pd.unique(self.splits)))
 
     def split(self, *names: object) -> Annotations:
         """Return the items of one or more splits, in the order of the data.

@@ -113,6 +113,7 @@ def print_described(title: str, result: dict[str, Any]) -> None:
         verb = "has" if near <= 1 else "have"
         some = counted(near, "text") if near else "No text"
         exactly = f" ({counts['verbatim']} word for word)" if near else ""
+        name = "the items in no split" if name == "no split" else name
         notes.append(f"{some} of {name} {verb} a near-duplicate in {known}{exactly}.")
     print_table(title, ["", *splits], rows, notes)
 

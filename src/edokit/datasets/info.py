@@ -41,8 +41,8 @@ def describe_annotations(
         (train, if there is one): ``verbatim`` but for case, links, mentions and punctuation, and
         ``near``, which includes these.
     """
-    names = annotations.split_names
-    parts = {str(name): annotations.split(name) for name in names} or {"all": annotations}
+    parts = {name: annotations.take(here) for name, here in _parts(annotations).items()}
+    parts = parts or {"all": annotations}
     described: dict[str, Any] = {
         "items": len(annotations.items),
         "annotators": len(annotations.annotators),
@@ -111,16 +111,25 @@ def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str
         "items": int(sizes[sizes > 1].sum()),
         "groups": int((sizes > 1).sum()),
     }
-    names = annotations.split_names
-    if annotations.splits is not None and len(names) > 1:
-        first = "train" if "train" in names else names[0]
-        known = annotations.splits == first
+    parts = _parts(annotations)
+    if len(parts) > 1:
+        first = "train" if "train" in parts else next(iter(parts))
+        known = parts[first]
         verbatim, near = found.of(known, verbatim=True), found.of(known)
         counted["also_in"] = first
         counted["splits"] = {
-            str(name): {"verbatim": int(verbatim[here].sum()), "near": int(near[here].sum())}
-            for name in names
+            name: {"verbatim": int(verbatim[here].sum()), "near": int(near[here].sum())}
+            for name, here in parts.items()
             if name != first
-            for here in [annotations.splits == name]
         }
     return counted
+
+
+def _parts(annotations: Annotations) -> dict[str, npt.NDArray[np.bool_]]:
+    """The items of each split as a mask [N]; last those without one, where others have one."""
+    names = annotations.split_names
+    if annotations.splits is None or not names:
+        return {}
+    parts = {name: annotations.splits == name for name in names}
+    none = annotations.splits == ""
+    return {**parts, **({"no split": none} if none.any() else {})}

@@ -117,7 +117,7 @@ def _to_divide(
     """The positions of the items to divide."""
     splits = _splits(annotations)
     there = ", ".join(f"{name} {count}" for name, count in Counter(splits).items() if name)
-    if from_splits is not None:
+    if from_splits:
         annotations.split(*from_splits)  # refuses unknown names
         if shares is None:
             named = ",".join(from_splits)
@@ -130,8 +130,8 @@ def _to_divide(
     rest = np.flatnonzero(splits == "")
     if there and shares is None and len(rest):
         raise InputError(
-            f"{are(len(rest), len(splits))} in no split, the others in {there}, and it is not said"
-            " what those become",
+            f"{are(len(rest), len(splits), noun='item')} in no split, the others in {there}, and"
+            " it is not said what those become",
             "name the splits to divide them into: shares=['train', 'dev']",
             parameters=("shares",),
         )

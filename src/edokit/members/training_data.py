@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, InputError, are, examples
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io.atomic import whole_file
 from edokit._io.schema import (
     Check,
@@ -229,11 +230,11 @@ class JobRows(NamedTuple):
 
 def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
     """The rows of a fit without folds, or of one fold's fit."""
-    splits = dict.fromkeys(data.splits)
+    splits = dict.fromkeys(filter(None, data.splits))
     if folds is None or fold is None:
-        dev = next((name for name in DEV if name in splits), "")
+        dev = [name for name in DEV if name in splits][:1]
         predict = {name: data.where(name) for name in splits if name != TRAIN}
-        return JobRows(data.where(TRAIN), data.where(dev), predict)
+        return JobRows(data.where(TRAIN), data.where(*dev), predict)
     train = np.flatnonzero((folds >= 0) & (folds != fold))
     # The labels of the held-out fold stay unknown, so a part of the rest tells when to stop.
     chosen = np.random.default_rng([fold, 0xED0]).permutation(len(train))
@@ -281,18 +282,21 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
 
 
 def check_splits(data: TrainingData, n_folds: int | None) -> None:
-    """Refuse data with a single class, with nothing to train on or nothing to predict."""
+    """Refuse data with a single class, with nothing to train on or nothing to predict.
+
+    Items without a split are counted in a warning.
+    """
     if len(data.classes) < 2:
         raise InputError(
             f"all annotations have one class, {examples(data.classes)}: nothing is to classify",
             "name the classes that nobody chose, too: classes=['no', 'yes']",
             parameters=("classes",),
         )
-    names = list(dict.fromkeys(data.splits))
+    names = list(dict.fromkeys(filter(None, data.splits)))
     if not len(data.where(TRAIN)):
         raise InputError(
             f"members train on the split 'train', which has no items; the splits are"
-            f" {', '.join(map(repr, names))}",
+            f" {examples(names, 20) or 'unnamed'}",
             "name the splits train, dev and test, or make them with `edo data split`",
         )
     if n_folds is None and names == [TRAIN]:
@@ -300,4 +304,11 @@ def check_splits(data: TrainingData, n_folds: int | None) -> None:
             "there is no split beside 'train' to predict",
             "make one with `edo data split`, or train in folds: cross_fit=5",
             parameters=("cross_fit",),
+        )
+    if nowhere := len(data.where("")):
+        warnings.warn(
+            f"{are(nowhere, len(data.splits), noun='item')} in no split: members neither train on"
+            " such items nor predict them; `edo data split` puts them into splits",
+            EDOWarning,
+            stacklevel=2,
         )
