@@ -240,8 +240,8 @@ def read_everywhere(path: Path) -> int:
 
 
 def read_own(path: Path, name: str = "") -> bool:
-    """Whether a reader that the file is meant for accepts it; ``name`` is its path in a folder."""
-    return sum(_accepts(read, path) for read in own_readers(name or path.name)) > 0
+    """Whether all readers that the file is meant for accept it; ``name`` is its path in a folder."""
+    return all([_accepts(read, path) for read in own_readers(name or path.name)])
 
 
 def _accepts(read: Reader, path: Path) -> bool:

@@ -82,7 +82,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, b
 def test_mutated_folders_are_refused_by_name_or_used_and_saved_again(
     folders: tuple[Path, dict[str, bytes]],
 ) -> None:
-    """Ensembles, classifiers and member folders; `make soak` tries 20,000 of every kind."""
+    """Ensembles, classifiers and member folders; `make soak` tries 20,000 over all kinds."""
     folder, whole = folders
     names = sorted(whole)
     for name in names:

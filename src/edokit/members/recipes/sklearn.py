@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, one_of, warn
+from edokit._errors import InputError, errors_in, one_of, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
@@ -143,7 +143,8 @@ class SklearnMember(Member):
         path = folder / _ARRAYS
         needed = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
         arrays = read_arrays(path, needed)
-        one_of("features", str(arrays["features"]), FEATURES)
+        with errors_in(path):
+            one_of("features", str(arrays["features"]), FEATURES)
         check_seen(path, arrays["seen"], int(arrays["n_classes"]))
         member = cls.__new__(cls)
         member.n_classes, member.allow = int(arrays["n_classes"]), ()
