@@ -240,8 +240,9 @@ def read_everywhere(path: Path) -> int:
 
 
 def read_own(path: Path, name: str = "") -> bool:
-    """Whether all readers that the file is meant for accept it; ``name`` is its path in a folder."""
-    return all([_accepts(read, path) for read in own_readers(name or path.name)])
+    """Whether all readers that a file is meant for accept it; ``name`` is its path in a folder."""
+    accepted = [_accepts(read, path) for read in own_readers(name or path.name)]
+    return all(accepted)
 
 
 def _accepts(read: Reader, path: Path) -> bool:
