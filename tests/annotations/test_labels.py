@@ -68,6 +68,16 @@ def test_a_majority_is_the_most_frequent_class_whatever_the_policy(
     np.testing.assert_array_equal(drawn[clear], made.counts.argmax(axis=1)[clear])
 
 
+def test_the_same_ties_in_another_order_make_the_same_note() -> None:
+    tied = Annotations.from_matrix([[0, 1]] * 5, items=list("cadbe"))
+    notes = []
+    for ordered in (tied, tied.take([4, 2, 0, 1, 3])):
+        with pytest.warns(EDOWarning) as found:
+            ordered.hard_labels()
+        notes.append([str(one.message) for one in found])
+    assert notes[0] == notes[1]
+
+
 def test_ties_go_to_the_first_class_and_are_counted_in_a_warning() -> None:
     with pytest.warns(EDOWarning, match=r"1 of 3 items is tied: 'b'; .*ties='first'"):
         labels = THREE.hard_labels()

@@ -134,6 +134,7 @@ def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
             "'annotator' is missing, the columns are 'item', 'label'",
         ),
         ({"a": [1]}, {}, "'item', 'annotator', 'label' are missing"),
+        ({"item": [1], "rater-1": [1], "rater-2": [0]}, {}, "a column per annotator.*melt"),
         ({"item": [1], "p_0": [1]}, {}, "columns item, annotator; here 'annotator' is missing"),
         (ROWS, {"item": "id"}, "no column 'id' for 'item'; the columns are 'item'"),
         (ROWS, {"thing": "item"}, "'thing', which is none of item, annotator"),

@@ -11,6 +11,7 @@ from diagnose_cases import answered, camps, noise, strict, with_careless
 from edokit import Annotations
 from edokit.diagnosis import Diagnosis, diagnose
 from edokit.diagnosis.careless import find_careless
+from edokit.diagnosis.overview import describe_annotators
 from edokit.diagnosis.vectors import LabelVectors
 
 WHO = ["ann-1", "ann-4"]
@@ -48,7 +49,7 @@ def test_careless_annotators_are_named_with_their_share_of_random_labels() -> No
     annotations = with_careless(clear(), WHO, 0.4, 0)
     found = diagnose(annotations, permutations=39)
     assert found.careless is not None
-    assert [one["annotator"] for one in found.careless["annotators"]] == WHO
+    assert {one["annotator"] for one in found.careless["annotators"]} == set(WHO)
     for one in found.careless["annotators"]:
         assert one["random"] == pytest.approx(0.4, abs=0.15)
     assert found.careless["explains"]
@@ -64,6 +65,36 @@ def test_strict_annotators_and_minorities_are_not_careless() -> None:
     for seed in range(3):
         assert not named(strict(seed=seed))
         assert not named(camps(items=400, sizes=(6, 2), apart=0.3, seed=seed))
+
+
+def test_who_agrees_more_than_two_others_do_is_not_careless() -> None:
+    rng = np.random.default_rng(0)
+    yes = (rng.random((450, 4)) < rng.beta(0.3, 0.3, size=(450, 1))).astype(int)
+    # One nearly always says yes, one often no; three are now and then unsure.
+    yes[rng.random(450) < 0.7, 2] = 1
+    yes[rng.random(450) < 0.3, 1] = 0
+    for annotator in (0, 2, 3):
+        yes[rng.random(450) < 0.05, annotator] = 2
+    annotations = Annotations.from_matrix(yes.astype(str))
+    first = describe_annotators(annotations)[0]
+    assert first["agreement"] > first["expected"]
+    assert not find_careless(LabelVectors.of(annotations), false_alarms=1.0)[0].any()
+
+
+def test_a_constant_annotator_does_not_hide_a_careless_one() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat(rng.integers(0, 3, size=(400, 1)), 4, axis=1)
+    labels[:, 2] = 1
+    labels[:, 3] = np.where(rng.random(400) < 0.5, rng.integers(0, 3, size=400), labels[:, 3])
+    annotations = Annotations.from_matrix(labels.astype(str))
+    assert list(named(annotations)) == [str(annotations.annotators[3])]
+
+
+def test_the_most_random_annotators_are_named_first() -> None:
+    annotations = with_careless(clear(), ["ann-1"], 0.25, 0)
+    annotations = with_careless(annotations, ["ann-4"], 0.8, 1)
+    found = diagnose(annotations, permutations=0)
+    assert [one["annotator"] for one in found.careless["annotators"]] == ["ann-4", "ann-1"]
 
 
 def test_few_are_called_careless_by_chance() -> None:

@@ -319,10 +319,20 @@ def test_more_pairs_of_annotators_than_memory_holds_are_refused_before_any_work(
     assert "67.1 GiB of memory, and 1.0 GiB are free" in found.value.message
 
 
-@pytest.mark.parametrize(("count", "most"), [(2, np.log(2)), (11, np.log(3))])
+@pytest.mark.parametrize(("count", "most"), [(2, np.log(3) - np.log(2) * 2 / 3), (11, np.log(3))])
 def test_entropy_is_compared_with_what_the_labels_can_show(count: int, most: float) -> None:
     codes = np.array([[0, 1, min(2, count - 1)]] * 20).astype(str)
     people = Annotations.from_matrix(codes, classes=[str(c) for c in range(count)])
     found = diagnose(people, permutations=0)
     assert found.entropy["attainable"] == pytest.approx(most)
     assert any(f"of at most {most:.3f} nats" in line for line in found.lines())
+
+
+def test_two_labels_an_item_leave_no_two_others_to_compare_with() -> None:
+    found = diagnose(Annotations.from_matrix([["a", "b"], ["a", "a"]] * 20), permutations=0)
+    assert [one["expected"] for one in found.to_dict()["people"]] == [None, None]
+    assert "two others" not in str(found)
+    many = np.full((60 * 13, 14), None, dtype=object)
+    for row in range(len(many)):
+        many[row, row % 13 : row % 13 + 2] = ["a", "b"[: row % 2] or "a"]
+    assert "agree least" in str(diagnose(Annotations.from_matrix(many), permutations=0))

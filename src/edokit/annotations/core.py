@@ -351,7 +351,8 @@ class Annotations:
         if not tied.any():
             return labels
         found = are(int(tied.sum()), len(labels), noun="item")
-        found += f" tied: {examples(self.items[tied])}"
+        # Sorted, so that the same items in another order make the same note.
+        found += f" tied: {examples(np.sort(self.items[tied]))}"
         if ties == "error":
             hint = "choose ties='first' or ties='random', or give a hard_label column"
             raise InputError(found, hint, parameters=("ties",))

@@ -430,11 +430,17 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         needed.append("label")
     missing = [role for role in needed if role not in names]
     if missing:
+        hint = f"say which columns they are: columns={dict.fromkeys(missing, 'NAME')}"
+        if {"annotator", "label"} <= {*missing}:
+            hint += (
+                "; if there is a column per annotator, make it one row per annotation first,"
+                " without the gaps (pandas: DataFrame.melt, dropna)"
+            )
         raise InputError(
             f"a table of annotations has the columns {', '.join(needed)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            f"say which columns they are: columns={dict.fromkeys(missing, 'NAME')}",
+            hint,
             parameters=("columns",),
         )
     return names

@@ -84,8 +84,8 @@ def advise(
     elif variance and test and structured:
         finding = (
             f"the disagreement is {'partly ' if variance['structured'] < STRONG else ''}structured"
-            f" (p = {test['p']:.2g}), at least"
-            f" {variance['structured']:.0%} of it systematic"
+            f" (p = {test['p']:.2g}), about"
+            f" {variance['structured']:.0%} of it or more systematic"
         )
     return [
         structure,
@@ -154,8 +154,8 @@ def _structure(
     if test["structured"]:
         total = sum(variance[key]["share"] for key in ("annotator", "group_item") if variance[key])
         text += (
-            f" At least {share:.0%} of the disagreement ({total:.0%} of the variance of the labels)"
-            " is systematic; the rest is noise or views of single annotators"
+            f" About {share:.0%} of the disagreement ({total:.0%} of the variance of the labels)"
+            " or more is systematic; the rest is noise or views of single annotators"
             + ("." if estimated else ", or of groups, whose part can't be estimated.")
         )
     if groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from edokit._types import Bools, Floats
-from edokit.diagnosis.vectors import LabelVectors, squares, totals
+from edokit._types import Bools, Floats, Ints
+from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
 
 SMALLEST = 0.1
 """Smallest share of random labels that is reported."""
@@ -21,7 +21,8 @@ def find_careless(vectors: LabelVectors, false_alarms: float = 0.1) -> tuple[Boo
     The labels of an item with three annotators or more are predicted from those of the
     others (Dirichlet-multinomial). An annotator is careless if the prediction fits clearly better
     when part of their labels is drawn at random from all classes, and better than when they only
-    prefer some classes (strictness). Annotators who deviate and agree with each other are a group
+    prefer some classes (strictness), and if they agree with the others less than two others do on
+    the same items. Annotators who deviate and agree with each other are a group
     with a view of its own, not careless. ``false_alarms`` are expected if nobody is careless.
     """
     kept = vectors.per_item[vectors.item] >= 3
@@ -66,10 +67,31 @@ def find_careless(vectors: LabelVectors, false_alarms: float = 0.1) -> tuple[Boo
     active = int((vectors.per_annotator > 0).sum())
     careless = (
         (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST) & (best > fit(strict))
-    )
+    ) & (_agreement_beyond_others(item, who, labels, rate, vectors.items) < 0)
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
     return (nobody if _is_group(vectors, careless) else careless), rate
+
+
+def _agreement_beyond_others(
+    item: Ints, who: Ints, labels: Floats, rate: Floats, items: int
+) -> Floats:
+    """Each annotator's agreement with the others less that of two others on the same items [A].
+
+    The others count by the share of their labels that is not random.
+    """
+    weight = (1.0 - rate)[who]
+
+    def of_others(numbers: Floats) -> Floats:
+        return totals(item, numbers, items)[item] - numbers
+
+    count = of_others(weight)
+    sums = np.stack([of_others(column) for column in (labels * weight[:, None]).T], axis=1)
+    pairs = count**2 - of_others(weight**2)
+    known = pairs > 1e-9
+    agreeing = squares(sums) - of_others(squares(labels) * weight**2)
+    beyond = products(labels, sums)[known] / count[known] - agreeing[known] / pairs[known]
+    return totals(who[known], beyond, len(rate))
 
 
 def _is_group(vectors: LabelVectors, chosen: Bools) -> bool:

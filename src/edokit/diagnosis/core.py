@@ -270,9 +270,12 @@ def _careless(
         found = find_structure(rest, design)
         p = permutation_test(rest, design, found, test["permutations"], test["seed"])["p"]
         test["structured"] = p is None or p <= LEVEL
-    named = zip(annotations.annotators[careless], rate[careless], strict=True)
+    # The most random first: advice names the first few.
+    most = [a for a in np.argsort(-rate, kind="stable") if careless[a]]
     return {
-        "annotators": [{"annotator": str(one), "random": float(share)} for one, share in named],
+        "annotators": [
+            {"annotator": str(annotations.annotators[a]), "random": float(rate[a])} for a in most
+        ],
         "p": p,
         "explains": p is not None and p > LEVEL,
     }

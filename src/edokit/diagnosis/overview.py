@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import xlogy
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples
 from edokit._names import class_order
@@ -77,8 +78,13 @@ def entropy(annotations: Annotations) -> dict[str, Any]:
     """
     nats = annotations.entropy
     largest = float(np.log(max(len(annotations.classes), 2)))
-    distinct = annotations.annotations_per_item.clip(1, max(len(annotations.classes), 2))
-    attainable = float(np.log(distinct).mean()) if annotations.label_codes is not None else largest
+    attainable = largest
+    if annotations.label_codes is not None:
+        # The most even counts: n = whole · classes + more, which makes `more` of them larger by 1.
+        n, classes = annotations.annotations_per_item.clip(1), max(len(annotations.classes), 2)
+        whole, more = np.divmod(n, classes)
+        surprise = (classes - more) * xlogy(whole, whole / n)
+        attainable = -float(np.mean((surprise + more * xlogy(whole + 1, (whole + 1) / n)) / n))
     counts, edges = np.histogram(np.minimum(nats, largest), bins=_BINS, range=(0.0, largest))
     return {
         "mean": float(nats.mean()),
@@ -127,7 +133,7 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
 def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     """Labels, base rates and agreement with the others of each annotator, in the data's order.
 
-    ``expected`` is the mean agreement of any two annotators on the same items.
+    ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
     """
     count = len(annotations.annotators)
     annotator, item = annotations.annotator_codes, annotations.item_codes
@@ -139,16 +145,19 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     agreeing, pairs = _pairs_by_item(annotations)
     met = others > 0
     number = np.bincount(annotator[met], minlength=count)
-    with_rest = products(rows, annotations.counts[item] - rows) / np.maximum(others, 1)
-    usual = (agreeing / np.maximum(pairs, 1))[item]
-    rest, base = (totals(annotator[met], sums[met], count) for sums in (with_rest, usual))
+    with_rest = products(rows, annotations.counts[item] - rows)
+    rest = totals(annotator[met], with_rest[met] / others[met], count)
+    two = others > 1
+    compared = np.bincount(annotator[two], minlength=count)
+    of_others = (agreeing[item] - 2 * with_rest)[two] / (pairs[item] - 2 * others)[two]
+    base = totals(annotator[two], of_others, count)
     return [
         {
             "annotator": str(name),
             "annotations": int(labelled[a]),
             "shares": _by_class(annotations, shares[a]) if labelled[a] else None,
             "agreement": float(rest[a] / number[a]) if number[a] else None,
-            "expected": float(base[a] / number[a]) if number[a] else None,
+            "expected": float(base[a] / compared[a]) if compared[a] else None,
             "group": None,
         }
         for a, name in enumerate(annotations.annotators)

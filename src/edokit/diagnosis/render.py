@@ -83,11 +83,18 @@ def _annotators(content: dict[str, Any]) -> list[str]:
         if not enough:
             few = f"all {len(known)} gave fewer than {_FEWEST} labels, too few to compare them"
             return [title, f"  {few} (--json has all)"]
-        enough.sort(key=lambda p: (p["agreement"] - p["expected"]) * p["annotations"] ** 0.5)
+        usual = content["agreement"]["pairwise"]
+
+        def standing(one: dict[str, Any]) -> float:
+            other = usual if one["expected"] is None else one["expected"]
+            return float((one["agreement"] - other) * one["annotations"] ** 0.5)
+
+        enough.sort(key=standing)
         known = enough[:5]
     rows = [
         f"  {one['annotator']}: {counted(one['annotations'], 'label')}, {_choice(one['shares'])},"
-        f" agrees {one['agreement']:.0%} with the others (two others {one['expected']:.0%})"
+        f" agrees {one['agreement']:.0%} with the others"
+        + ("" if one["expected"] is None else f" (two others {one['expected']:.0%})")
         + (f", group {one['group']}" if one["group"] else "")
         for one in known
     ]

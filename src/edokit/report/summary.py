@@ -214,6 +214,10 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
     return sentences + _without_weight(ensemble, len(names) - ensemble.size_)
 
 
+_APART = 1.25
+"""A member differs whose distance to the others is so many times the median member's."""
+
+
 def _reasons_for(ensemble: EDOEnsemble, largest: list[int], evaluation: Evaluation | None) -> str:
     """The rank of the heaviest members by their own CE, and which differ from the others."""
     if ensemble.group_weights_ is not None:
@@ -226,7 +230,7 @@ def _reasons_for(ensemble: EDOEnsemble, largest: list[int], evaluation: Evaluati
     reasons = []
     for k in largest:
         rank = 1 + int((own < own[k]).sum())
-        differs = rank > 1 and apart[k] > np.median(apart)
+        differs = rank > 1 and apart[k] > _APART * np.median(apart)
         note = ", differs from the others" if differs else ""
         reasons.append(f"“{clean(names[k], 40)}” ranks {rank} (CE {number(own[k])}{note})")
     return f" On the fit data alone, {listed(reasons)}."
