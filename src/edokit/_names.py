@@ -69,6 +69,11 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(listed, key=numbers.__getitem__))
 
 
+KEEP_PREDICTED = (
+    "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
+)
+
+
 def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
     """Where each wanted id stands among the given ones; both must hold the same ids."""
     others = check_unique(wanted, f"items of {against}", "name each item once")
@@ -82,9 +87,12 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
             parts.append(f"{are(len(missing), len(wanted))} missing: {examples(missing)}")
         if len(extra):
             parts.append(f"{are(len(extra))} extra: {examples(extra)}")
+        unpredicted = (len(extra) and what == "annotations" and not len(missing)) or (
+            len(missing) and against == "annotations" and not len(extra)
+        )
         raise InputError(
             f"{what} and {against} hold different items: in {what} " + "; ".join(parts),
-            "check the ids, or choose one split",
+            "check the ids, or choose one split" + (KEEP_PREDICTED if unpredicted else ""),
         )
     result: npt.NDArray[np.intp] = where
     return result

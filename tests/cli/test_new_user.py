@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from edokit._io.tables import write_table
 from edokit.cli import console
 from edokit.cli.app import make_app
 from edokit.cli.messages import invoked, render
-from edokit.predictions import write_predictions
+from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import command_text, with_options
 
 SIZES = (60, 40, 30)
@@ -292,6 +293,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("data split", "write train=0.8, dev=0.2", [], "write train=0.8, dev=0.2"),
         ("predictions join", "or invalid='normalize'", ["invalid"], "or --normalize"),
         ("predictions join", "with logits=True", ["logits"], "with --logits"),
+        ("data info", "every class (classes)", ["classes"], "every class (--classes)"),
         ("fit", "got a file 'seed=3.csv'", ["seed"], "got a file 'seed=3.csv'"),
     ],
 )
@@ -439,3 +441,23 @@ def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
     first = edo(*command)
     assert "before" not in first.stdout
     assert "2 fits had been done before and were kept." in edo(*command).stdout
+
+
+def test_items_without_predictions_are_left_out_by_a_command_that_the_error_names(
+    shelf: Path, tmp_path: Path
+) -> None:
+    pool = read_predictions(shelf / "dev.npz")
+    few = tmp_path / "few.npz"
+    write_predictions(pool.take(np.arange(2, len(pool))), few)
+    learn = ["fit", "--predictions", few, "--split", "dev", "--out", tmp_path / "out"]
+    refused = edo(*learn, "--annotations", shelf / "data.csv")
+    assert_one_line(refused, "2 are extra", "edo data convert ANNOTATIONS OUT --items PREDICTIONS")
+    kept = tmp_path / "kept.csv"
+    made = edo("data", "convert", shelf / "data.csv", kept, "--items", few)
+    assert f"of {len(pool) - 2} items" in made.stdout
+    assert f"{sum(SIZES) - len(pool) + 2} of {sum(SIZES)} items are left out" in made.stdout
+    assert edo(*learn, "--annotations", kept).returncode == 0
+    other = tmp_path / "other.npz"
+    write_predictions(replace(pool, items=pool.items + "x"), other)
+    nothing = edo("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)
+    assert_one_line(nothing, "none of the", "check the ids")

@@ -137,7 +137,7 @@ def test_utf16_is_recognised(tmp_path: Path) -> None:
 
 
 def test_the_row_that_holds_no_number_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'p_0' of .* has '50%' in row 3, which is not a number"):
+    with pytest.raises(InputError, match=r"'p_0' of .* has '50%' in row 3.* 0.25 for 25%"):
         rows_of(tmp_path / "t.csv", "item,p_0\n1,0.5\n2,\n3,50%\n4,x\n", numbers=is_number)
 
 

@@ -91,10 +91,12 @@ def number_column(
                     start = middle
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                     stop = middle
+            value = str(column[start].as_py())
+            hint = "write decimals with a point, 0.25" if "," in value else "correct the column"
             raise InputError(
                 f"column {name!r} of {where} has {word(column[start].as_py())} in {row(start)},"
                 " which is not a number",
-                "correct the column",
+                "write percentages as shares, 0.25 for 25%" if "%" in value else hint,
             ) from error
     values: npt.NDArray[Any] = column.to_numpy()
     return values

@@ -94,8 +94,7 @@ def read_labels(
         rows = sum(_counts(labels)[labels.names == one][0] for one in parts)
         raise InputError(
             f"{where(row)} has several labels in one cell of column {name!r}:"
-            f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')} with"
-            f" {examples(parts, 4)}); such multi-label answers are not single labels",
+            f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')})",
             f"{MULTI_CHOICE_HINT}; where it is one label, declare every class (classes)",
             parameters=("multi_choice", "classes"),
         )

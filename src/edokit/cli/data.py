@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edokit._errors import InputError, counted, one_of
+from edokit._errors import InputError, are, counted, examples, one_of
 from edokit.cli import console, options
 
 
@@ -27,6 +27,10 @@ def info(source: options.Source, *, reading: options.Reading, json: options.Json
 def convert(
     source: options.Source,
     out: options.TableOut,
+    items: Annotated[
+        list[Path] | None,
+        typer.Option(help="Only the items of these predictions (repeatable).", metavar="FILE"),
+    ] = None,
     quote_formulas: options.QuoteFormulas = False,
     overwrite: options.Overwrite = False,
     *,
@@ -34,17 +38,34 @@ def convert(
     json: options.Json = False,
 ) -> None:
     """Write any source as one row per annotation, with all its columns of text or numbers."""
+    import numpy as np
+
     from edokit._outputs import output_files
     from edokit.datasets import write_annotations
+    from edokit.predictions import read_predictions
 
-    with output_files(out, inputs=[source], overwrite=overwrite):
+    left_out = ""
+    with output_files(out, inputs=[source, *(items or ())], overwrite=overwrite):
         annotations = reading.annotations(source)
+        if items:
+            known = np.concatenate([read_predictions(file).items for file in items])
+            kept = np.isin(annotations.items, known)
+            if not kept.any():
+                raise InputError(
+                    f"none of the {counted(len(kept), 'item')} of {source} is in"
+                    f" {', '.join(map(str, items))}",
+                    "check the ids",
+                )
+            gone = annotations.items[~kept]
+            some = f": {examples(gone)}" if len(gone) else ""
+            left_out = f"; {are(len(gone), len(kept), noun='item')} left out (--items){some}"
+            annotations = annotations.take(kept)
         write_annotations(annotations, out, quote_formulas=quote_formulas)
-    items, columns = len(annotations.items), annotations.to_table().column_names
+    n, columns = len(annotations.items), annotations.to_table().column_names
     console.done(
-        {"out": str(out), "items": items, "annotations": len(annotations), "columns": columns},
-        f"{out}: {counted(len(annotations), 'annotation')} of {counted(items, 'item')};"
-        f" columns {', '.join(columns)}",
+        {"out": str(out), "items": n, "annotations": len(annotations), "columns": columns},
+        f"{out}: {counted(len(annotations), 'annotation')} of {counted(n, 'item')};"
+        f" columns {', '.join(columns)}{left_out}",
         json,
     )
 

@@ -32,7 +32,7 @@ def render(text: str, parameters: Sequence[str], command: Any) -> str:
         start = (
             r"(?<![\w'\"=.,-])"
             if "_" in name
-            else r"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give )|(?<= or ))"
+            else rf"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give )|(?<= or )|(?<=\()(?={name}\)))"
         )
         named = rf"{start}{re.escape(name)}(?![\w=])"
         assigned = rf"(?<![\w'\"=.,-]){re.escape(name)}{_VALUE}(?![\w=])"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
+from edokit._names import KEEP_PREDICTED
 from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
@@ -173,7 +174,7 @@ def write_labels(
         raise InputError(
             f"{are(len(extra), len(taken), HAVE, 'annotated item')} no predictions:"
             f" {examples(extra)}",
-            "check that no shard is missing, or choose one split",
+            "check that no shard is missing, or choose one split" + KEEP_PREDICTED,
         )
     # Whoever read these annotations as one has warned of published labels.
     return [LabelCounts.of(source)._replace(contradicted=0)]
