@@ -22,6 +22,7 @@ from edokit._outputs import (
     LAYOUTS,
     LOCK,
     Kind,
+    begin_run,
     check_output,
     check_page,
     is_ours,
@@ -130,9 +131,9 @@ def test_a_run_that_was_killed_is_known_by_what_is_written_first(
     kind: Kind, tmp_path: Path
 ) -> None:
     put(tmp_path, mark_of(kind), *LAYOUTS[kind].files)
-    (tmp_path / ".edo-abcd1234.json").touch()
+    (tmp_path / ".edo-unfinished-abcd1234.json").touch()
     check_output(tmp_path, kind)
-    (tmp_path / "other" / "members" / ".unfinished-abcd1234" / "a").mkdir(parents=True)
+    (tmp_path / "other" / "members" / ".edo-unfinished-abcd1234" / "a").mkdir(parents=True)
     check_output(tmp_path / "other", "members")
 
 
@@ -242,6 +243,50 @@ def test_a_folder_in_use_is_refused_with_the_other_process_until_that_one_is_gon
     with output_folder(folder, "search"):
         assert json.loads((folder / LOCK).read_text())["pid"] == os.getpid()
     assert list(folder.iterdir()) == []
+
+
+def test_a_lock_of_ones_own_making_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine", encoding="utf-8")
+    os.link(tmp_path / "mine", tmp_path / LOCK)
+    with pytest.raises(InputError, match=r"did not write .*lock the folder"), locked(tmp_path):
+        pass
+    assert (tmp_path / LOCK).read_text(encoding="utf-8") == "mine"
+    if hasattr(os, "mkfifo"):
+        (tmp_path / LOCK).unlink()
+        os.mkfifo(tmp_path / LOCK)
+        with pytest.raises(InputError, match="did not write"), locked(tmp_path):
+            pass
+        assert (tmp_path / LOCK).is_fifo()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder in which no file can be")
+def test_a_folder_that_takes_no_files_is_refused() -> None:
+    with pytest.raises(InputError, match="can't write"), locked(Path("/proc")):
+        pass
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_a_folder_that_was_not_replaced_by_the_shell_is_refused(kind: Kind) -> None:
+    for folder in ("~", "~/run"):
+        with pytest.raises(InputError, match="home folder"), output_folder(Path(folder), kind):
+            pass
+
+
+@unix
+def test_a_link_elsewhere_in_the_folder_does_not_end_a_run(tmp_path: Path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    with output_folder(tmp_path, "search"):
+        begin_run(tmp_path)
+
+
+def test_an_input_below_a_folder_that_is_replaced_is_kept(tmp_path: Path) -> None:
+    put(tmp_path, "compare/test.npz")
+    said = pytest.raises(InputError, match="would be overwritten")
+    with (
+        said,
+        output_folder(tmp_path, "comparison", tmp_path / "compare" / "test.npz", overwrite=True),
+    ):
+        pass
 
 
 def test_a_folder_may_be_waited_for(tmp_path: Path) -> None:

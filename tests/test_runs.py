@@ -91,7 +91,7 @@ def test_new_results_withdraw_the_record_of_those_they_replace(tmp_path: Path) -
 def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) -> None:
     rows(tmp_path / "part-0.csv")
     before = digest(tmp_path)
-    (tmp_path / ".edo-abcdefgh.csv").write_text("item,ann", encoding="utf-8")
+    (tmp_path / ".edo-unfinished-abcdefgh.csv").write_text("item,ann", encoding="utf-8")
     assert digest(tmp_path) == before
 
 

@@ -156,7 +156,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def local_path(given: str | Path) -> Path:
-    """The path of a file or a folder; an empty name or an address (``scheme://…``) is refused."""
+    """The path of a file or a folder; an empty name, ~ and an address (``…://…``) are refused."""
     if isinstance(given, str) and not given.strip():
         raise InputError("a path is empty", "name a file or a folder; . is the current folder")
     # A path folds :// into :/.
@@ -165,6 +165,12 @@ def local_path(given: str | Path) -> Path:
         raise InputError(
             f"{address[1] or ''}://… is an address and no path, and files are local",
             "name a file or a folder of this machine",
+        )
+    # Not every shell and no Python replaces it, and nobody wants a folder of this name.
+    if Path(given).parts[:1] == ("~",) and not Path("~").exists():
+        raise InputError(
+            f"{given} is no path: ~ was not replaced by your home folder",
+            "write the home folder out; in a shell, a blank instead of = lets it replace ~",
         )
     return Path(given)
 

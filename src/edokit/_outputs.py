@@ -10,6 +10,7 @@ import json
 import os
 import re
 import socket
+import stat
 import sys
 import threading
 import time
@@ -152,8 +153,9 @@ def check_output(
         )
     refuse_links(folder, names)
     for name in names:
-        refuse_input(folder / name, *inputs)
         path = folder / name
+        # Which files a folder of EDO's own gets is known later.
+        refuse_input(path, *inputs, below=name.endswith("/"))
         ours = is_ours(path) if path.name in (*_KEYS, *_WORDS) else found == kind
         if not overwrite and not ours and _is_there(path):
             raise InputError(
@@ -260,6 +262,10 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         _remove(made)
 
 
+_WHO = b'{"pid": '
+"""How the words in a lock begin: who has it."""
+
+
 def _take(folder: Path, wait: bool) -> int:
     """The open and locked file of a folder."""
     path = folder / LOCK
@@ -269,11 +275,21 @@ def _take(folder: Path, wait: bool) -> int:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except FileNotFoundError:
+            if folder.is_dir():
+                raise
             # A process that ended just now removed the folder that it had made.
             continue
         try:
+            # A pipe would not end.
+            plain = stat.S_ISREG(os.fstat(handle).st_mode)
+            words = os.read(handle, 1 << 12) if plain else b"no words"
+            if words and not words.startswith(_WHO):
+                raise InputError(
+                    f"edo did not write {path}, which it would use to lock the folder",
+                    "rename it, or choose another output folder",
+                )
             if not lock_file(handle):
-                used = _in_use(folder, os.read(handle, 1 << 12))
+                used = _in_use(folder, words)
                 if not wait:
                     raise used
                 if not told:
@@ -296,9 +312,10 @@ def _take(folder: Path, wait: bool) -> int:
             )
         # On a full disk the lock holds without these words.
         with suppress(OSError):
-            words = [os.path.basename(sys.argv[0]), *sys.argv[1:2]]
-            who = {"pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(words)}
+            said = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:2]])
+            who = {"pid": os.getpid(), "host": socket.gethostname(), "command": said}
             os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
             os.write(handle, without_credentials(json.dumps(who)).encode())
         return handle
 
@@ -338,7 +355,6 @@ def begin_run(folder: Path) -> None:
 
     Where it is, the results beside it are complete.
     """
-    refuse_links(folder)
     try:
         (folder / RUN_RECORD).unlink(missing_ok=True)
     except OSError as error:
@@ -362,14 +378,16 @@ def refuse_links(folder: Path, names: Iterable[str] = ("./",)) -> None:
                 )
 
 
-def refuse_input(out: Path | None, *inputs: Path | None) -> None:
-    """Refuse to overwrite an input with what is made of it."""
+def refuse_input(out: Path | None, *inputs: Path | None, below: bool = False) -> None:
+    """Refuse to overwrite an input, or one ``below`` a folder, with what is made of it."""
     for source in inputs:
         same = False
         # What is no path is refused where it is read or written.
         with suppress(OSError, ValueError):
             if out is not None and source is not None:
-                same = os.path.realpath(out) == os.path.realpath(source) or out.samefile(source)
+                there, given = os.path.realpath(out), Path(os.path.realpath(source))
+                same = below and given.is_relative_to(there)
+                same = same or given == Path(there) or out.samefile(source)
         if same:
             raise InputError(
                 f"{source} is read and would be overwritten: input and output are the same file",

@@ -147,7 +147,8 @@ def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(
     tmp_path: Path,
 ) -> None:
-    left, mine = tmp_path / ".edo-abc_1234.json", tmp_path / ".edo-notes.json"
+    left = tmp_path / ".edo-unfinished-abc_1234.json"
+    mine = tmp_path / ".edo-settings.json"
     left.write_text("half", encoding="utf-8")
     mine.write_text("my own", encoding="utf-8")
     code = (

@@ -85,9 +85,9 @@ def test_what_is_left_beside_a_folder_goes_when_another_is_written(tmp_path: Pat
 
 
 def test_folders_of_other_names_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / ".unfinished-of-my-own").mkdir()
+    (tmp_path / ".unfinished-chapters").mkdir()
     remove_leftovers(tmp_path)
-    assert (tmp_path / ".unfinished-of-my-own").is_dir()
+    assert (tmp_path / ".unfinished-chapters").is_dir()
 
 
 def test_a_folder_goes_at_once_whatever_happens_meanwhile(

@@ -222,7 +222,7 @@ def test_a_killed_training_goes_on_and_loses_nothing(tmp_path: Path, jobs: int) 
     starts = note.read_text().split()
     assert all(starts.count(str(seed)) == 1 for seed in seeds)
     if jobs == 1:  # workers may still be waiting to be buried
-        assert not list(out.rglob(".unfinished-*"))
+        assert not list(out.rglob(".edo-unfinished-*"))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -159,7 +159,8 @@ def _remove(folders: list[Path]) -> None:
             folder.rmdir()
 
 
-_PREFIX = ".edo-"
+_UNFINISHED = ".edo-unfinished-"
+"""With eight more letters or digits, the name of what is not whole; people use no such names."""
 _LOCK = ".lock"
 _cleaned: set[Path] = set()
 _held: dict[Path, int] = {}
@@ -174,10 +175,10 @@ def _temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
         _cleaned.add(folder)
         with suppress(OSError):
             for entry in list(os.scandir(folder)):
-                if _is_temporary(Path(entry.name).stem, _PREFIX):
+                if _is_temporary(Path(entry.name).stem, _UNFINISHED):
                     _remove_unless_held(Path(entry.path))
     while True:
-        handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=suffix, dir=folder)
+        handle, name = tempfile.mkstemp(prefix=_UNFINISHED, suffix=suffix, dir=folder)
         _lock(handle)
         # Another process may have removed it before the lock was there.
         if os.fstat(handle).st_nlink:
@@ -209,9 +210,6 @@ def drop_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     if folder in _held:
         os.close(_held.pop(folder))
-
-
-_UNFINISHED = ".unfinished-"
 
 
 @contextmanager
@@ -281,7 +279,7 @@ def _is_temporary(name: str, prefix: str) -> bool:
 
 def is_leftover(name: str) -> bool:
     """Whether this is the name of something unfinished."""
-    return _is_temporary(name, _UNFINISHED) or _is_temporary(Path(name).stem, _PREFIX)
+    return _is_temporary(Path(name).stem, _UNFINISHED)
 
 
 def _remove_unless_held(path: Path) -> None:
