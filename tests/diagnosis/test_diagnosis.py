@@ -12,7 +12,7 @@ from diagnose_cases import camps, noise
 
 from edokit import Annotations
 from edokit._errors import InputError
-from edokit.datasets import read_annotations
+from edokit.datasets import read_annotations, write_annotations
 from edokit.diagnosis import Diagnosis, advice, diagnose
 from edokit.diagnosis.overview import _character
 
@@ -336,3 +336,14 @@ def test_two_labels_an_item_leave_no_two_others_to_compare_with() -> None:
     for row in range(len(many)):
         many[row, row % 13 : row % 13 + 2] = ["a", "b"[: row % 2] or "a"]
     assert "agree least" in str(diagnose(Annotations.from_matrix(many), permutations=0))
+
+
+def test_a_path_is_read_and_anything_else_is_refused(tmp_path: Path) -> None:
+    annotations = Annotations.from_matrix([["a", "b", None], ["a", None, None], ["b", "b", "a"]])
+    path = tmp_path / "annotations.csv"
+    write_annotations(annotations, path)
+    found = diagnose(path, permutations=0)
+    assert str(found) == str(diagnose(annotations, permutations=0))
+    assert "\n  1 item with a single label\n" in str(found)
+    with pytest.raises(InputError, match=r"annotations is a list, .*from_matrix"):
+        diagnose([["a", "b"]])  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -110,7 +111,7 @@ class Diagnosis:
 
 
 def diagnose(
-    annotations: Annotations,
+    annotations: Annotations | str | Path,
     *,
     groups: overview.Declared | None = None,
     permutations: int = PERMUTATIONS,
@@ -121,8 +122,8 @@ def diagnose(
 
     Parameters
     ----------
-    annotations : Annotations
-        Who labelled which item how.
+    annotations : Annotations, str or Path
+        Who labelled which item how; a path is read with `edokit.read_annotations`.
     groups : str, mapping or sequence, optional
         Groups of the annotators: the name of an attribute, a mapping from annotator to group, or
         one group per annotator. By default groups are searched for in the labels.
@@ -166,6 +167,16 @@ def diagnose(
             f" {FEWEST_PERMUTATIONS}, or 0 for no test",
             f"use permutations={PERMUTATIONS}",
             parameters=("permutations",),
+        )
+    if isinstance(annotations, str | Path):
+        from edokit.datasets import read_annotations
+
+        annotations = read_annotations(annotations)
+    if not isinstance(annotations, Annotations):
+        raise InputError(
+            f"annotations is a {type(annotations).__name__}, neither Annotations nor a path",
+            "make it with Annotations.from_table or Annotations.from_matrix",
+            parameters=("annotations",),
         )
     if not len(annotations):
         raise InputError("there are no annotations to diagnose", "give some")

@@ -34,11 +34,11 @@ def _coverage(content: dict[str, Any]) -> list[str]:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in balance["shares"].items())
     hard = ", ".join(f"{name} {count}" for name, count in balance["hard"].items())
     ratio = "" if balance["ratio"] is None else f" ({balance['ratio']:.1f} : 1)"
-    counts = {
-        "items with a single label": cover["single"],
-        "annotators without a label": len(cover["silent"]),
-        "repeated labels of an annotator for an item": cover["repeated"],
-    }
+    counts = [
+        (cover["single"], "item", "with a single label"),
+        (len(cover["silent"]), "annotator", "without a label"),
+        (cover["repeated"], "repeated label", "of an annotator for an item"),
+    ]
     return [
         "Coverage",
         f"  {content['items']} items, {content['annotators']} annotators,"
@@ -47,7 +47,7 @@ def _coverage(content: dict[str, Any]) -> list[str]:
         f" per annotator {_range(cover['per_annotator'])}",
         f"  {pairs['meeting']} of {pairs['possible']} pairs of annotators share an item"
         + (f" (median {pairs['median_shared']:g} items)" if pairs["meeting"] else ""),
-        *(f"  {count} {words}" for words, count in counts.items() if count),
+        *(f"  {counted(count, noun)} {words}" for count, noun, words in counts if count),
         "Classes",
         f"  labels: {shares}",
         f"  hard labels: {hard}{ratio}",
