@@ -133,6 +133,11 @@ def test_a_run_folder_can_be_read_again(files: Path) -> None:
     assert not record.changed("predictions", run)
 
 
+def test_a_comparison_without_intervals_has_a_page_with_its_items(files: Path) -> None:
+    answer(*words(files, "--methods", "edo", "--bootstrap", "0", "--out", files / "run"))
+    assert answer("report", files / "run", "--json")["missing"] == []
+
+
 def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
     told = answer(
         *("compare", "--predictions", files / "dev.npz", "--annotations", files / "people.csv"),

@@ -77,7 +77,7 @@ _METHODS = record(
         )
     },
     {
-        "samples": schema.number(1, whole=True),
+        "samples": schema.number(0, whole=True),
         "level": schema.number(1e-6, 1 - 1e-6),
         "by": listed(text),
         "skipped": listed(record({}, {"name": text, "reason": text}, only=True)),
@@ -207,7 +207,7 @@ def read_comparison(path: Path) -> Comparison:
         for row in content.get("skipped") or []
     ]
     scores = [_score(row) for row in content["methods"]]
-    how = (content.get("samples"), content.get("level") or 0.95, content.get("by") or [])
+    how = (content.get("samples") or None, content.get("level") or 0.95, content.get("by") or [])
     return Comparison(scores, skipped, *how)
 
 
