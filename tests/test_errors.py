@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +89,16 @@ def test_a_mode_that_does_not_exist_is_refused_with_those_that_do() -> None:
     one_of("ties", "first", ["first", "error"])
     with pytest.raises(InputError, match="ties must be one of 'first', 'error', but got 'last'"):
         one_of("ties", "last", ["first", "error"])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**400, 1.5, True, "zero"])
+def test_a_seed_that_cannot_be_kept_is_refused_before_anything_is_done(seed: Any) -> None:
+    P, labels = np.full((6, 2, 2), 0.5), [[0, 1], [1, 1], [0, 0]] * 2
+    for call in (
+        lambda: edokit.EDOEnsemble(random_state=seed).fit(P, labels),
+        lambda: edokit.search(P, labels, random_state=seed),
+        lambda: edokit.compare(P, labels, P, [*labels], random_state=seed),
+        lambda: edokit.simulate(random_state=seed),
+    ):
+        with pytest.raises(edokit.InputError, match=r"random_state=.* is not a whole number"):
+            call()

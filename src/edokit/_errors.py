@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 
 # What stands before the last @ of a URL (a path folds its slashes into one), and passwords among
@@ -173,6 +174,20 @@ def local_path(given: str | Path) -> Path:
             "write the home folder out; in a shell, a blank instead of = lets it replace ~",
         )
     return Path(given)
+
+
+LARGEST_SEED = 2**32 - 1
+
+
+def check_seed(random_state: object) -> None:
+    """Refuse what is no seed; scikit-learn and Optuna take none above 2³² − 1."""
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not whole or not 0 <= int(random_state) <= LARGEST_SEED:  # type: ignore[call-overload]
+        raise InputError(
+            f"random_state={word(random_state)} is not a whole number from 0 to {LARGEST_SEED}",
+            "use random_state=0",
+            parameters=("random_state",),
+        )
 
 
 def printable(text: str) -> str:

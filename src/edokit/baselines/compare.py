@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, counted, local_path
+from edokit._errors import EDOError, InputError, check_seed, counted, local_path
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._outputs import begin_run, output_folder
@@ -284,6 +284,7 @@ def compare(
             "give other test_annotations, or split='dev' and test_split='test'",
             parameters=("test_annotations", "split", "test_split"),
         )
+    check_seed(random_state)
     files = InputReader(**read_options)
     labels = files.annotations("annotations", annotations, split)
     test_labels = files.annotations("test_annotations", test_annotations, test_split)

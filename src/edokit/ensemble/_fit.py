@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, one_of, warn
+from edokit._errors import InputError, check_seed, one_of, warn
 from edokit._types import Floats
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.fitted import Constant, Fitted, explain, on_simplex
@@ -262,6 +262,8 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Bounds that leave no size are refused; parameters without effect are warned of.
     """
     one_of("preset", preset, PRESETS)
+    if given.get("random_state") is not None:
+        check_seed(given["random_state"])
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
     one_of("solver", chosen["solver"], ("exact", "gumbel"))

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples, warn
+from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, warn
 from edokit._io.atomic import discard, whole_file, whole_folder
 from edokit._io.schema import (
     flag,
@@ -45,7 +45,6 @@ from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
     MemberData,
     Progress,
-    check_number,
     find_recipe,
     make_member,
     refuse_code,
@@ -229,7 +228,7 @@ def plan_jobs(
     A member's seed depends on ``random_state``, its group's name and its number alone, so that
     groups can grow without changing the members they have.
     """
-    check_number("random_state", random_state, 0, whole=True)
+    check_seed(random_state)
     numbers: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
     jobs = []
     for group in groups:

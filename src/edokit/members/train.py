@@ -16,6 +16,7 @@ from edokit._errors import (
     EDOError,
     EDOWarning,
     InputError,
+    check_seed,
     counted,
     examples,
     local_path,
@@ -429,7 +430,7 @@ def plan_end_to_end(
     one_of("preset", preset, _HEADS_PRESETS)
     one_of("supervision", supervision, [mode.value for mode in _HEADS_SUPERVISION])
     one_of("draw", draw, [mode.value for mode in Draw])
-    check_number("random_state", random_state, 0, whole=True)
+    check_seed(random_state)
     check_number("members", members, 1, whole=True)
     recipe: Any = find_recipe(_HEADS_RECIPE)
     # There is a head per member already.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_seed
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import (
@@ -144,12 +144,7 @@ def _as_runs(
             "repeat them so that their numbers agree",
         )
     for seed in columns[2]:
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(
-                f"random_state={seed!r} is not a whole number of at least 0",
-                "use random_state=0",
-                ("random_state",),
-            )
+        check_seed(seed)
     columns = [column * max(counts) if len(column) == 1 else column for column in columns]
     return [_Run(place, *each) for place, each in enumerate(zip(*columns, strict=True))]
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_seed
 from edokit._outputs import begin_run
 from edokit.annotations import Ties
 from edokit.ensemble.inputs import (
@@ -155,6 +155,7 @@ def search(
     """
     check_rule(choose, preference)
     check_whole("trials", trials, 1, "the paper runs 50")
+    check_seed(random_state)
     space = SearchSpace.named(space) if isinstance(space, str) else space
     parts, estimate = folds_and_judge(folds, judge, solver, space)
     plan = Plan(

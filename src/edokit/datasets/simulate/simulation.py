@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, check_seed, one_of
 from edokit._names import as_names
 from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations import Annotations
@@ -336,13 +336,7 @@ def _label(
 
 def _streams(random_state: int) -> Iterator[np.random.Generator]:
     """Independent streams, always in the same order: more test items change nothing else."""
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    if not whole or random_state < 0:
-        raise InputError(
-            f"random_state={random_state!r} is not a whole number from 0",
-            "use random_state=0",
-            parameters=("random_state",),
-        )
+    check_seed(random_state)
     # Only uniform draws are taken from them: those stay the same in every version of numpy.
     sequences = np.random.SeedSequence(int(random_state)).spawn(1 + 5 * len(SPLITS))
     return (np.random.default_rng(sequence) for sequence in sequences)
