@@ -183,8 +183,10 @@ def check_seed(random_state: object) -> None:
     """Refuse what is no seed; scikit-learn and Optuna take none above 2³² − 1."""
     whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not whole or not 0 <= int(random_state) <= LARGEST_SEED:  # type: ignore[call-overload]
+        shown = repr(random_state)
+        shown = shown if len(shown) <= 24 else word(random_state)
         raise InputError(
-            f"random_state={word(random_state)} is not a whole number from 0 to {LARGEST_SEED}",
+            f"random_state={shown} is not a whole number from 0 to {LARGEST_SEED}",
             "use random_state=0",
             parameters=("random_state",),
         )
