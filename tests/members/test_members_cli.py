@@ -115,6 +115,14 @@ def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
     assert (kept.probabilities[1, :, 1] > kept.probabilities[0, :, 1]).all()
 
 
+def test_a_file_that_predictions_are_not_written_to_is_refused_first(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.npz or \.parquet files, not to"):
+        run(
+            *("score", "--members", tmp_path / "none", "--texts", tmp_path / "none.csv"),
+            *("--out", tmp_path / "p.csv"),
+        )
+
+
 def test_only_the_members_of_an_ensemble_score(data: Path, tmp_path: Path) -> None:
     trained(data, tmp_path / "m", "--members", 3)
     dev = read_predictions(tmp_path / "m" / "predictions" / "dev.npz")

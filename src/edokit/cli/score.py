@@ -68,6 +68,7 @@ def score(
     from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
     from edokit.predictions import read_predictions, write_predictions
+    from edokit.predictions.files import check_ending
 
     if (members is None) == (not model):
         raise InputError(
@@ -88,6 +89,7 @@ def score(
             "leave one of them out",
         )
     inputs = [texts, annotators, judges]
+    check_ending(out)
     with output_files(out, inputs=inputs):
         asked, known = reading.texts(texts, annotators or judges, pairs=pairs)
     if out.is_file() and not overwrite:

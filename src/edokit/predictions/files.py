@@ -53,6 +53,7 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
     ('a', 'b')
     """
     path = Path(path)
+    check_ending(path)
     if path.suffix.lower() == ".npz":
         arrays: dict[str, npt.NDArray[Any]] = {"probabilities": predictions.probabilities}
         for name in ("items", "members", "classes", "groups", "annotators"):
@@ -67,9 +68,13 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
                 )
         with whole_file(path) as temporary, temporary.open("wb") as stream:
             write_arrays(stream, arrays)
-    elif path.suffix.lower() == ".parquet":
-        write_table(long_table(predictions), path)
     else:
+        write_table(long_table(predictions), path)
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file that predictions are not written to."""
+    if path.suffix.lower() not in (".npz", ".parquet"):
         raise InputError(
             f"predictions are written to .npz or .parquet files, not to {path}",
             "choose one of these endings",
