@@ -332,12 +332,13 @@ def test_a_thread_does_not_share_the_lock_of_another(tmp_path: Path) -> None:
 def test_a_forked_process_that_outlives_its_parent_holds_no_lock(tmp_path: Path) -> None:
     words = HOLD.replace(
         'print("held", flush=True)',
-        'import os\n    if os.fork() == 0:\n        time.sleep(20)\n    print("held", flush=True)',
+        'import os\n    if os.fork() == 0:\n        print("forked", flush=True)\n'
+        '        time.sleep(20)\n    print("held", flush=True)',
     )
     script = [sys.executable, "-c", words, str(tmp_path)]
     parent = subprocess.Popen(script, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    assert parent.stdout.readline() == "held\n"
+    assert {parent.stdout.readline() for _ in range(2)} == {"held\n", "forked\n"}
     with pytest.raises(InputError, match=f"process {parent.pid}"), locked(tmp_path):
         pass
     parent.send_signal(signal.SIGKILL)

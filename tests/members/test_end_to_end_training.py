@@ -259,7 +259,7 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
         ({"preset": "paper"}, "preset must be one of 'default', 'paper-fixed'"),
         ({"draw": "daily"}, "draw must be one of"),
         ({"members": 0}, "members is 0, but must be a whole number of at least 1"),
-        ({"random_state": -1}, "random_state is -1, but must be a whole number of at least 0"),
+        ({"random_state": -1}, "random_state=-1 is not a whole number"),
         ({"options": {"heads": 3}}, "training end to end has no option 'heads'"),
         ({"options": {"annotator_heads": True}}, "no option 'annotator_heads'"),
         (

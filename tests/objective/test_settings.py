@@ -81,7 +81,7 @@ def test_an_ensemble_whose_terms_would_overflow_is_not_loaded(tmp_path: Path) ->
     stored = json.loads((tmp_path / "ensemble.json").read_text())
     stored["settings"]["lambda_ce"] = 1e308
     (tmp_path / "ensemble.json").write_text(json.dumps(stored))
-    with pytest.raises(InputError, match=r"ensemble\.json .*lambda_ce=1e\+308"):
+    with pytest.raises(InputError, match=r"ensemble\.json .*lambda_ce is 1e\+308"):
         EDOEnsemble.load(tmp_path)
 
 
