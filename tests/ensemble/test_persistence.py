@@ -140,6 +140,7 @@ def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
         ({"weights": [1.0]}, "one per member"),
         ({"weights": [0.5, 0.5, 0.5, 0.5]}, "sum to 1"),
         ({"members": [1, 2, 3, 4]}, r"members\[0\] is 1, not text"),
+        ({"classes": ["", "1"]}, "classes holds an empty name"),
         ({"temperature": 0}, "temperature is 0"),
         ({"temperature": 1e-320}, "temperature is 1e-320"),
         ({"size": 9}, "size is 9, but . of 4 carry weight"),

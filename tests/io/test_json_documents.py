@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit._io import read_json, write_json
+from edokit._io.json import parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -71,3 +72,8 @@ def test_a_key_that_is_there_twice_is_refused_with_its_place(
     with pytest.raises(InputError, match=says) as found:
         read_json(tmp_path / "a.json")
     assert "a.json" in found.value.message
+
+
+def test_a_repeated_key_in_a_damaged_document_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"it\.json holds a key twice, and is not valid JSON"):
+        parse_json('{"a": {"b": 1, "b": 2}} ]', "it.json")

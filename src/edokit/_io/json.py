@@ -37,7 +37,12 @@ def parse_json(text: str, where: str, content: bytes | None = None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_distinct)
     except _RepeatedError:
-        key, place = _repeated(json.loads(text, object_pairs_hook=_Pairs)) or ("", "")
+        try:
+            key, place = _repeated(json.loads(text, object_pairs_hook=_Pairs)) or ("", "")
+        except ValueError:
+            raise InputError(
+                f"{where} holds a key twice, and is not valid JSON", "export or download it again"
+            ) from None
         inside = f" in {headings([place])}" if place else ""
         raise InputError(
             f"{where} holds the key {headings([key])} twice{inside}",

@@ -112,12 +112,14 @@ def listed(inner: Check, length: int | None = None, *, least: int = 0) -> Check:
 
 
 def distinct(inner: Check) -> Check:
-    """A list in which nothing is there twice."""
+    """A list of names, each of them there once and none empty."""
 
     def check(value: Any, at: str) -> list[Any]:
         found: list[Any] = inner(value, at)
         if len(set(found)) < len(found):
             raise WrongValueError(f"{at} holds a name twice")
+        if "" in found:
+            raise WrongValueError(f"{at} holds an empty name")
         return found
 
     return check
