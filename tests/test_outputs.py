@@ -332,8 +332,8 @@ def test_a_thread_does_not_share_the_lock_of_another(tmp_path: Path) -> None:
 def test_a_forked_process_that_outlives_its_parent_holds_no_lock(tmp_path: Path) -> None:
     words = HOLD.replace(
         'print("held", flush=True)',
-        'import os\n    if os.fork() == 0:\n        print("forked", flush=True)\n'
-        '        time.sleep(20)\n    print("held", flush=True)',
+        'import os\n    if os.fork() == 0:\n        os.write(1, b"forked\\n")\n'
+        '        time.sleep(20)\n    os.write(1, b"held\\n")',
     )
     script = [sys.executable, "-c", words, str(tmp_path)]
     parent = subprocess.Popen(script, stdout=subprocess.PIPE, text=True)
