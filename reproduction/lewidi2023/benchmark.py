@@ -13,6 +13,7 @@ from reproduction.lewidi2023.configurations import chosen, pooled, searched, sea
 from reproduction.lewidi2023.methods import (
     POWERS,
     HeldOut,
+    constant_outcome,
     held_out_ce,
     method_outcome,
     method_predictions,
@@ -20,7 +21,7 @@ from reproduction.lewidi2023.methods import (
 )
 from reproduction.lewidi2023.paper_checks import unsquashed
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, Outcome, Predicted, effect, item_scores
+from reproduction.outcomes import HEADS, Outcome, effect
 from reproduction.section import Section, difference, signed
 
 SEARCHED, SINGLE = "searched", "single"
@@ -215,6 +216,7 @@ def bars(study: Study) -> Section:
         uniform = method_outcome(study, dataset, found.pool, "uniform")
         constant = constant_outcome(study, dataset)
         assert isinstance(uniform, Outcome)
+        assert isinstance(constant, Outcome)
         marks = against_paper(found.outcome, best)
         rows.append([dataset, found.name, *(_measured(found.outcome, m, marks[m]) for m in marks)])
         for name, own in (
@@ -298,15 +300,6 @@ def against_paper(found: Outcome, best: dict[str, float]) -> dict[str, str]:
         else:
             marks[metric] = BETTER if (best[metric] < low) == (metric == "f1") else WORSE
     return marks
-
-
-def constant_outcome(study: Study, dataset: str) -> Outcome:
-    """The shares of the training set as the answer for every test item."""
-    answer, test = study.constant(dataset), study.labels(dataset, "test")
-    assert not isinstance(answer, Missing)
-    assert not isinstance(test, Missing)
-    scores = item_scores(Predicted(answer), test)
-    return Outcome(scores.mean(axis=1)[None], scores[None])
 
 
 def _measured(found: Outcome, metric: str, mark: str) -> str:

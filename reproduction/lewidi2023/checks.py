@@ -12,9 +12,10 @@ from edokit.datasets.near_duplicates import NearDuplicates
 from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023 import paper_checks
+from reproduction.lewidi2023.methods import constant_outcome
 from reproduction.lewidi2023.paper_checks import SQUASHED, Check, logit
 from reproduction.lewidi2023.study import DATASETS, Missing, Study
-from reproduction.outcomes import Labels, Predicted, item_scores
+from reproduction.outcomes import Labels
 from reproduction.section import Section
 
 # How near in BS a row of the ablation must be to say which CE goes with that BS.
@@ -23,11 +24,8 @@ _NEAR = 0.01
 
 def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
     """F1, CE, MD and BS of the training set's mean distribution for every item."""
-    answer, test = study.constant(dataset), study.labels(dataset, "test")
-    if isinstance(answer, Missing) or isinstance(test, Missing):
-        return None
-    means = item_scores(Predicted(answer), test).mean(axis=1)
-    return dict(zip(MAIN_METRICS, map(float, means), strict=True))
+    found = constant_outcome(study, dataset)
+    return None if isinstance(found, Missing) else {m: found.mean(m) for m in MAIN_METRICS}
 
 
 def squashed_ce(study: Study) -> Check:

@@ -110,6 +110,16 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
     return study.once(("single", dataset, pool), find)
 
 
+def constant_outcome(study: Study, dataset: str) -> Outcome | Missing:
+    """The shares of the training set as the answer for every test item."""
+    answer, test = study.constant(dataset), study.labels(dataset, "test")
+    if isinstance(answer, Missing):
+        return answer
+    assert not isinstance(test, Missing)
+    scores = item_scores(Predicted(answer), test)
+    return Outcome(scores.mean(axis=1)[None], scores[None])
+
+
 class HeldOut(NamedTuple):
     """CE of a method on held-out items (a fifth at a time), mean over seeds: what to choose by."""
 

@@ -22,7 +22,7 @@ from typing import Literal
 
 from edokit._errors import InputError, local_path, warn, without_credentials
 from edokit._io import cannot_write
-from edokit._io.atomic import is_leftover, keep_others, lock_file
+from edokit._io.atomic import is_leftover, keep_others, lock_file, remove_empty
 
 Kind = Literal["demo", "search", "comparison", "members", "ensemble"]
 
@@ -245,7 +245,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     try:
         _held[home] = _take(folder, wait), thread
     except (OSError, ValueError) as error:
-        _remove(made)
+        remove_empty(made)
         if isinstance(error, InputError):
             raise
         raise cannot_write(folder, error) from error
@@ -259,7 +259,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
             (folder / LOCK).unlink()
         with suppress(OSError):
             os.close(handle)
-        _remove(made)
+        remove_empty(made)
 
 
 _WHO = b'{"pid": '
@@ -269,7 +269,7 @@ _WHO = b'{"pid": '
 def _take(folder: Path, wait: bool) -> int:
     """The open and locked file of a folder."""
     path = folder / LOCK
-    told = False
+    warned = False
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -292,9 +292,9 @@ def _take(folder: Path, wait: bool) -> int:
                 used = _in_use(folder, words)
                 if not wait:
                     raise used
-                if not told:
+                if not warned:
                     warn(f"{used.message}; waiting until it has ended")
-                told = True
+                warned = True
                 os.close(handle)
                 time.sleep(0.2)
                 continue
@@ -312,8 +312,8 @@ def _take(folder: Path, wait: bool) -> int:
             )
         # On a full disk the lock holds without these words.
         with suppress(OSError):
-            said = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:2]])
-            who = {"pid": os.getpid(), "host": socket.gethostname(), "command": said}
+            command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:2]])
+            who = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)
             os.write(handle, without_credentials(json.dumps(who)).encode())
@@ -323,19 +323,12 @@ def _take(folder: Path, wait: bool) -> int:
 def _in_use(folder: Path, words: bytes) -> InputError:
     who = ""
     with suppress(ValueError, LookupError, TypeError):
-        told = json.loads(words)
-        who = f" (process {told['pid']} on {told['host']}: {told['command']})"
+        owner = json.loads(words)
+        who = f" (process {owner['pid']} on {owner['host']}: {owner['command']})"
     return InputError(
         f"{folder} is in use: another process writes to it{who}",
         "wait until it has ended, or choose another output folder",
     )
-
-
-def _remove(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for nothing, innermost first."""
-    with suppress(OSError):
-        for folder in folders:
-            folder.rmdir()
 
 
 def _forget() -> None:

@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -35,7 +35,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     except InputError:
         raise
     except (OSError, ValueError) as error:
-        _remove(made)
+        remove_empty(made)
         raise cannot_write(path, error) from error
     if os.name == "nt":  # there, an open file can't be renamed
         os.close(handle)
@@ -61,7 +61,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             # The first error counts, also where the disk lets nothing be removed.
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            _remove(made)
+            remove_empty(made)
         if os.name != "nt":
             os.close(handle)
 
@@ -152,8 +152,8 @@ def _mode(path: Path, target: Path) -> int:
     return 0o666 & ~umask
 
 
-def _remove(folders: list[Path]) -> None:
-    """Remove the folders that were made for a file that was not, innermost first."""
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders that were made for nothing, innermost first."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()

@@ -11,7 +11,7 @@ from edokit._errors import counted
 from edokit.cli import console, options
 
 COLUMNS = 3
-"""Most classes whose mean probabilities stand in columns."""
+"""Most classes whose mean probabilities are shown in columns."""
 
 
 def join(

@@ -145,12 +145,7 @@ def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Setting
                 f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
                 "build one Problem per choice of class weights and pool",
             )
-        if each.on_scale and problem.steps is None:
-            raise InputError(
-                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
-                "declare an ordinal scale, or leave these terms out",
-                parameters=("lambda_rps", "lambda_w1"),
-            )
+        problem.check_scale(each)
         alone = each.ce is not CE.MEAN and each.lambda_ce
         if (problem.distances is None and each.lambda_div) or (problem.member_ce is None and alone):
             raise InputError(
@@ -253,22 +248,26 @@ def smooth_w1(
 
     ``rows`` [K, n·(C − 1)] and ``labels`` [n·(C − 1)]: cumulative shares of ordered classes.
     """
+    gaps, roots, widths = _w1_parts(v, rows, labels, steps, smoothing)
+    return (roots - smoothing) @ widths, (gaps / roots * widths) @ rows.T
+
+
+def _w1_parts(
+    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float
+) -> tuple[Array, Array, Array]:
+    """[..., n·(C − 1)] differences of cumulative shares and their smoothed sizes, and steps."""
     xp = namespace(v, rows)
     gaps = v @ rows - labels
-    roots = xp.sqrt(gaps * gaps + smoothing**2)
     widths = xp.tile(steps, (labels.shape[0] // steps.shape[0],))
-    return (roots - smoothing) @ widths, (gaps / roots * widths) @ rows.T
+    return gaps, xp.sqrt(gaps * gaps + smoothing**2), widths
 
 
 def w1_hessian(
     v: Array, rows: Array, labels: Array, steps: Array, smoothing: float = SMOOTHING
 ) -> Array:
     """[K, K] Hessian of `smooth_w1` at one v."""
-    xp = namespace(v, rows)
-    gaps = v @ rows - labels
-    roots = xp.sqrt(gaps * gaps + smoothing**2)
-    widths = xp.tile(steps, (labels.shape[0] // steps.shape[0],))
-    scaled = rows * (smoothing * xp.sqrt(widths / roots) / roots)
+    _, roots, widths = _w1_parts(v, rows, labels, steps, smoothing)
+    scaled = rows * (smoothing * namespace(rows).sqrt(widths / roots) / roots)
     return scaled @ scaled.T
 
 

@@ -24,7 +24,7 @@ from edokit.objective.pools import (
     namespace,
     take,
 )
-from edokit.objective.settings import Pool
+from edokit.objective.settings import Pool, Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,15 @@ class Summaries(Additive):
         """
         _check_arrays(P, q, y)
         if steps is not None:
-            found = cls.from_arrays(P, q, y, distances=distances, log_losses=log_losses)
+            # Distances come from the cumulative P; tensors have no sums to leave out.
+            found = cls.from_arrays(
+                P,
+                q,
+                y,
+                distances=not is_numpy_array(P),
+                log_losses=log_losses,
+                threads=threads,
+            )
             apart, products = scale_sums(P, q, like(steps, P), distances)
             return replace(found, distances=apart, rank_products=products)
         if not is_numpy_array(P):
@@ -332,6 +340,15 @@ class Problem:
         rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
         logs = rows if self.pool is Pool.LOG else log_probabilities(rows)
         return -xp.sum(xp.permute_dims(logs, (1, 0, 2)) * self.targets[:, None, :], axis=2)
+
+    def check_scale(self, settings: Settings) -> None:
+        """Refuse terms of ordered classes where classes have no order."""
+        if settings.on_scale and self.steps is None:
+            raise InputError(
+                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
+                "declare an ordinal scale, or leave these terms out",
+                parameters=("lambda_rps", "lambda_w1"),
+            )
 
     def take(self, items: Array) -> Problem:
         """The problem with only these items (positions) in the terms that need items.

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
@@ -38,12 +37,7 @@ class JointObjective:
     ) -> None:
         self.problem, self.settings = problem, settings
         self.members = problem.members
-        if settings.on_scale and problem.steps is None:
-            raise InputError(
-                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
-                "declare an ordinal scale, or leave these terms out",
-                parameters=("lambda_rps", "lambda_w1"),
-            )
+        problem.check_scale(settings)
         self.w1 = PoolW1(problem) if w1 is None and settings.lambda_w1 else w1
         if ce is None:
             ce = PoolCE(problem) if settings.ce is CE.MEAN else MemberCE(problem.member_ce)
