@@ -14,7 +14,8 @@ from edokit._names import as_names, column_of, encode, recode
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
 from edokit.annotations.labels import read_labels
-from edokit.annotations.long_table import on_simplex, ordered_classes, unique_ids
+from edokit.annotations.long_table import on_simplex, on_unit, ordered_classes, unique_ids
+from edokit.scales import Declared, ScaleLike
 
 
 def from_wide_matrix(
@@ -23,8 +24,17 @@ def from_wide_matrix(
     annotators: Iterable[object] | None,
     classes: Sequence[object] | None,
     missing: object,
+    scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_matrix``."""
+    declared = Declared(scale or "nominal")
+    if declared.kind == "multi-label":
+        raise InputError(
+            "a matrix has one label per cell, so it can't be multi-label",
+            "give a table with one row per annotation, or per chosen label",
+            parameters=("scale",),
+        )
+    classes = declared.classes if classes is None else classes
     if isinstance(matrix, pd.DataFrame):
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
@@ -45,6 +55,7 @@ def from_wide_matrix(
 
     encoded = encode(column_of(values[rows, columns], "label", where), "label")
     order = ordered_classes(classes, encoded.names)
+    scaled = declared.on(order)
     read_labels(encoded, "label", where, classes=None if classes is None else order)
     return Annotations(
         items=item_names,
@@ -53,6 +64,7 @@ def from_wide_matrix(
         item_codes=rows.astype(np.int32),
         annotator_codes=columns.astype(np.int32),
         label_codes=recode(encoded, order, "label", "classes", where),
+        scale=scaled,
     )
 
 
@@ -61,6 +73,7 @@ def from_shares(
     items: Iterable[object] | None,
     classes: Sequence[object] | None,
     annotator: str,
+    scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
     if isinstance(soft_labels, pd.DataFrame):
@@ -82,14 +95,19 @@ def from_shares(
         shares = np.where(np.ma.getmaskarray(soft_labels), np.nan, shares)
     n, c = shares.shape
     item_names = unique_ids(items, n, "item ids", "row")
+    declared = Declared(scale or "nominal")
+    order = tuple(unique_ids(declared.classes or classes, c, "class names", "column"))
+    scaled = declared.on(order)
+    check = on_unit if scaled.is_multi_label else on_simplex
     return Annotations(
         items=item_names,
         annotators=as_names([annotator]),
-        classes=tuple(unique_ids(classes, c, "class names", "column")),
+        classes=order,
+        scale=scaled,
         item_codes=np.arange(n, dtype=np.int32),
         annotator_codes=np.zeros(n, dtype=np.int32),
         label_codes=None,
-        label_probabilities=on_simplex(shares, lambda row: f"item {item_names[row]!r}"),
+        label_probabilities=check(shares, lambda row: f"item {item_names[row]!r}"),
     )
 
 

@@ -28,6 +28,7 @@ from edokit._errors import (
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice
+from edokit.scales import NOMINAL, Scale, ScaleLike
 
 Ties = Literal["first", "error", "random"]
 """Class of an item whose annotators are evenly split and that has no published hard label."""
@@ -92,6 +93,9 @@ class Annotations:
     """Other columns with one value per item, such as its language, each [N]; gaps are ""."""
     annotation_columns: Mapping[str, Strings] = field(default_factory=dict)
     """Columns that vary between the annotations of an item and of an annotator, each [M]."""
+    scale: Scale = NOMINAL
+    """The answer scale. Multi-label annotations have 1 for each chosen label and 0 for others in
+    ``label_probabilities`` [M, L], so that soft labels are shares of each label on its own."""
 
     @classmethod
     def from_table(
@@ -105,6 +109,7 @@ class Annotations:
         attributes: Sequence[str] | None = None,
         label_map: Mapping[Any, object] | None = None,
         multi_choice: MultiChoice = "error",
+        scale: ScaleLike | None = None,
     ) -> Annotations:
         """Read a long table with one row per annotation.
 
@@ -132,6 +137,11 @@ class Annotations:
         multi_choice : {"error", "first", "split", "join"}, default="error"
             What to do with several labels in one cell (``rude,mocking``): raise, keep the first,
             share the annotation between them, or make each combination a class.
+        scale : Scale or str, optional
+            ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
+            ``ordinal:low=0,mid=1,high=3``; by default what a column ``scale`` says, else nominal.
+            Multi-label annotations are lists of labels in one cell (``["rude", "mocking"]`` or
+            ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
 
         Returns
         -------
@@ -161,6 +171,7 @@ class Annotations:
             attributes=attributes,
             label_map=label_map,
             multi_choice=multi_choice,
+            scale=scale,
         )
 
     @classmethod
@@ -172,6 +183,7 @@ class Annotations:
         annotators: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
         missing: object = None,
+        scale: ScaleLike | None = None,
     ) -> Annotations:
         """Read a matrix of labels with one row per item and one column per annotator.
 
@@ -185,6 +197,9 @@ class Annotations:
             All classes in their order; by default those that occur.
         missing : object, optional
             One more value that means "no annotation", such as ``-1``.
+        scale : Scale or str, optional
+            ``nominal`` (default) or ``ordinal``, as for `from_table`. Sets of labels come as a
+            table.
 
         Returns
         -------
@@ -198,7 +213,7 @@ class Annotations:
         """
         from edokit.annotations.arrays import from_wide_matrix
 
-        return from_wide_matrix(matrix, items, annotators, classes, missing)
+        return from_wide_matrix(matrix, items, annotators, classes, missing, scale)
 
     @classmethod
     def from_soft_labels(
@@ -208,17 +223,20 @@ class Annotations:
         items: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
         annotator: str = "soft",
+        scale: ScaleLike | None = None,
     ) -> Annotations:
         """Read soft labels where the annotations behind them are not known.
 
         Parameters
         ----------
         soft_labels : array-like or pandas.DataFrame of shape [N, C]
-            Share of the annotators per class; each row sums to 1.
+            Share of the annotators per class; each row sums to 1. Multi-label: per label.
         items, classes : iterable, optional
             Names [N] and [C]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         annotator : str, default="soft"
             Name of the single annotator whose labels are these probabilities.
+        scale : Scale or str, optional
+            As for `from_table`; nominal by default.
 
         Returns
         -------
@@ -232,13 +250,14 @@ class Annotations:
         """
         from edokit.annotations.arrays import from_shares
 
-        return from_shares(soft_labels, items, classes, annotator)
+        return from_shares(soft_labels, items, classes, annotator, scale)
 
     def __repr__(self) -> str:
+        kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
         return (
             f"Annotations({counted(len(self.items), 'item')},"
             f" {counted(len(self.annotators), 'annotator')}, {counted(len(self), 'annotation')},"
-            f" classes {', '.join(self.classes)})"
+            f" {kind}classes {', '.join(self.classes)})"
         )
 
     def __len__(self) -> int:
@@ -298,13 +317,13 @@ class Annotations:
 
     @cached_property
     def entropy(self) -> Floats:
-        """Entropy of each item's soft label in nats [N]."""
-        q = self.soft_labels
+        """Entropy of each item's soft label in nats [N]; of sets, the mean over their labels."""
+        q = self.scale.rows(self.soft_labels)
         terms = np.where(q > 0, q, 1.0)
         np.log(terms, out=terms)
         terms *= q
         # The zero turns -0 into 0.
-        nats: Floats = 0.0 - terms.sum(axis=1)
+        nats: Floats = self.scale.per_item(0.0 - terms.sum(axis=1), len(self.items))
         return nats
 
     @cached_property
@@ -331,7 +350,7 @@ class Annotations:
         Returns
         -------
         numpy.ndarray of int32, shape [N]
-            Positions in ``classes``.
+            Positions in ``classes``. Multi-label: whether most annotators chose each label [N, L].
 
         Examples
         --------
@@ -340,7 +359,7 @@ class Annotations:
         array([1, 1], dtype=int32)
         """
         one_of("ties", ties, get_args(Ties))
-        counts = self.counts
+        counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
         # Shares of probabilities that should be equal may differ in the last bits.
         best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
         labels: Codes = best.argmax(axis=1).astype(np.int32)
@@ -348,11 +367,13 @@ class Annotations:
         if self.published is not None:
             tied &= self.published < 0
             labels = np.where(self.published < 0, labels, self.published)
+        shape = counts.shape[:1] if not self.scale.is_multi_label else self.soft_labels.shape
         if not tied.any():
-            return labels
-        found = are(int(tied.sum()), len(labels), noun="item")
+            return labels.reshape(shape)
+        uneven = tied.reshape(len(self.items), -1).any(axis=1)
+        found = are(int(uneven.sum()), len(self.items), noun="item")
         # Sorted, so that the same items in another order make the same note.
-        found += f" tied: {examples(np.sort(self.items[tied]))}"
+        found += f" tied: {examples(np.sort(self.items[uneven]))}"
         if ties == "error":
             hint = "choose ties='first' or ties='random', or give a hard_label column"
             raise InputError(found, hint, parameters=("ties",))
@@ -361,8 +382,10 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             note = f"{found}; each takes the first of its tied classes (ties='first')"
+            if self.scale.is_multi_label:
+                note = f"{found}; a label that half of them chose is left out (ties='first')"
             warn(note, TieWarning, parameters=("ties",))
-        return labels
+        return labels.reshape(shape)
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.
@@ -473,6 +496,7 @@ class Annotations:
         return replace(
             self,
             classes=names,
+            scale=self.scale.reordered(self.classes, names),
             label_codes=moved(self.label_codes),
             label_probabilities=shares,
             published=moved(self.published),

@@ -42,6 +42,24 @@ class Labels(NamedTuple):
         single = {name for name in self.encoded.names if name not in self.parts}
         return single.union(*self.parts.values())
 
+    def sets(self, classes: Sequence[str], where: Callable[[int], str]) -> Floats:
+        """Each row as a set [M, L]: 1 for each of its labels, 0 for the others."""
+        position = {name: k for k, name in enumerate(classes)}
+        rows = np.zeros((len(self.encoded.names), len(classes)))
+        for code, name in enumerate(self.encoded.names):
+            for part in self.parts.get(name, [name]):
+                if part not in position:
+                    row = int(np.flatnonzero(self.encoded.codes == code)[0])
+                    raise InputError(
+                        f"{where(row)} has label {word(part)}, which is not on the scale"
+                        f" {examples(classes, 20)}",
+                        "declare it among the classes, or correct the label",
+                        parameters=("classes", "scale"),
+                    )
+                rows[code, position[part]] = 1
+        sets: Floats = rows[self.encoded.codes]
+        return sets
+
     def shares(self, classes: Sequence[str]) -> Floats:
         """Each row as probabilities [M, C], divided evenly between its labels."""
         position = {name: k for k, name in enumerate(classes)}
@@ -67,7 +85,7 @@ def read_labels(
     *,
     classes: Iterable[str] | None,
     label_map: Mapping[str, str] | None = None,
-    multi_choice: MultiChoice = "error",
+    multi_choice: MultiChoice | Literal["sets"] = "error",
 ) -> Labels:
     """The labels of a column; those that need a decision are refused unless it was made.
 
@@ -83,12 +101,13 @@ def read_labels(
     label_map : mapping of str to str, optional
         Labels to read as others, as `as_label_map` returns them.
     multi_choice : {"error", "first", "split", "join"}, default="error"
-        What to do with several labels in one cell.
+        What to do with several labels in one cell; ``sets`` where cells are sets of labels.
     """
-    one_of("multi_choice", multi_choice, get_args(MultiChoice))
+    one_of("multi_choice", multi_choice, (*get_args(MultiChoice), "sets"))
     declared = None if classes is None else set(classes)
     labels = renamed(column, label_map or {})
-    parts = _several(list(labels.names), declared)
+    sets = multi_choice == "sets"
+    parts = (_sets if sets else _several)(list(labels.names), declared)
     if parts and multi_choice == "error":
         row = int(np.flatnonzero(np.isin(labels.names[labels.codes], list(parts)))[0])
         rows = sum(_counts(labels)[labels.names == one][0] for one in parts)
@@ -157,12 +176,10 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
     for name in names:
         if name in (declared or ()):
             continue
-        with suppress(ValueError, RecursionError):
-            listed = json.loads(name) if name.startswith("[") else None
-            if isinstance(listed, list) and all(isinstance(part, str) for part in listed):
-                cells[name] = [part.strip() for part in listed]
-                continue
-        parts = [part.strip() for part in _SEPARATORS.split(name)]
+        if (listed := _listed(name)) is not None:
+            cells[name] = listed
+            continue
+        parts = _split(name)
         if len(parts) > 1 and all(parts):
             cells[name] = parts
     single = {_key(name) for name in declared or names if name not in cells}
@@ -175,6 +192,28 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
         for name, parts in cells.items()
         if not single.isdisjoint(map(_key, parts))
     }
+
+
+def _sets(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
+    """The labels of each set; a declared class is one label, whatever characters it has."""
+    return {
+        name: list(dict.fromkeys(_split(name) if (found := _listed(name)) is None else found))
+        for name in names
+        if name not in (declared or ())
+    }
+
+
+def _listed(name: str) -> list[str] | None:
+    """The labels of a cell that is a list in JSON."""
+    with suppress(ValueError, RecursionError):
+        listed = json.loads(name) if name.startswith("[") else None
+        if isinstance(listed, list) and all(isinstance(part, str | int) for part in listed):
+            return [as_name(part).strip() for part in listed]
+    return None
+
+
+def _split(name: str) -> list[str]:
+    return [part.strip() for part in _SEPARATORS.split(name)]
 
 
 def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:

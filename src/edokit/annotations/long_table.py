@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +43,15 @@ from edokit.annotations.labels import (
     refuse_unknown_hard_labels,
     warn_variants,
 )
+from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
 Where = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
 """What a column can hold, besides attributes of the annotators."""
 ALIASES = {"item": "task", "annotator": "worker"}
 """crowd-kit's names, used where ours are absent."""
+SCALE = "answer_scale"
+"""Column that notes the answer scale with its classes, the same in every row."""
 PROBABILITY = "p_"
 """Prefix of the columns with an annotation's probabilities, one per class."""
 TOLERANCE = 1e-3
@@ -67,14 +71,27 @@ def from_long_table(
     split: str | None = None,
     attributes: Sequence[str] | None = None,
     label_map: Mapping[Any, object] | None = None,
-    multi_choice: MultiChoice = "error",
+    multi_choice: MultiChoice | Literal["sets"] = "error",
+    scale: ScaleLike | None = None,
     where: Where = row_number,
 ) -> Annotations:
     """See ``Annotations.from_table``; ``where`` is the place of a row, for messages."""
     one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
     names = _roles(table.column_names, columns or {})
+    scaled = _declared_scale(table, scale)
+    classes = scaled.classes if classes is None else classes
     declared = None if classes is None else ordered_classes(classes, ())
+    if scaled.kind == "multi-label":
+        multi_choice = "sets"
+        if "hard_label" in names:
+            raise InputError(
+                f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
+                " scale does not have",
+                "drop or rename the column",
+            )
+        if "label" in names:
+            table = _lists_as_text(table, names["label"])
     labels: Labels | None = None
     mapping = as_label_map(label_map, None)
     if "label" in names and table.num_rows:
@@ -113,7 +130,7 @@ def from_long_table(
     probabilities: Floats | None = None
     codes: Codes | None = None
     if labels is None:
-        order, probabilities = _probability_columns(table, classes, where)
+        order, probabilities = _probability_columns(table, classes, where, scaled.kind)
     else:
         order = declared or class_order(labels.names)
         if len(order) * len(item.names) > _MOST_COUNTS:
@@ -123,7 +140,9 @@ def from_long_table(
                 "map the right column with columns={'label': 'NAME'}",
                 parameters=("columns",),
             )
-        if labels.parts:
+        if scaled.kind == "multi-label":
+            probabilities = labels.sets(order, where)
+        elif labels.parts:
             probabilities = labels.shares(order)
         else:
             codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
@@ -156,6 +175,7 @@ def from_long_table(
         published=published,
         texts=per_item.get("text"),
         splits=per_item.get("split"),
+        scale=scaled.on(order),
         **_other_columns(table, attributes, names, item, annotator),
     )
     result = _without_duplicates(built, duplicates, where)
@@ -215,7 +235,7 @@ def _no_gaps(
 
 
 def _probability_columns(
-    table: pa.Table, classes: Sequence[object] | None, where: Where
+    table: pa.Table, classes: Sequence[object] | None, where: Where, kind: ScaleKind
 ) -> tuple[tuple[str, ...], Floats]:
     found = list(filter(is_share, table.column_names))
     order = ordered_classes(classes, [name.removeprefix(PROBABILITY) for name in found])
@@ -228,7 +248,8 @@ def _probability_columns(
             parameters=("classes",),
         )
     values = np.column_stack([number_column(table, name, row=where) for name in wanted])
-    return order, on_simplex(values.astype(np.float64, copy=False), where)
+    check = on_unit if kind == "multi-label" else on_simplex
+    return order, check(values.astype(np.float64, copy=False), where)
 
 
 def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
@@ -269,6 +290,52 @@ def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
     total[np.abs(total - 1) <= EXACT] = 1
     simplex: Floats = probabilities / total[:, None]
     return simplex
+
+
+def on_unit(probabilities: Floats, where: Callable[[int], str]) -> Floats:
+    """Probabilities of labels on their own [M, L]; numbers outside 0 … 1 are refused."""
+    bad = ~((probabilities >= 0) & (probabilities <= 1)).all(axis=1)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
+        raise InputError(
+            f"{where(row)} has ({shown}), which are not probabilities between 0 and 1"
+            f" ({counted(int(bad.sum()), 'such row')})",
+            "correct or drop these rows",
+        )
+    return probabilities
+
+
+def _declared_scale(table: pa.Table, given: ScaleLike | None) -> Declared:
+    """The scale that was given or that the table notes, which must not differ."""
+    noted = []
+    if SCALE in table.column_names:
+        noted = [name for name in encode(table[SCALE], SCALE).names if name]
+    if len(noted) > 1:
+        raise InputError(
+            f"column {SCALE!r} has several scales: {examples(noted)}",
+            "keep annotations of different scales in different tables",
+            parameters=("scale",),
+        )
+    if not noted:
+        return Declared(given or NOMINAL)
+    found = Declared(noted[0])
+    if given is not None and Declared(given).kind != found.kind:
+        raise InputError(
+            f"the annotations are {found.kind} (column {SCALE!r}), but scale={str(given)!r}",
+            "leave it out, or correct the column",
+            parameters=("scale",),
+        )
+    return found
+
+
+def _lists_as_text(table: pa.Table, name: str) -> pa.Table:
+    """The table with lists of labels in this column, as Parquet and JSON have them, as text."""
+    column = table[name]
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return table
+    cells = [None if cell is None else json.dumps(cell) for cell in column.to_pylist()]
+    return table.set_column(table.column_names.index(name), name, pa.array(cells, pa.string()))
 
 
 def unique_ids(names: Iterable[object] | None, length: int, what: str, per: str) -> Strings:
@@ -333,7 +400,7 @@ def _other_columns(
 ) -> dict[str, dict[str, Strings]]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
     shares = [] if "label" in names else filter(is_share, table.column_names)
-    taken = {*names.values(), *ROLES, *shares}
+    taken = {*names.values(), *ROLES, *shares, SCALE}
     for name in wanted or ():
         if name not in table.column_names:
             raise _no_attribute(name, f"not among the columns {headings(table.column_names)}")
@@ -455,10 +522,15 @@ def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
 
 
 def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Where) -> Annotations:
-    """The annotations with each annotator once on an item, unless all labels count."""
+    """The annotations with each annotator once on an item, unless all labels count.
+
+    Several rows of a set are its labels, one by one.
+    """
     if policy == "all" or not (again := annotations.repeated).any():
         return annotations
-    if policy == "error":
+    if annotations.scale.is_multi_label:
+        annotations = _united(annotations)
+    elif policy == "error":
         row = int(np.flatnonzero(again)[0])
         raise InputError(
             f"annotator {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
@@ -474,6 +546,16 @@ def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Whe
     return replace(annotations, annotation_columns=others, **kept)
 
 
+def _united(annotations: Annotations) -> Annotations:
+    """With all labels that an annotator chose for an item in each row about it."""
+    a = len(annotations.annotators)
+    pairs = annotations.item_codes.astype(np.int64) * a + annotations.annotator_codes
+    _, codes = np.unique(pairs, return_inverse=True)
+    together = np.zeros((codes.max() + 1, len(annotations.classes)))
+    np.maximum.at(together, codes, annotations.labels)
+    return replace(annotations, label_probabilities=together[codes])
+
+
 def to_long_table(annotations: Annotations) -> pa.Table:
     """See ``Annotations.to_table``."""
     items, annotators = annotations.item_codes, annotations.annotator_codes
@@ -481,8 +563,16 @@ def to_long_table(annotations: Annotations) -> pa.Table:
         "item": _column(items, annotations.items),
         "annotator": _column(annotators, annotations.annotators),
     }
+    chosen, classes = annotations.labels, annotations.classes
     if annotations.label_codes is not None:
-        data["label"] = _column(annotations.label_codes, annotations.classes)
+        data["label"] = _column(annotations.label_codes, classes)
+    elif annotations.scale.is_multi_label and ((chosen == 0) | (chosen == 1)).all():
+        sets, codes = np.unique(chosen, axis=0, return_inverse=True)
+        texts = [
+            json.dumps([name for name, one in zip(classes, row, strict=True) if one])
+            for row in sets
+        ]
+        data["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
     else:
         for name, values in zip(annotations.classes, annotations.labels.T, strict=True):
             data[PROBABILITY + name] = values
@@ -496,6 +586,8 @@ def to_long_table(annotations: Annotations) -> pa.Table:
     for name, values in annotations.attributes.items():
         data[name] = _column(annotators, values)
     rows = np.arange(len(annotations), dtype=np.int32)
+    if annotations.scale != NOMINAL:
+        data[SCALE] = _column(np.zeros_like(rows), [annotations.scale.to_text(classes)])
     for name, values in annotations.annotation_columns.items():
         data[name] = _column(rows, values)
     return pa.table(data)

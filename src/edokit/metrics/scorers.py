@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,7 @@ from edokit._types import Floats
 from edokit.metrics import _arrays
 from edokit.metrics.scales import label_rows, w1_items
 from edokit.metrics.scores import ce, f1, md_items
-
-ScaleKind = Literal["nominal", "ordinal", "multi-label"]
-"""What the classes of a dataset are to one another."""
+from edokit.scales import ScaleKind
 
 
 def lewidi2023(p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:

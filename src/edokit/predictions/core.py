@@ -14,6 +14,7 @@ import pandas as pd
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._names import as_names, check_positions, check_unique, match
 from edokit._types import Bools, Floats, Strings
+from edokit.scales import NOMINAL, ROW_CLASSES, Declared, Scale, ScaleLike, check_same_scale
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +38,8 @@ class Predictions:
         The group (recipe) of each member.
     annotators : ndarray of str of shape (N,), default=None
         Whose label each row predicts: rows are then pairs of an item and an annotator.
+    scale : Scale, default=nominal
+        The answer scale. Multi-label probabilities are of each label on its own.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Predictions:
     classes: tuple[str, ...]
     groups: tuple[str, ...] | None = None
     annotators: Strings | None = None
+    scale: Scale = NOMINAL
 
     @classmethod
     def from_arrays(
@@ -72,6 +76,7 @@ class Predictions:
         layout: Layout | None = None,
         logits: bool = False,
         invalid: Invalid = "error",
+        scale: ScaleLike | None = None,
     ) -> Predictions:
         """Build predictions from an array, or from one array per member.
 
@@ -95,6 +100,10 @@ class Predictions:
         invalid : {"error", "normalize"}, default="error"
             What to do with probabilities that do not sum to 1: refuse them, or divide by their
             sum.
+        scale : Scale or str, default=None
+            ``nominal`` (default), ``ordinal``, ``multi-label``, or with the classes as in
+            ``ordinal:low=0,mid=1,high=3``. Multi-label probabilities (or logits) are of each label
+            on its own.
 
         Returns
         -------
@@ -114,6 +123,8 @@ class Predictions:
         """
         if members is None and isinstance(values, Mapping):
             members = list(values)
+        declared = Declared(scale or NOMINAL)
+        classes = declared.classes if classes is None else classes
         known: dict[str, Any] = names_of_frames(values, layout)
         known |= {
             axis: given
@@ -125,15 +136,18 @@ class Predictions:
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
             sizes.setdefault("K", len(grouped))
-        array = canonical(values, layout, sizes, logits=logits, member_names=names.get("K"))
+        sets = declared.kind == "multi-label"
+        array = canonical(
+            values, layout, sizes, logits=logits, member_names=names.get("K"), sets=sets
+        )
         item_names, member_names, class_names = (
             names[axis] if axis in names else as_names(range(length))
             for axis, length in zip("NKC", array.shape, strict=True)
         )
-        array = checked(array, item_names, list(member_names), invalid)
+        array = checked(array, item_names, list(member_names), invalid, sets=sets)
         whose = None if annotators is None else as_names(annotators)
         own = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
-        return cls(array, *own).named()
+        return cls(array, *own, declared.on(tuple(class_names))).named()
 
     def named(self) -> Predictions:
         """Itself, if the names are unique and fit the shape."""
@@ -175,7 +189,8 @@ class Predictions:
         n, k, _ = self.shape
         rows = "item" if self.annotators is None else "pair"
         shown = f"{counted(n, rows)}, {counted(k, 'member')}"
-        return f"Predictions({shown}, classes {', '.join(self.classes)})"
+        kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
+        return f"Predictions({shown}, {kind}classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
         return len(self.items)
@@ -221,7 +236,35 @@ class Predictions:
                 parameters=("classes",),
             )
         order = [self.classes.index(name) for name in names]
-        return replace(self, probabilities=self.probabilities[:, :, order], classes=names)
+        scale = self.scale.reordered(self.classes, names)
+        reordered = self.probabilities[:, :, order]
+        return replace(self, probabilities=reordered, classes=names, scale=scale)
+
+    def on_scale(self, scale: ScaleLike) -> Predictions:
+        """The same predictions on this scale, unless they have another one already.
+
+        Distributions over classes may be declared ordinal; nothing else changes.
+        """
+        wanted = Declared(scale).on(self.classes)
+        if self.scale == NOMINAL and not wanted.is_multi_label:
+            return replace(self, scale=wanted)
+        check_same_scale(self.scale, "predictions", wanted, "declaration")
+        return self
+
+    def rows(self) -> Predictions:
+        """One row per item; of sets one per item and label, with the classes no and yes."""
+        if not self.scale.is_multi_label:
+            return self
+        rows = [f"{item}: {label}" for item in self.items for label in self.classes]
+        whose = self.annotators
+        return replace(
+            self,
+            probabilities=self.scale.rows(self.probabilities),
+            items=as_names(rows),
+            classes=ROW_CLASSES,
+            annotators=None if whose is None else np.repeat(whose, len(self.classes)),
+            scale=NOMINAL,
+        )
 
     def select(self, members: Iterable[object]) -> Predictions:
         """The named members, in this order."""
@@ -277,13 +320,15 @@ def canonical(
     member_names: Sequence[str] | Strings | None = None,
     where: str = "",
     logits_hint: str = "leave out logits=True",
+    sets: bool = False,
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
 
     A list of arrays is a list of members, each [N, C], or [N] for two classes. ``logits`` says
     that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
     probabilities; a member whose numbers are probabilities already is refused then, with
-    ``member_names``, ``where`` and ``logits_hint`` for the message.
+    ``member_names``, ``where`` and ``logits_hint`` for the message. ``sets`` are of labels on
+    their own, whose probabilities need not sum to one.
     """
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
@@ -315,6 +360,8 @@ def canonical(
         array = array[:, None, :]
     elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
+    if logits and sets:
+        return np.asarray(np.exp(-np.logaddexp(0, -array)))
     if logits:
         _refuse_probabilities(array, member_names, where, logits_hint)
         # An infinite logit becomes NaN, which is refused by name later.
@@ -461,8 +508,12 @@ def checked(
     invalid: str,
     where: str = "",
     logits_hint: str = LOGITS_HINT,
+    *,
+    sets: bool = False,
 ) -> Array:
     """[N, K, C] with rows that sum to one; anything that is no probability is refused.
+
+    Of sets, each number is a probability on its own.
 
     Each row is checked and divided by its sum on its own, so that shards give the same numbers as
     the whole.
@@ -474,7 +525,7 @@ def checked(
         block = array[start : start + step]
         with np.errstate(invalid="ignore", over="ignore"):
             total = _totals(block)
-        fault, bad = _fault(block, total, invalid)
+        fault, bad = _fault(block, total, invalid, sets)
         if fault:
             n, k = (int(axis[0]) for axis in np.nonzero(bad))
             shown = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
@@ -490,7 +541,7 @@ def checked(
                 parameters=("invalid", "logits"),
             )
         rounded = np.abs(total - 1) > EXACT
-        if rounded.any():
+        if rounded.any() and not sets:
             if result is array:
                 result = array.copy()
             result[start : start + step][rounded] = block[rounded] / total[rounded][:, None]
@@ -508,13 +559,16 @@ def _totals(block: Array) -> Floats:
     return total
 
 
-def _fault(block: Array, total: Floats, invalid: str) -> tuple[str, Bools]:
+def _fault(block: Array, total: Floats, invalid: str, sets: bool) -> tuple[str, Bools]:
     """What is wrong with some rows [n, K], and with which; empty if nothing is."""
     finite = np.isfinite(total)
     if not finite.all():
         return "are not finite", ~finite
     if block.min() < 0:
         return "are negative", np.asarray((block < 0).any(axis=2))
+    if sets:
+        above = np.asarray((block > 1).any(axis=2))
+        return ("are above 1", above) if above.any() else ("", above)
     if (total == 0).any():
         return "are all zero", total == 0
     off = np.abs(total - 1) > TOLERANCE

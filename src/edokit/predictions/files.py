@@ -19,12 +19,15 @@ from edokit._io.tables import number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
 from edokit.predictions.core import PREFIX, Predictions, as_floats, checked
+from edokit.scales import NOMINAL, Declared, Scale
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
 _ROWS = ("items", "annotators")
 _CLASSES = b"edokit.classes"
 """Where the metadata of a table note the order of its classes."""
+_SCALE = b"edokit.scale"
+"""Where they note the answer scale, if it is not nominal."""
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
@@ -66,6 +69,8 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
                 raise InputError(
                     f"a name of {name} ends in a NUL character, which .npz can't keep", "rename it"
                 )
+        if predictions.scale != NOMINAL:
+            arrays["scale"] = np.array([predictions.scale.to_text(predictions.classes)])
         with whole_file(path) as temporary, temporary.open("wb") as stream:
             write_arrays(stream, arrays)
     else:
@@ -101,6 +106,7 @@ def read_file(path: Path, invalid: str) -> Predictions:
         f" in {path}",
         "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
         " into probabilities",
+        sets=predictions.scale.is_multi_label,
     )
     return replace(predictions, probabilities=array)
 
@@ -115,7 +121,7 @@ def _read_npz(path: Path) -> Predictions:
                 f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
                 "write it with edokit.write_predictions or `edo predictions join`",
             )
-        optional = [name for name in ("groups", "annotators") if name in held]
+        optional = [name for name in ("groups", "annotators", "scale") if name in held]
         arrays = read_arrays(path, [*_NEEDED, *optional])
     except (EDOError, MemoryError):
         raise
@@ -141,7 +147,13 @@ def _read_npz(path: Path) -> Predictions:
     names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
     named: Any = {name: own if name in _ROWS else tuple(own) for name, own in names.items()}
     with errors_in(path):
+        named["scale"] = _noted_scale("".join(named.pop("scale", ())), named["classes"])
         return Predictions(as_floats(array), **named).named()
+
+
+def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
+    """The scale that a file notes; older files are nominal."""
+    return Declared(text).on(classes) if text else NOMINAL
 
 
 def from_long_table(
@@ -161,7 +173,8 @@ def from_long_table(
             )
     columns_of = class_columns(table, columns or {})
     classes = _class_order(table, columns_of)
-    if len(classes) < 2:
+    noted = (table.schema.metadata or {}).get(_SCALE, b"").decode("utf-8", "replace")
+    if len(classes) < (1 if noted else 2):
         raise InputError(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
@@ -179,7 +192,8 @@ def from_long_table(
     held = array.reshape(n, k, len(classes))
     groups = _groups(table, own["group"], member, path)
     with errors_in(path):
-        return Predictions(held, items, tuple(member.names), classes, groups, whose).named()
+        scale = _noted_scale(noted, classes)
+        return Predictions(held, items, tuple(member.names), classes, groups, whose, scale).named()
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
@@ -226,8 +240,10 @@ def long_table(predictions: Predictions) -> pa.Table:
     flat = predictions.probabilities.reshape(n * k, -1)
     for c, name in enumerate(predictions.classes):
         columns[PREFIX + name] = flat[:, c]
-    noted = json.dumps(predictions.classes).encode()
-    return pa.table(columns).replace_schema_metadata({_CLASSES: noted})
+    noted = {_CLASSES: json.dumps(predictions.classes).encode()}
+    if predictions.scale != NOMINAL:
+        noted[_SCALE] = predictions.scale.to_text(predictions.classes).encode()
+    return pa.table(columns).replace_schema_metadata(noted)
 
 
 def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:

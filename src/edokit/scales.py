@@ -1,0 +1,294 @@
+"""Answer scales: what the classes of a question are to one another, and rows to learn from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError, examples, one_of, word
+from edokit._names import as_name, as_names, check_unique
+from edokit._types import Codes, Floats
+
+ScaleKind = Literal["nominal", "ordinal", "multi-label"]
+"""Classes without an order, points of a scale, or labels of which any number may be chosen."""
+_EVEN = 1e-9
+"""How far steps may differ, relative to the first, and still count as even."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The answer scale of a question.
+
+    An answer is one of the classes (``nominal``), a point of a scale (``ordinal``) or any subset
+    of the labels (``multi-label``). Data of every scale become rows of distributions (`rows`), so
+    that weights are learned, and metrics computed, in one way.
+
+    Parameters
+    ----------
+    kind : {"nominal", "ordinal", "multi-label"}, default="nominal"
+    positions : tuple of float, default=None
+        Ordinal: where the classes are, in ascending order; steps may be uneven.
+
+    Examples
+    --------
+    >>> Scale("ordinal", (1, 2, 4)).steps
+    array([1., 2.])
+    >>> Scale("multi-label").rows([[0.25, 1.0]])
+    array([[0.75, 0.25],
+           [0.  , 1.  ]])
+    """
+
+    kind: ScaleKind = "nominal"
+    positions: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        one_of("scale", self.kind, get_args(ScaleKind))
+        if self.kind != "ordinal":
+            if self.positions is not None:
+                raise InputError(
+                    f"a {self.kind} scale has no positions",
+                    "leave them out, or choose scale='ordinal'",
+                    parameters=("scale",),
+                )
+            return
+        places = tuple(float(place) for place in self.positions or ())
+        ascending = all(low < high for low, high in pairwise(places))
+        if len(places) < 2 or not ascending or not all(map(math.isfinite, places)):
+            raise InputError(
+                f"the positions of an ordinal scale are at least two ascending numbers, not"
+                f" {_listed(places) or 'none'}",
+                "give one number per class, in the order of the classes",
+                parameters=("scale",),
+            )
+        object.__setattr__(self, "positions", places)
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({_listed(self.positions)})" if self.positions else self.kind
+
+    @property
+    def steps(self) -> Floats | None:
+        """Distances [C − 1] between neighbouring classes of an ordinal scale, else None."""
+        return None if self.positions is None else np.diff(np.array(self.positions))
+
+    @property
+    def is_multi_label(self) -> bool:
+        """Whether an answer may have several labels; rows over labels need not sum to one then."""
+        return self.kind == "multi-label"
+
+    def rows(self, values: Any) -> npt.NDArray[Any]:
+        """Return distributions to learn from: one row per item, or per item and label.
+
+        Parameters
+        ----------
+        values : array-like of shape [N, C] or [N, K, C]
+            Probabilities, or shares of annotators.
+
+        Returns
+        -------
+        numpy.ndarray
+            The values; of sets [N · L, 2] or [N · L, K, 2], item by item, with "not chosen" and
+            "chosen" as the two classes.
+        """
+        array = np.asarray(values)
+        if not self.is_multi_label:
+            return array
+        chosen = np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])
+        return np.stack([1 - chosen, chosen], axis=-1)
+
+    def from_rows(self, rows: npt.NDArray[Any], labels: int) -> npt.NDArray[Any]:
+        """Return what `rows` was given: of rows [N · L, 2] the probabilities [N, L]."""
+        return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
+
+    def row_codes(self, hard_labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
+        return hard_labels.reshape(-1)
+
+    def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
+        """Return one value per item: the mean over its rows (one, or one per label)."""
+        return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values
+
+    def hard(self, p: Floats) -> Codes:
+        """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
+        found = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
+        return found.astype(np.int32)
+
+    def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Return the classes of the rows."""
+        return ROW_CLASSES if self.is_multi_label else tuple(classes)
+
+    def to_text(self, classes: Sequence[str]) -> str:
+        """Return the scale with its classes as one line, which `declared` reads."""
+        if self.kind == "nominal":
+            return self.kind
+        names = list(classes)
+        if self.positions is not None and names != list(map(as_name, self.positions)):
+            pairs = zip(names, self.positions, strict=True)
+            names = [f"{name}={as_name(place)}" for name, place in pairs]
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(names)
+        return f"{self.kind}:{line.getvalue()}"
+
+    def reordered(self, old: Sequence[str], new: Sequence[str]) -> Scale:
+        """Return the scale after its classes are put in another order, which an ordinal one has."""
+        if self.positions is not None and tuple(old) != tuple(new):
+            raise InputError(
+                f"the classes {examples(new, 20)} are in another order than the scale"
+                f" {_listed(old)}",
+                "name the classes in the order of the scale",
+                parameters=("classes",),
+            )
+        return self
+
+
+NOMINAL = Scale()
+ROW_CLASSES = ("no", "yes")
+"""The two classes of a row that is one label of a set."""
+ScaleLike: TypeAlias = Scale | str
+"""A scale, its kind, or a declaration: ``ordinal:1,2,3``, ``ordinal:low=0,high=3``,
+``multi-label:rude,mocking``."""
+
+
+class Declared:
+    """A scale as a user declared it, whose positions may follow from the classes.
+
+    Parameters
+    ----------
+    given : Scale or str
+        ``nominal``, ``ordinal``, ``multi-label``; or with the classes: ``ordinal:1,2,3`` (numbers
+        are their own positions, names are evenly spaced), ``ordinal:low=0,mid=1,high=3``,
+        ``multi-label:rude,mocking``.
+
+    Examples
+    --------
+    >>> declared = Declared("ordinal:never=0,sometimes=1,often=3")
+    >>> declared.classes
+    ('never', 'sometimes', 'often')
+    >>> declared.on(declared.classes).steps
+    array([1., 2.])
+    """
+
+    def __init__(self, given: ScaleLike) -> None:
+        self.kind: ScaleKind = "nominal"
+        self.classes: tuple[str, ...] | None = None
+        self._positions: tuple[float, ...] | None = None
+        if isinstance(given, Scale):
+            self.kind, self._positions = given.kind, given.positions
+            return
+        kind, colon, listed = str(given).partition(":")
+        one_of("scale", kind, get_args(ScaleKind))
+        self.kind = kind  # type: ignore[assignment]
+        if not colon:
+            return
+        (names,) = csv.reader([listed], skipinitialspace=True) if listed else ([],)
+        if self.kind == "ordinal":
+            names = self._with_positions(names)
+        check_unique(as_names(names), "classes of the scale", "name each class once")
+        if not names or "" in names:
+            raise InputError(
+                f"the scale {given!r} names no classes, or an empty one",
+                "write for example ordinal:1,2,3 or multi-label:rude,mocking",
+                parameters=("scale",),
+            )
+        self.classes = tuple(names)
+
+    def _with_positions(self, names: list[str]) -> list[str]:
+        if all(_number(name) is not None for name in names):
+            self._positions = tuple(float(name) for name in names)
+            return [as_name(place) for place in self._positions]
+        parts = [name.rpartition("=") for name in names]
+        places = [_number(number) if name else None for name, _, number in parts]
+        if all(place is None for place in places):
+            self._positions = tuple(map(float, range(len(names))))
+            return names
+        found = [place for place in places if place is not None]
+        if len(found) < len(names):
+            raise InputError(
+                f"some classes of the scale {_listed(names)} have a position and some have none",
+                "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
+                parameters=("scale",),
+            )
+        self._positions = tuple(found)
+        return [name for name, _, _ in parts]
+
+    def on(self, classes: Sequence[str]) -> Scale:
+        """Return the scale of these classes, which are in order."""
+        names = tuple(classes)
+        if self.classes is not None and names != self.classes:
+            raise InputError(
+                f"the classes are {examples(names, 20)}, but the scale declares"
+                f" {examples(self.classes, 20)}",
+                "declare them once, in the order of the scale",
+                parameters=("scale", "classes"),
+            )
+        if self.kind != "ordinal":
+            return Scale(self.kind)
+        if self._positions is not None:
+            if len(self._positions) != len(names):
+                raise InputError(
+                    f"{len(names)} classes ({examples(names, 20)}) need as many positions, but the"
+                    f" scale has {_listed(self._positions)}",
+                    "give one position per class",
+                    parameters=("scale",),
+                )
+            return Scale("ordinal", self._positions)
+        return Scale("ordinal", _even_positions(names))
+
+
+def _even_positions(names: Sequence[str]) -> tuple[float, ...]:
+    """The numbers that classes are, if they are evenly spaced; anything else is declared."""
+    for name in names:
+        if _number(name) is None:
+            raise InputError(
+                f"label {word(name)} is no number, and an ordinal scale needs positions",
+                f"declare the order: scale='ordinal:{','.join(names)}' (even steps), or each with"
+                " its position, as in 'ordinal:low=0,mid=1,high=3'",
+                parameters=("scale",),
+            )
+    places = [float(name) for name in names]
+    steps = np.diff(places)
+    if len(places) > 1 and not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
+        raise InputError(
+            f"the labels {_listed(places)} are not evenly spaced",
+            "declare every point of the scale, used or not:"
+            f" scale='ordinal:{','.join(map(as_name, places))}' if the steps are uneven",
+            parameters=("scale",),
+        )
+    return tuple(places)
+
+
+def looks_ordinal(classes: Sequence[str]) -> bool:
+    """Whether the classes are three or more whole numbers in a row."""
+    numbers = [_number(name) for name in classes]
+    return len(numbers) > 2 and all(
+        number is not None and number == (numbers[0] or 0) + k for k, number in enumerate(numbers)
+    )
+
+
+def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
+    """Refuse data of two scales."""
+    if one != other:
+        raise InputError(
+            f"the scale of the {what} is {one}, that of the {against} is {other}",
+            "declare the same scale for both, as in scale='ordinal'",
+            parameters=("scale",),
+        )
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _listed(values: Sequence[object] | None) -> str:
+    return ", ".join(map(as_name, values or ()))

@@ -1,0 +1,159 @@
+"""Answer scales: declared, checked, kept in every table, and seen as rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edokit import Annotations, Predictions, read_annotations, read_predictions, write_predictions
+from edokit._errors import InputError, TieWarning
+from edokit._io.tables import write_table
+from edokit.scales import NOMINAL, Declared, Scale, looks_ordinal
+
+SETS = {
+    "item": ["a", "a", "b", "b", "b"],
+    "annotator": ["x", "y", "x", "y", "y"],
+    "label": ['["rude", "mocking"]', "rude", "[]", "rude", "sincere"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "positions"),
+    [
+        ("ordinal:1,2,3", ("1", "2", "3"), (1.0, 2.0, 3.0)),
+        ("ordinal:low=0,mid=1,high=3", ("low", "mid", "high"), (0.0, 1.0, 3.0)),
+        ("ordinal:low,mid,high", ("low", "mid", "high"), (0.0, 1.0, 2.0)),
+        ('multi-label:rude,"mocking, mildly"', ("rude", "mocking, mildly"), None),
+    ],
+)
+def test_a_declaration_names_classes_and_positions(text, classes, positions):
+    declared = Declared(text)
+    scale = declared.on(declared.classes)
+    assert declared.classes == classes
+    assert scale.positions == positions
+    again = Declared(scale.to_text(classes))
+    assert (again.classes, again.on(classes)) == (classes, scale)
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "names"),
+    [
+        ("ordinal", ("1", "2", "often"), "often"),
+        ("ordinal", ("1", "2", "4"), "1, 2, 4"),
+        ("ordinal:low=0,mid,high=3", ("low", "mid", "high"), "mid"),
+        ("ordinal:1,2", ("1", "2", "3"), "'3'"),
+        ("ordinal:2,1", ("2", "1"), "2, 1"),
+        ("cardinal", ("1", "2"), "cardinal"),
+        ("multi-label:", ("a",), "multi-label:"),
+        ("multi-label:a,a", ("a",), "'a'"),
+    ],
+)
+def test_scales_that_make_no_sense_are_refused(text, classes, names):
+    with pytest.raises(InputError, match=names):
+        Declared(text).on(classes)
+
+
+def test_whole_numbers_in_a_row_look_ordinal():
+    assert looks_ordinal(["-1", "0", "1"])
+    assert not looks_ordinal(["0", "1"])
+    assert not looks_ordinal(["1", "2", "4"])
+    assert not looks_ordinal(["1", "2", "many"])
+
+
+def test_sets_are_lists_in_a_cell_or_one_row_per_label():
+    annotations = Annotations.from_table(SETS, scale="multi-label")
+    assert annotations.classes == ("mocking", "rude", "sincere")
+    assert annotations.soft_labels.tolist() == [[0.5, 1.0, 0.0], [0.0, 0.5, 0.5]]
+    with pytest.warns(TieWarning, match="'a', 'b'"):
+        assert annotations.hard_labels().tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert len(annotations) == 4
+
+
+def test_a_label_outside_the_scale_names_the_row():
+    with pytest.raises(InputError, match=r"row 5.*sincere"):
+        Annotations.from_table(SETS, scale="multi-label:mocking,rude")
+    rows = {"item": ["a"], "annotator": ["x"], "label": ["7"]}
+    with pytest.raises(InputError, match=r"row 1.*'7'"):
+        Annotations.from_table(rows, scale="ordinal:1,2,3")
+
+
+def test_an_empty_cell_is_no_empty_set():
+    with pytest.raises(InputError, match="row 1"):
+        Annotations.from_table({**SETS, "label": ["", *SETS["label"][1:]]}, scale="multi-label")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        Annotations.from_table(SETS, scale="multi-label:rude,mocking,sincere,other"),
+        Annotations.from_matrix([[1, 2], [2, 5]], scale="ordinal:1,2,3,5"),
+        Annotations.from_matrix([["low", "high"]], scale="ordinal:low=0,mid=1,high=3"),
+        Annotations.from_soft_labels([[0.25, 0.5]], classes=["a", "b"], scale="multi-label"),
+    ],
+)
+def test_tables_keep_the_scale(annotations, suffix, tmp_path: Path):
+    path = tmp_path / f"annotations.{suffix}"
+    write_table(annotations.to_table(), path)
+    again = read_annotations(path)
+    assert (again.scale, again.classes) == (annotations.scale, annotations.classes)
+    np.testing.assert_allclose(again.soft_labels, annotations.soft_labels)
+
+
+def test_lists_in_a_column_are_sets(tmp_path: Path):
+    frame = pd.DataFrame({**SETS, "label": [["rude", "mocking"], ["rude"], [], ["rude"], ["odd"]]})
+    annotations = Annotations.from_table(frame, scale="multi-label")
+    assert annotations.soft_labels[0].tolist() == [0.5, 0.0, 1.0]
+
+
+def test_a_table_of_another_scale_than_declared_names_both():
+    table = Annotations.from_matrix([[1, 2, 3]], scale="ordinal").to_table()
+    with pytest.raises(InputError, match=r"ordinal.*multi-label"):
+        Annotations.from_table(table, scale="multi-label")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([[[0.2, 0.9]], [[0.0, 0.4]]], "multi-label:rude,mocking"),
+        ([[[0.2, 0.3, 0.5]]], "ordinal:low=0,mid=1,high=3"),
+    ],
+)
+def test_files_of_predictions_keep_the_scale(values, scale, suffix, tmp_path: Path):
+    predictions = Predictions.from_arrays(values, layout="NKC", scale=scale)
+    write_predictions(predictions, tmp_path / f"p.{suffix}")
+    again = read_predictions(tmp_path / f"p.{suffix}")
+    assert (again.scale, again.classes) == (predictions.scale, predictions.classes)
+    np.testing.assert_array_equal(again.probabilities, values)
+
+
+def test_rows_of_sets_are_one_label_each():
+    predictions = Predictions.from_arrays(
+        [[[0.2, 0.9], [0.6, 0.1]]], layout="NKC", items=["a"], scale="multi-label:rude,mocking"
+    )
+    rows = predictions.rows()
+    assert rows.items.tolist() == ["a: rude", "a: mocking"]
+    assert rows.scale == NOMINAL
+    np.testing.assert_allclose(rows.probabilities[:, :, 1], [[0.2, 0.6], [0.9, 0.1]])
+    np.testing.assert_allclose(rows.probabilities.sum(axis=2), 1)
+    assert Scale("multi-label").from_rows(rows.probabilities[:, 0], 2).tolist() == [[0.2, 0.9]]
+
+
+def test_multi_label_logits_are_of_each_label():
+    predictions = Predictions.from_arrays(
+        [[[0.0, 3.0]]], layout="NKC", logits=True, scale="multi-label"
+    )
+    np.testing.assert_allclose(predictions.probabilities[0, 0], [0.5, 1 / (1 + np.exp(-3))])
+
+
+def test_a_probability_above_one_is_refused():
+    with pytest.raises(InputError, match=r"above 1.*1\.2"):
+        Predictions.from_arrays([[[0.2, 1.2]]], layout="NKC", scale="multi-label")
+
+
+def test_classes_in_another_order_than_the_scale_are_refused():
+    predictions = Predictions.from_arrays([[[0.2, 0.3, 0.5]]], layout="NKC", scale="ordinal:1,2,3")
+    with pytest.raises(InputError, match=r"another order.*1, 2, 3"):
+        predictions.order_classes(["3", "2", "1"])
