@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, examples, one_of, word
-from edokit._names import as_name, as_names, check_unique
 from edokit._types import Codes, Floats
 
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
@@ -129,9 +128,9 @@ class Scale:
         if self.kind == "nominal":
             return self.kind
         names = list(classes)
-        if self.positions is not None and names != list(map(as_name, self.positions)):
+        if self.positions is not None and names != list(map(_name, self.positions)):
             pairs = zip(names, self.positions, strict=True)
-            names = [f"{name}={as_name(place)}" for name, place in pairs]
+            names = [f"{name}={_name(place)}" for name, place in pairs]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(names)
         return f"{self.kind}:{line.getvalue()}"
@@ -190,7 +189,12 @@ class Declared:
         (names,) = csv.reader([listed], skipinitialspace=True) if listed else ([],)
         if self.kind == "ordinal":
             names = self._with_positions(names)
-        check_unique(as_names(names), "classes of the scale", "name each class once")
+        if repeated := [name for k, name in enumerate(names) if name in names[:k]]:
+            raise InputError(
+                f"classes of the scale are not unique: {examples(repeated)}",
+                "name each class once",
+                parameters=("scale",),
+            )
         if not names or "" in names:
             raise InputError(
                 f"the scale {given!r} names no classes, or an empty one",
@@ -202,7 +206,7 @@ class Declared:
     def _with_positions(self, names: list[str]) -> list[str]:
         if all(_number(name) is not None for name in names):
             self._positions = tuple(float(name) for name in names)
-            return [as_name(place) for place in self._positions]
+            return [_name(place) for place in self._positions]
         parts = [name.rpartition("=") for name in names]
         places = [_number(number) if name else None for name, _, number in parts]
         if all(place is None for place in places):
@@ -258,7 +262,7 @@ def _even_positions(names: Sequence[str]) -> tuple[float, ...]:
         raise InputError(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
-            f" scale='ordinal:{','.join(map(as_name, places))}' if the steps are uneven",
+            f" scale='ordinal:{','.join(map(_name, places))}' if the steps are uneven",
             parameters=("scale",),
         )
     return tuple(places)
@@ -290,5 +294,10 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _name(value: object) -> str:
+    """A position as a class is named: 1.0 is "1"."""
+    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+
+
 def _listed(values: Sequence[object] | None) -> str:
-    return ", ".join(map(as_name, values or ()))
+    return ", ".join(map(_name, values or ()))

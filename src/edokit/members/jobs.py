@@ -429,6 +429,7 @@ def member_data(
         dev_hard_labels=stop.hard if len(stop) else None,
         annotations=part,
         shared=shared,
+        dev_annotations=stop if len(stop) else None,
     )
 
 

@@ -24,6 +24,7 @@ from edokit._errors import InputError, examples
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats
 from edokit.members import recipes
+from edokit.scales import NOMINAL, Scale
 
 Text = str | tuple[str, str]
 """One text, or (utterance, context) for dialogue."""
@@ -40,7 +41,7 @@ class MemberData:
     texts : sequence of str or of (str, str)
         N texts, or pairs (utterance, context).
     targets : callable
-        Targets [N, C] of an epoch, counted from 0.
+        Targets [N, C] of an epoch, counted from 0; of sets the share, or choice, of each label.
     dev_texts : sequence of str or of (str, str), default=()
         Texts to stop early on.
     dev_soft_labels : ndarray of shape (N_dev, C), default=None
@@ -51,6 +52,10 @@ class MemberData:
         The annotations of the N texts, for recipes with a head per annotator: ``annotators`` [A],
         ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
         ``label_probabilities`` [M, C]) as in `edokit.Annotations`.
+    dev_annotations : object, default=None
+        The same of the dev texts.
+    scale : Scale, default=nominal
+        What the classes are to one another.
     shared : object, default=None
         What `Member.prepare` returned, the same for all members of a group.
     """
@@ -62,6 +67,8 @@ class MemberData:
     dev_hard_labels: Codes | None = None
     annotations: Any = None
     shared: Any = None
+    dev_annotations: Any = None
+    scale: Scale = NOMINAL
 
 
 class Member(Protocol):
