@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, examples, one_of, word
-from edokit._types import Codes, Floats
+from edokit._types import Bools, Codes, Floats
 
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
 """Classes without an order, points of a scale, or labels of which any number may be chosen."""
@@ -118,6 +118,13 @@ class Scale:
         """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
         found = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
         return found.astype(np.int32)
+
+    def indicators(self, hard_labels: npt.NDArray[Any], classes: int) -> Bools:
+        """Return whether each class is the hard label, or each label is chosen [N, C]."""
+        if self.is_multi_label:
+            return hard_labels.astype(bool)
+        found: Bools = hard_labels[:, None] == np.arange(classes)
+        return found
 
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""

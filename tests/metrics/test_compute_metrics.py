@@ -24,6 +24,8 @@ def test_evaluate_gives_what_each_metric_gives(problem: Problem) -> None:
         "md": metrics.md(p, q),
         "bs": metrics.bs(p, q),
         "jsd": metrics.jsd(p, q),
+        "soft_f1": pytest.approx(1 - metrics.md(p, q) / 2),
+        "po_jsd": metrics.po_jsd(p, q),
         "entropy_correlation": metrics.entropy_correlation(p, q),
         "ece": metrics.ece(p, q),
     }

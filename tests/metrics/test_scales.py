@@ -8,7 +8,7 @@ from scipy.stats import wasserstein_distance
 
 from edokit import InputError
 from edokit import metrics as m
-from edokit.metrics.scales import medians
+from edokit.metrics._arrays import medians
 
 
 def distributions(seed: int, items: int = 40, classes: int = 5) -> np.ndarray:

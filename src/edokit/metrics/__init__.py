@@ -1,18 +1,27 @@
 """Metrics of predicted probabilities: F1, cross-entropy, distances, calibration, intervals.
 
-They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N], and
-raise `InputError` where these are no such thing or do not fit together.
+They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N] (all
+[N, L] for sets of labels), and raise `InputError` where these are no such thing or do not fit
+together. Which metrics there are depends on the answer scale (`edokit.scales.Scale`).
 """
 
 from edokit.metrics.compute import (
     MAIN_METRICS,
+    METRIC,
     METRICS,
     SEARCH_METRICS,
+    Metric,
     MetricSums,
     Reliability,
+    best_possible,
     compute_metrics,
     ece,
+    headline_metric,
+    item_values,
+    main_metrics,
+    metrics_of,
     reliability_curve,
+    search_metrics,
 )
 from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 from edokit.metrics.scales import (
@@ -51,7 +60,15 @@ __all__ = [
     "METRICS",
     "MAIN_METRICS",
     "SEARCH_METRICS",
+    "METRIC",
+    "Metric",
+    "metrics_of",
+    "main_metrics",
+    "search_metrics",
+    "headline_metric",
+    "item_values",
     "compute_metrics",
+    "best_possible",
     "MetricSums",
     "f1",
     "f1_items",

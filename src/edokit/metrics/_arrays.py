@@ -13,12 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Floats, Ints
+from edokit._types import Bools, Codes, Floats, Ints
+from edokit.scales import NOMINAL, Scale
 
 CLIP = 1e-12
 """Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring."""
 SUM_TOLERANCE = 1e-3
 """Wide enough for probabilities in half precision."""
+ROUNDING = 1e-9
+"""A cumulative share of one half may have been rounded by so much."""
 ENTROPY_DECIMALS = 9
 """Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties."""
 
@@ -51,11 +54,34 @@ def probabilities(name: str, values: npt.ArrayLike) -> Floats:
     return array
 
 
-def pair(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Checked predicted probabilities and soft labels, both [N, C]."""
-    predicted, soft = probabilities("p", p), probabilities("q", q)
+def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Floats, Floats]:
+    """Checked predicted probabilities and soft labels, both [N, C], or [N, L] of sets."""
+    check = shares if scale.is_multi_label else probabilities
+    predicted, soft = check("p", p), check("q", q)
     same_shape(predicted, soft)
+    if scale.positions is not None and len(scale.positions) != predicted.shape[1]:
+        raise InputError(
+            f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
+            "give one position per class",
+            parameters=("scale",),
+        )
     return predicted, soft
+
+
+def answers(
+    p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike, scale: Scale
+) -> tuple[Floats, Floats, Ints]:
+    """Checked predicted probabilities, soft labels and hard labels."""
+    predicted, soft = pair(p, q, scale)
+    if not scale.is_multi_label:
+        return predicted, soft, hard_labels(y, predicted)
+    chosen = as_array("y", y)
+    if chosen.shape != predicted.shape:
+        raise InputError(
+            f"y has the shape {_shape(chosen)}, p has {_shape(predicted)}",
+            "of sets, give 1 for each label that is chosen and 0 for each that is not",
+        )
+    return predicted, soft, codes("y", chosen.reshape(-1), None, 2, "label").reshape(chosen.shape)
 
 
 def shares(name: str, values: npt.ArrayLike) -> Floats:
@@ -221,36 +247,60 @@ def jensen_shannon(p: Floats, q: Floats) -> Floats:
     return np.clip(divergence, 0.0, np.log(2))  # rounding may step over the bounds
 
 
-def macro_parts(p: Floats, y: Ints) -> tuple[Floats, Floats]:
+def ranked_probability(p: Floats, q: Floats, positions: Floats) -> Floats:
+    scores: Floats = np.cumsum(p - q, axis=1)[:, :-1] ** 2 @ np.diff(positions)
+    return scores
+
+
+def wasserstein(p: Floats, q: Floats, positions: Floats) -> Floats:
+    distances: Floats = np.abs(np.cumsum(p - q, axis=1)[:, :-1]) @ np.diff(positions)
+    return distances
+
+
+def absolute_distance(p: Floats, q: Floats, positions: Floats) -> Floats:
+    """Mean distance between the median of p and the answers q."""
+    distances = np.abs(positions - positions[medians(p)][:, None])
+    expected: Floats = np.einsum("nc,nc->n", q, distances)
+    return expected
+
+
+def medians(p: Floats) -> npt.NDArray[np.intp]:
+    """The class at which the cumulative share reaches one half [N]; the lower one on a tie."""
+    reached = np.cumsum(p, axis=1) >= 0.5 - ROUNDING
+    found: npt.NDArray[np.intp] = reached.argmax(axis=1)
+    return found
+
+
+def label_errors(hard: Ints | Codes, q: Floats) -> Floats:
+    """Share of an annotator's labels that the hard ones [N, L] get wrong, on average."""
+    wrong: Floats = np.abs(hard - q).mean(axis=1)
+    return wrong
+
+
+def macro_parts(hard: Bools, y: Bools) -> tuple[Floats, Floats]:
     """Per item and class [N, C]: 1 if correctly predicted, and in how many of ŷ, y it occurs."""
-    classes = np.arange(p.shape[1])
-    predicted = p.argmax(axis=1)[:, None] == classes
-    true = y[:, None] == classes
-    return (predicted & true).astype(np.float64), predicted.astype(np.float64) + true
+    return (hard & y).astype(np.float64), hard.astype(np.float64) + y
 
 
 def macro_from_parts(hits: Floats, members: Floats) -> Floats:
-    """Macro-F1 from summed parts [..., C]; a class that does not occur is left out."""
+    """Macro-F1 from summed parts [..., C]; a class that does not occur is left out.
+
+    Sets that are all empty, as predicted, are right.
+    """
     occurs = members > 0
     each = 2 * hits / np.where(occurs, members, 1.0)
-    mean: Floats = each.sum(axis=-1) / occurs.sum(axis=-1)
-    return mean
-
-
-def macro_f1(p: Floats, y: Ints) -> float:
-    """The unweighted mean of the F1 of each class."""
-    hits, members = macro_parts(p, y)
-    return float(macro_from_parts(hits.sum(axis=0), members.sum(axis=0)))
+    count = occurs.sum(axis=-1)
+    return np.where(count > 0, each.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
 def entropy_correlation(p: Floats, q: Floats) -> float | None:
-    """Spearman's ρ of H(p) and H(q); None where one of them is constant."""
+    """Spearman's ρ of the entropies [N] of p and q; None where one of them is constant."""
     rho = entropy_ranks(p, q)(np.ones((1, len(p))))[0]
     return None if np.isnan(rho) else float(rho)
 
 
 def entropy_ranks(p: Floats, q: Floats) -> RankCorrelation:
-    return RankCorrelation(*(np.round(shannon(each), ENTROPY_DECIMALS) for each in (p, q)))
+    return RankCorrelation(*(np.round(each, ENTROPY_DECIMALS) for each in (p, q)))
 
 
 class RankCorrelation:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats, Ints
+from edokit._types import Codes, Floats, Ints
 from edokit.metrics import _arrays
+from edokit.scales import NOMINAL, Scale, check_same_scale
 
 Binning = Literal["width", "mass"]
 """Bins of equal width, or of about equally many points."""
 NUDGE = 1e-6
 """A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below."""
-METRICS = ("f1", "macro_f1", "ce", "md", "bs", "jsd", "entropy_correlation", "ece")
-"""Names of all metrics, in the order of every table."""
-MAIN_METRICS = ("f1", "ce", "md", "bs")
-"""The metrics of the paper's tables."""
-SEARCH_METRICS = ("f1", "ce", "md")
-"""What a search optimises."""
-ITEM_VALUES: dict[str, Callable[[Floats, Floats, Ints], Floats]] = {
-    "f1": lambda p, q, y: _arrays.right(p, y),
-    "ce": lambda p, q, y: _arrays.cross_entropy(p, q),
-    "md": lambda p, q, y: _arrays.manhattan(p, q),
-    "bs": lambda p, q, y: _arrays.brier(p, q),
-    "jsd": lambda p, q, y: _arrays.jensen_shannon(p, q),
-}
-"""Metrics that are means of one value per item."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,12 @@ class Reliability:
 
 
 def reliability_curve(
-    p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width"
+    p: npt.ArrayLike,
+    q: npt.ArrayLike,
+    bins: int = 10,
+    binning: Binning = "width",
+    *,
+    scale: Scale = NOMINAL,
 ) -> Reliability:
     """Reliability curve of predicted probabilities against soft labels.
 
@@ -65,13 +57,15 @@ def reliability_curve(
 
     Parameters
     ----------
-    p, q : array-like of shape [N, C]
+    p, q : array-like of shape [N, C], or [N, L] for sets
         Predicted probabilities and soft labels.
     bins : int, default=10
         Number of bins of p.
     binning : {"width", "mass"}, default="width"
         Bins of equal width (an edge belongs to the bin above), or of about equally many points
         (equal probabilities share a bin, so there may be fewer bins).
+    scale : Scale, default=NOMINAL
+        The answer scale.
 
     Returns
     -------
@@ -83,7 +77,7 @@ def reliability_curve(
     >>> curve.predicted, curve.observed
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
-    return curve(*_arrays.pair(p, q), *checked_bins(bins, binning))
+    return curve(*_arrays.pair(p, q, scale), *checked_bins(bins, binning), scale)
 
 
 def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width") -> float:
@@ -115,9 +109,9 @@ def checked_bins(bins: int, binning: Binning) -> tuple[int, Binning]:
     return _arrays.whole("bins", bins), binning
 
 
-def curve(p: Floats, q: Floats, bins: int, binning: Binning) -> Reliability:
+def curve(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = NOMINAL) -> Reliability:
     """`reliability_curve` on checked arguments."""
-    points, shares = _points(p, q)
+    points, shares = _points(p, q, scale)
     index, edges = _assign(points, bins, binning)
     flat = index.ravel()
     count = np.bincount(flat, minlength=len(edges) - 1)
@@ -133,9 +127,9 @@ def curve(p: Floats, q: Floats, bins: int, binning: Binning) -> Reliability:
     )
 
 
-def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning) -> Floats:
+def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = NOMINAL) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
-    points, shares = _points(p, q)
+    points, shares = _points(p, q, scale)
     index, edges = _assign(points, bins, binning)
     items, width = len(p), len(edges) - 1
     cell = index + width * np.arange(items)[:, None]
@@ -144,8 +138,9 @@ def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning) -> Floats:
     return parts.astype(np.float64, copy=False).reshape(items, width)
 
 
-def _points(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    return (p[:, 1:], q[:, 1:]) if p.shape[1] == 2 else (p, q)
+def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    mirrored = p.shape[1] == 2 and not scale.is_multi_label
+    return (p[:, 1:], q[:, 1:]) if mirrored else (p, q)
 
 
 def _assign(points: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -157,12 +152,215 @@ def _assign(points: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np
     return np.searchsorted(inner, points, side="left"), np.r_[0.0, inner, 1.0]
 
 
+# --- Metrics by name ------------------------------------------------------------------------------
+
+Parts = Callable[[Floats, Floats, Ints, Scale], Floats]
+"""Of p, q and y, one value per item [N] or several [N, m], whose sums make a metric."""
+
+
+def _mean(sums: Any, items: int) -> Any:
+    return sums / items
+
+
+class Metric(NamedTuple):
+    """A metric: how it is called, and how it follows from sums over items."""
+
+    short: str
+    """In the heading of a column."""
+    title: str
+    parts: Parts | None
+    """None where it is no function of sums, or needs more than these arrays."""
+    value: Callable[[Any, int], Any] = _mean
+    """The metric from the sums of the parts [..., m] and the number of items."""
+    higher: bool = False
+    """Whether higher values are better."""
+    hard: bool = False
+    """Whether it is about hard labels alone; the best answer is then y, else q."""
+
+    @property
+    def label(self) -> str:
+        """``CE ↓``."""
+        return f"{self.short} {'↑' if self.higher else '↓'}"
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of one value per item."""
+        return self.parts is not None and self.value is _mean
+
+
+def _by_row(values: Callable[[Floats, Floats, Ints], Floats]) -> Parts:
+    """Values of distributions, averaged over the rows of an item."""
+
+    def per_item(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
+        rows = values(scale.rows(p), scale.rows(q), scale.row_codes(y))
+        return scale.per_item(rows, len(p))
+
+    return per_item
+
+
+def _on_scale(values: Callable[[Floats, Floats, Floats], Floats]) -> Parts:
+    """Values of distributions on an ordinal scale."""
+    return lambda p, q, y, scale: values(p, q, np.array(scale.positions))
+
+
+def _macro_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
+    return np.hstack(
+        _arrays.macro_parts(*(scale.indicators(each, p.shape[1]) for each in (scale.hard(p), y)))
+    )
+
+
+def _macro_value(sums: Any, items: int) -> Any:
+    return _arrays.macro_from_parts(*np.split(sums, 2, axis=-1))
+
+
+def _overlap_value(sums: Any, items: int) -> Any:
+    shared, total = sums[..., 0], sums[..., 1]
+    return np.where(total > 0, 2 * shared / np.where(total > 0, total, 1.0), 1.0)
+
+
+_jsd = _by_row(lambda p, q, y: _arrays.jensen_shannon(p, q))
+METRIC: dict[str, Metric] = {
+    "f1": Metric(
+        "F1", "micro-F1", _by_row(lambda p, q, y: _arrays.right(p, y)), higher=True, hard=True
+    ),
+    "macro_f1": Metric("macro-F1", "macro-F1", _macro_parts, _macro_value, higher=True, hard=True),
+    "exact_match": Metric(
+        "exact",
+        "exact match",
+        lambda p, q, y, scale: (scale.hard(p) == y).all(axis=1).astype(np.float64),
+        higher=True,
+        hard=True,
+    ),
+    "label_error": Metric(
+        "error", "label error", lambda p, q, y, scale: _arrays.label_errors(scale.hard(p), q)
+    ),
+    "ce": Metric("CE", "cross-entropy", _by_row(lambda p, q, y: _arrays.cross_entropy(p, q))),
+    "rps": Metric("RPS", "ranked probability score", _on_scale(_arrays.ranked_probability)),
+    "w1": Metric("W1", "Wasserstein distance", _on_scale(_arrays.wasserstein)),
+    "mad": Metric("MAD", "mean absolute distance", _on_scale(_arrays.absolute_distance)),
+    "md": Metric("MD", "Manhattan distance", _by_row(lambda p, q, y: _arrays.manhattan(p, q))),
+    "bs": Metric("BS", "Brier score", _by_row(lambda p, q, y: _arrays.brier(p, q))),
+    "jsd": Metric("JSD", "Jensen–Shannon divergence", _jsd),
+    "soft_f1": Metric(
+        "soft F1",
+        "soft micro-F1",
+        lambda p, q, y, scale: np.column_stack([np.minimum(p, q).sum(axis=1), (p + q).sum(axis=1)]),
+        _overlap_value,
+        higher=True,
+    ),
+    "po_jsd": Metric(
+        "PO-JSD",
+        "positively oriented JSD",
+        _jsd,
+        lambda sums, items: 1 - sums / items / np.log(2),
+        higher=True,
+    ),
+    "entropy_correlation": Metric("ρ(H)", "entropy correlation", None, higher=True),
+    "ece": Metric(
+        "ECE",
+        "calibration error to shares",
+        None,
+        lambda gaps, items: np.abs(gaps).sum(axis=-1) / items,
+    ),
+}
+"""All metrics by name, in the order of every table."""
+_ONLY = {
+    "exact_match": "multi-label",
+    "label_error": "multi-label",
+    "rps": "ordinal",
+    "w1": "ordinal",
+    "mad": "ordinal",
+}
+"""Metrics of one kind of scale; the others are of all."""
+_MAIN = {
+    "nominal": ("f1", "ce", "md", "bs"),
+    "ordinal": ("f1", "ce", "rps", "w1"),
+    "multi-label": ("f1", "ce", "md", "exact_match"),
+}
+
+
+def metrics_of(scale: Scale = NOMINAL) -> tuple[str, ...]:
+    """Return the names of all metrics of an answer scale, in the order of every table.
+
+    Examples
+    --------
+    >>> metrics_of(Scale("ordinal", (1, 2, 3)))[:6]
+    ('f1', 'macro_f1', 'ce', 'rps', 'w1', 'mad')
+    """
+    return tuple(name for name in METRIC if _ONLY.get(name, scale.kind) == scale.kind)
+
+
+def main_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
+    """Return the four metrics of comparisons on an answer scale.
+
+    Examples
+    --------
+    >>> main_metrics()
+    ('f1', 'ce', 'md', 'bs')
+    """
+    return _MAIN[scale.kind]
+
+
+def search_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
+    """Return what a search optimises on an answer scale: the first three of `main_metrics`.
+
+    Examples
+    --------
+    >>> search_metrics(Scale("ordinal", (1, 2, 3)))
+    ('f1', 'ce', 'rps')
+    """
+    return main_metrics(scale)[:3]
+
+
+def headline_metric(scale: Scale = NOMINAL) -> str:
+    """Return the metric that ranks methods on an answer scale; it is proper, lower is better.
+
+    Examples
+    --------
+    >>> headline_metric(), headline_metric(Scale("ordinal", (1, 2, 3)))
+    ('ce', 'rps')
+    """
+    return "rps" if scale.kind == "ordinal" else "ce"
+
+
+METRICS = metrics_of()
+"""Names of the metrics of nominal classes."""
+MAIN_METRICS = main_metrics()
+"""The metrics of the paper's tables."""
+SEARCH_METRICS = search_metrics()
+"""What a search of nominal classes optimises."""
+
+
+def item_values(scale: Scale = NOMINAL) -> dict[str, Callable[[Floats, Floats, Any], Floats]]:
+    """Return the metrics that are means of one value per item, as functions of p, q and y.
+
+    Returns
+    -------
+    dict of str to callable
+        Each takes checked arrays as `compute_metrics` does, and returns an array [N].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sets = Scale("multi-label")
+    >>> p, q = np.array([[0.9, 0.2]]), np.array([[1.0, 0.5]])
+    >>> item_values(sets)["md"](p, q, sets.hard(q)).round(2)
+    array([0.4])
+    """
+
+    def on(parts: Any) -> Callable[[Floats, Floats, Any], Floats]:
+        return lambda p, q, y: parts(p, q, y, scale)
+
+    return {name: on(METRIC[name].parts) for name in metrics_of(scale) if METRIC[name].is_mean}
+
+
 def compute_metrics(
     p: npt.ArrayLike,
     q: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
-    metrics: Iterable[str] = METRICS,
+    metrics: Iterable[str] | None = None,
+    scale: Scale = NOMINAL,
     bins: int = 10,
     binning: Binning = "width",
 ) -> dict[str, float | None]:
@@ -170,12 +368,15 @@ def compute_metrics(
 
     Parameters
     ----------
-    p, q : array-like of shape [N, C]
+    p, q : array-like of shape [N, C], or [N, L] for sets
         Predicted probabilities and soft labels.
-    y : array-like of int, shape [N]
-        Hard labels as class codes.
-    metrics : iterable of str, default=METRICS
-        Names of the metrics.
+    y : array-like of int, shape [N], or [N, L] for sets
+        Hard labels as class codes; of sets, 1 for each label that is chosen.
+    metrics : iterable of str, default=None
+        Names of the metrics; all of the scale if None (`metrics_of`).
+    scale : Scale, default=NOMINAL
+        The answer scale. Of sets, metrics of distributions are averaged over the two-class
+        distributions of an item's labels.
     bins, binning : int, default=10, and {"width", "mass"}, default="width"
         Calibration bins, as for `reliability_curve`.
 
@@ -186,44 +387,113 @@ def compute_metrics(
 
     Examples
     --------
-    >>> from edokit.metrics import MAIN_METRICS, compute_metrics
+    >>> from edokit.metrics import compute_metrics, main_metrics
+    >>> from edokit.scales import Scale
     >>> p, q = [[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]
-    >>> found = compute_metrics(p, q, [0, 1], metrics=MAIN_METRICS)
+    >>> found = compute_metrics(p, q, [0, 1], metrics=main_metrics())
     >>> {name: round(value, 4) for name, value in found.items()}
     {'f1': 1.0, 'ce': 0.4684, 'md': 0.3, 'bs': 0.05}
+    >>> points = Scale("ordinal", (1, 2, 4))
+    >>> found = compute_metrics([[0.5, 0.5, 0]], [[0, 0, 1]], [2], scale=points)
+    >>> found["w1"], found["rps"], found["mad"]
+    (2.5, 2.25, 3.0)
     """
-    names = checked_names(metrics)
-    predicted, soft = _arrays.pair(p, q)
-    hard = _arrays.hard_labels(y, predicted)
-    return values(names, predicted, soft, hard, *checked_bins(bins, binning))
+    names = checked_names(metrics, scale)
+    arrays = _arrays.answers(p, q, y, scale)
+    return values(names, *arrays, *checked_bins(bins, binning), scale)
+
+
+def best_possible(
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    metrics: Iterable[str] | None = None,
+    scale: Scale = NOMINAL,
+) -> dict[str, float | None]:
+    """Return the best value of each metric that any answer can have on these labels.
+
+    Where annotators disagree, no answer has a CE of 0, and no single answer a distance of 0 to all
+    of them.
+
+    Parameters
+    ----------
+    q, y, metrics, scale
+        As for `compute_metrics`.
+
+    Returns
+    -------
+    dict of str to float
+        CE: the mean entropy of the soft labels; distances between distributions: 0; ``mad`` and
+        ``label_error``: those of the best single answer for each item.
+
+    Examples
+    --------
+    >>> best = best_possible([[1, 0], [0.5, 0.5]], [0, 1], metrics=["ce", "md", "f1"])
+    >>> {name: round(value, 4) for name, value in best.items()}
+    {'ce': 0.3466, 'md': 0.0, 'f1': 1.0}
+    """
+    names = checked_names(metrics, scale)
+    _, soft, hard = _arrays.answers(q, q, y, scale)
+    found = values(names, soft, soft, hard, 10, "width", scale)
+    if "ce" in found:
+        found["ce"] = float(floor_items(soft, "ce", scale).mean())
+    certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
+    hard_names = [name for name in names if METRIC[name].hard]
+    return found | values(hard_names, certain, soft, hard, 10, "width", scale)
+
+
+def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
+    """The lowest possible CE of each item, or 0 for a distance to the soft labels [N]."""
+    if metric != "ce":
+        return np.zeros(len(q))
+    return scale.per_item(_arrays.shannon(scale.rows(q)), len(q))
 
 
 def values(
-    names: Iterable[str], p: Floats, q: Floats, y: Ints, bins: int, binning: Binning
+    names: Iterable[str],
+    p: Floats,
+    q: Floats,
+    y: Ints,
+    bins: int,
+    binning: Binning,
+    scale: Scale = NOMINAL,
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     found: dict[str, float | None] = {}
     for name in names:
-        if name == "macro_f1":
-            found[name] = _arrays.macro_f1(p, y)
-        elif name == "entropy_correlation":
-            found[name] = _arrays.entropy_correlation(p, q)
+        metric = METRIC[name]
+        if name == "entropy_correlation":
+            found[name] = _arrays.entropy_correlation(*entropies(p, q, scale))
         elif name == "ece":
-            found[name] = curve(p, q, bins, binning).ece
+            found[name] = curve(p, q, bins, binning, scale).ece
         else:
-            found[name] = float(np.mean(ITEM_VALUES[name](p, q, y)))
+            assert metric.parts is not None
+            found[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
     return found
 
 
-def checked_names(metrics: Iterable[str]) -> list[str]:
-    """The names of metrics, each of them known."""
+def entropies(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """The entropy of each item's p and q, both [N]."""
+    return floor_items(p, "ce", scale), floor_items(q, "ce", scale)
+
+
+def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:
+    """The names of metrics, each of them known on this scale."""
+    if metrics is None:
+        return list(metrics_of(scale))
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
         raise InputError(
             "metrics is empty", "name at least one, as in metrics=['ce']", parameters=("metrics",)
         )
     for name in names:
-        one_of("metrics", name, METRICS)
+        if name in METRIC and name not in metrics_of(scale):
+            raise InputError(
+                f"{name} is a metric of {_ONLY[name]} answers, and the scale is {scale}",
+                f"choose among {', '.join(metrics_of(scale))}, or give scale=…",
+                parameters=("metrics", "scale"),
+            )
+        one_of("metrics", name, metrics_of(scale))
     return names
 
 
@@ -245,29 +515,27 @@ class MetricSums:
 
     items: int
     """N."""
-    totals: Floats
-    """[M] sum of each metric that is a mean over items: f1, ce, md, bs, jsd."""
-    hits: Floats
-    """[C] items correctly predicted, by class."""
-    members: Floats
-    """[C] items predicted plus items labelled, by class."""
-    gaps: Floats
-    """[B] predicted minus observed, summed over each bin of the calibration curve."""
+    sums: Mapping[str, Any]
+    """Summed parts of each metric but the entropy correlation."""
+    scale: Scale = NOMINAL
 
     @classmethod
-    def of(cls, p: Floats, q: Floats, y: Ints) -> MetricSums:
-        """The sums of one shard: p [N, C], soft labels q [N, C], hard labels y [N], not checked."""
-        hits, members = _arrays.macro_parts(p, y)
-        totals = [each(p, q, y).sum() for each in ITEM_VALUES.values()]
-        gaps = gap_parts(p, q, _BINS, "width").sum(axis=0)
-        return cls(len(y), np.array(totals), hits.sum(axis=0), members.sum(axis=0), gaps)
+    def of(cls, p: Floats, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL) -> MetricSums:
+        """The sums of one shard; p, q and y as for `compute_metrics`, not checked."""
+        sums = {}
+        for name in metrics_of(scale):
+            parts = METRIC[name].parts
+            if parts is not None:
+                sums[name] = parts(p, q, y, scale).sum(axis=0)  # type: ignore[arg-type]
+        sums["ece"] = gap_parts(p, q, _BINS, "width", scale).sum(axis=0)
+        return cls(len(p), sums, scale)
 
     def __add__(self, other: MetricSums) -> MetricSums:
         if not isinstance(other, MetricSums):
             return NotImplemented
-        return MetricSums(
-            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
-        )
+        check_same_scale(self.scale, "first sums", other.scale, "second")
+        sums = {name: total + other.sums[name] for name, total in self.sums.items()}
+        return MetricSums(self.items + other.items, sums, self.scale)
 
     def __radd__(self, other: object) -> MetricSums:
         # sum(shards) starts at 0.
@@ -280,10 +548,7 @@ class MetricSums:
         """
         if self.items == 0:
             raise InputError("these sums have no items", "add a shard")
-        found: dict[str, float | None] = {
-            name: float(total / self.items)
-            for name, total in zip(ITEM_VALUES, self.totals, strict=True)
-        }
-        found["macro_f1"] = float(_arrays.macro_from_parts(self.hits, self.members))
-        found["ece"] = float(np.abs(self.gaps).sum() / self.items)
-        return {name: found.get(name) for name in METRICS}
+        found: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
+        for name, total in self.sums.items():
+            found[name] = float(METRIC[name].value(total, self.items))
+        return found

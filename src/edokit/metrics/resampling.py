@@ -12,14 +12,15 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.metrics import _arrays
 from edokit.metrics.compute import (
-    ITEM_VALUES,
-    METRICS,
+    METRIC,
     Binning,
     checked_bins,
     checked_names,
+    entropies,
     gap_parts,
     values,
 )
+from edokit.scales import NOMINAL, Scale
 
 BLOCK = 1 << 20
 """Item counts in memory at a time, whatever N and the number of samples."""
@@ -39,7 +40,8 @@ def bootstrap(
     q: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
-    metrics: Iterable[str] = METRICS,
+    metrics: Iterable[str] | None = None,
+    scale: Scale = NOMINAL,
     samples: int = 1000,
     level: float = 0.95,
     random_state: int | np.random.Generator = 0,
@@ -55,12 +57,8 @@ def bootstrap(
 
     Parameters
     ----------
-    p, q : array-like of shape [N, C]
-        Predicted probabilities and soft labels.
-    y : array-like of int, shape [N]
-        Hard labels as class codes.
-    metrics : iterable of str, default=METRICS
-        Names of the metrics.
+    p, q, y, metrics, scale
+        As for `compute_metrics`; the labels of an item are resampled together.
     samples : int, default=1000
         Number of resamples.
     level : float, default=0.95
@@ -82,18 +80,17 @@ def bootstrap(
     >>> found.low < found.estimate < found.high
     True
     """
-    names = checked_names(metrics)
-    predicted, soft = _arrays.pair(p, q)
-    hard = _arrays.hard_labels(y, predicted)
+    names = checked_names(metrics, scale)
+    predicted, soft, hard = _arrays.answers(p, q, y, scale)
     bins, binning = checked_bins(bins, binning)
     samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
-    measures = {name: _measure(name, predicted, soft, hard, bins, binning) for name in names}
+    measures = {name: _measure(name, predicted, soft, hard, bins, binning, scale) for name in names}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
     for counts in resamples(len(predicted), samples, _arrays.generator(random_state)):
         for name, measure in measures.items():
             resampled[name].append(measure(counts))
     found = {}
-    for name, estimate in values(names, predicted, soft, hard, bins, binning).items():
+    for name, estimate in values(names, predicted, soft, hard, bins, binning, scale).items():
         sample = np.concatenate(resampled[name])
         if name == "ece":
             measured = measures[name](np.ones((1, len(predicted))))
@@ -142,20 +139,18 @@ def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
 
 
 def _measure(
-    name: str, p: Floats, q: Floats, y: Ints, bins: int, binning: Binning
+    name: str, p: Floats, q: Floats, y: Ints, bins: int, binning: Binning, scale: Scale
 ) -> Callable[[Floats], Floats]:
     """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
-    items = len(p)
+    items, metric = len(p), METRIC[name]
     if name == "entropy_correlation":
-        return _arrays.entropy_ranks(p, q)
-    if name == "macro_f1":
-        hits, members = _arrays.macro_parts(p, y)
-        return lambda counts: _arrays.macro_from_parts(counts @ hits, counts @ members)
+        return _arrays.entropy_ranks(*entropies(p, q, scale))
     if name == "ece":
-        parts = gap_parts(p, q, bins, binning)
-        return lambda counts: counts @ parts / items
-    each = ITEM_VALUES[name](p, q, y)
-    return lambda counts: counts @ each / items
+        gaps = gap_parts(p, q, bins, binning, scale)
+        return lambda counts: counts @ gaps / items
+    assert metric.parts is not None
+    parts = metric.parts(p, q, y, scale)
+    return lambda counts: np.asarray(metric.value(counts @ parts, items))
 
 
 @dataclass(frozen=True)

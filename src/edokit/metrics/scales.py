@@ -13,6 +13,8 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.metrics import _arrays
+from edokit.metrics.compute import compute_metrics
+from edokit.scales import Scale
 
 
 def w1(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -50,9 +52,7 @@ def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
     >>> w1_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
     array([1.5, 0. ])
     """
-    gaps, steps = _cumulative(p, q, positions)
-    distances: Floats = np.abs(gaps) @ steps
-    return distances
+    return _arrays.wasserstein(*_placed(p, q, positions))
 
 
 def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -85,9 +85,7 @@ def rps_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | Non
     >>> rps_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
     array([1.25, 0.  ])
     """
-    gaps, steps = _cumulative(p, q, positions)
-    scores: Floats = gaps**2 @ steps
-    return scores
+    return _arrays.ranked_probability(*_placed(p, q, positions))
 
 
 def mad(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -120,18 +118,7 @@ def mad_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | Non
     >>> mad_items([[0.1, 0.6, 0.3], [1, 0, 0]], [[0.5, 0, 0.5], [1, 0, 0]])
     array([1., 0.])
     """
-    predicted, soft = _arrays.pair(p, q)
-    places = scale_positions(positions, predicted.shape[1])
-    distances = np.abs(places - places[medians(predicted)][:, None])
-    expected: Floats = np.einsum("nc,nc->n", soft, distances)
-    return expected
-
-
-def medians(p: Floats) -> npt.NDArray[np.intp]:
-    """The class at which the cumulative share reaches one half [N]; the lower one on a tie."""
-    reached = np.cumsum(p, axis=1) >= 0.5 - _ROUNDING
-    found: npt.NDArray[np.intp] = reached.argmax(axis=1)
-    return found
+    return _arrays.absolute_distance(*_placed(p, q, positions))
 
 
 def soft_f1(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -155,9 +142,7 @@ def soft_f1(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     >>> round(soft_f1([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
     0.85
     """
-    predicted, soft = _shares(p, q)
-    total = float((predicted + soft).sum())
-    return 2 * float(np.minimum(predicted, soft).sum()) / total if total else 1.0
+    return _of_sets("soft_f1", p, q)
 
 
 def po_jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -227,14 +212,20 @@ def exact_match(p: npt.ArrayLike, sets: npt.ArrayLike) -> float:
     >>> exact_match([[0.9, 0.2], [0.9, 0.6]], [[True, False], [True, False]])
     0.5
     """
-    predicted, given = _sets(p, sets)
-    return float((predicted == given).all(axis=1).mean())
+    return _of_sets("exact_match", p, sets)
 
 
-def label_error(p: npt.ArrayLike, sets: npt.ArrayLike) -> float:
-    """Share of labels that are predicted wrongly, averaged over items (Hamming loss).
+def label_error(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
+    """Share of an annotator's labels that the predicted set gets wrong, averaged over items.
 
-    Parameters as for `exact_match`.
+    With one set per item it is the Hamming loss.
+
+    Parameters
+    ----------
+    p : array-like of shape [N, L]
+        Predicted probability of each label.
+    q : array-like of shape [N, L]
+        Share of annotators who chose each label, or whether it is in the set of the item.
 
     Returns
     -------
@@ -244,12 +235,10 @@ def label_error(p: npt.ArrayLike, sets: npt.ArrayLike) -> float:
     --------
     >>> label_error([[0.9, 0.2], [0.9, 0.6]], [[True, False], [True, False]])
     0.25
+    >>> label_error([[0.9, 0.2]], [[0.75, 0.0]])
+    0.125
     """
-    predicted, given = _sets(p, sets)
-    return float((predicted != given).mean())
-
-
-_ROUNDING = 1e-9
+    return _of_sets("label_error", p, q)
 
 
 def scale_positions(positions: npt.ArrayLike | None, classes: int) -> Floats:
@@ -267,21 +256,15 @@ def scale_positions(positions: npt.ArrayLike | None, classes: int) -> Floats:
     return places
 
 
-def _cumulative(
+def _placed(
     p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
-) -> tuple[Floats, Floats]:
-    """Differences of the cumulative shares [N, C − 1], and the steps of the scale [C − 1]."""
+) -> tuple[Floats, Floats, Floats]:
     predicted, soft = _arrays.pair(p, q)
-    steps = np.diff(scale_positions(positions, predicted.shape[1]))
-    return np.cumsum(predicted - soft, axis=1)[:, :-1], steps
+    return predicted, soft, scale_positions(positions, predicted.shape[1])
 
 
-def _shares(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
-    predicted, soft = _arrays.shares("p", p), _arrays.shares("q", q)
-    _arrays.same_shape(predicted, soft)
-    return predicted, soft
-
-
-def _sets(p: npt.ArrayLike, sets: npt.ArrayLike) -> tuple[npt.NDArray[np.bool_], ...]:
-    predicted, given = _shares(p, np.asarray(sets, dtype=np.float64))
-    return predicted > 0.5, given > 0.5
+def _of_sets(metric: str, p: npt.ArrayLike, q: npt.ArrayLike) -> float:
+    soft = _arrays.shares("q", q)
+    sets = Scale("multi-label")
+    found = compute_metrics(p, soft, sets.hard(soft), metrics=[metric], scale=sets)[metric]
+    return float(found or 0.0)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.metrics import _arrays
+from edokit.metrics.compute import compute_metrics
 
 
 def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -84,7 +85,7 @@ def macro_f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
     0.3333
     """
     predicted = _arrays.probabilities("p", p)
-    return _arrays.macro_f1(predicted, _arrays.hard_labels(y, predicted))
+    return float(compute_metrics(predicted, predicted, y, metrics=["macro_f1"])["macro_f1"] or 0.0)
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -310,7 +311,7 @@ def entropy_correlation(p: npt.ArrayLike, q: npt.ArrayLike) -> float | None:
     >>> entropy_correlation([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]])
     1.0
     """
-    return _arrays.entropy_correlation(*_arrays.pair(p, q))
+    return _arrays.entropy_correlation(*map(_arrays.shannon, _arrays.pair(p, q)))
 
 
 @dataclass(frozen=True)
