@@ -47,8 +47,33 @@ def small_people(
     return Annotations.from_table(rows, classes=["0", "1"])
 
 
+def on_scale(kind: str, n: int = 72, annotators: int = 3) -> Annotations:
+    """The same texts, rated from 1 to 4 ("ordinal"), or marked as rude and long ("multi-label")."""
+    from edokit.annotations import Annotations
+
+    people = small_people(n, annotators=annotators)
+    if kind == "nominal":
+        return people
+    rng = np.random.default_rng(1)
+    table = people.to_table().to_pydict()
+    rude = np.array([sum(word in RUDE for word in text.split()) for text in table["text"]])
+    if kind == "ordinal":
+        noise = rng.integers(-1, 2, len(rude))
+        table["label"] = [str(point) for point in np.clip(1 + rude // 2 + noise, 1, 4)]
+        return Annotations.from_table(table, scale="ordinal:1,2,3,4")
+    size = np.array([len(text) for text in table["text"]])
+    marks = {"rude": rude > 4 * rng.random(len(rude)), "long": size > np.median(size)}
+    table["label"] = [
+        ",".join(name for name, chosen in marks.items() if chosen[i]) or "[]"
+        for i in range(len(rude))
+    ]
+    return Annotations.from_table(table, scale="multi-label:rude,long,odd")
+
+
 class PriorMember(Member):
     """Always answers the mean of its targets; the smallest possible recipe."""
+
+    multi_label = True
 
     def __init__(self, n_classes: int, *, weight: float = 1.0, note: str = "") -> None:
         self.n_classes, self.weight, self.note = n_classes, weight, note

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import InputError, examples, warn
+from edokit._errors import InputError, errors_in, examples, warn
 from edokit._io.atomic import discard
 from edokit._io.schema import (
     checked,
@@ -46,6 +46,7 @@ from edokit.members.jobs import (
 )
 from edokit.members.recipe import find_recipe, known_options, read_arrays
 from edokit.members.training_data import FIT, TrainingData
+from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
@@ -149,6 +150,7 @@ def collect_predictions(
             classes=plan.data.classes,
             groups=[job.group for job in first for _ in job.members],
             layout="NKC",
+            scale=plan.data.scale,
         )
         for name, predicted in gathered.items()
     }
@@ -214,6 +216,7 @@ def make_manifest(
             "digest": data.digest,
             "items": dict(Counter(data.splits)),
             "classes": list(data.classes),
+            "scale": data.scale.to_text(data.classes),
             "annotators": len(data.annotators),
         },
         "seed": random_state,
@@ -276,7 +279,10 @@ def _named(value: Any, at: str) -> Any:
 
 
 _MANIFEST = record(
-    {"members": _named, "data": record({"classes": distinct(listed(text, least=2))})},
+    {
+        "members": _named,
+        "data": record({"classes": distinct(listed(text, least=2))}, {"scale": text}),
+    },
     {"format": number(0, whole=True), "end_to_end": mapping(loose)},
 )
 
@@ -297,7 +303,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} has the format {written!r}; this version reads {FORMAT} and older",
             "install a newer edokit",
         )
+    with errors_in(path):
+        scale_of(manifest["data"])
     return manifest
+
+
+def scale_of(described: Mapping[str, Any]) -> Scale:
+    """The answer scale in a manifest or a member's card; old ones name none and are nominal."""
+    return Declared(described.get("scale") or NOMINAL).on(described["classes"])
 
 
 def _is_complete(folder: Path, listed: Any) -> bool:
@@ -309,9 +322,11 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[
     """Metrics of probabilities [N, C] of the table's items."""
     from edokit.metrics import compute_metrics
 
+    scale = data.scale
     row_of = {item: row for row, item in enumerate(data.items)}
     rows = [row_of[str(item)] for item in table.items]
-    return compute_metrics(probabilities, data.soft_labels[rows], data.hard[rows], metrics=METRICS)
+    soft, hard = scale.rows(data.soft_labels[rows]), scale.row_codes(data.hard[rows])
+    return compute_metrics(scale.rows(probabilities), soft, hard, metrics=METRICS)
 
 
 _FINISHED = record(

@@ -207,7 +207,7 @@ _PLAN = record(
 _CARD = record(
     {},
     {
-        **dict.fromkeys((*_WORDS, "fingerprint"), text),
+        **dict.fromkeys((*_WORDS, "fingerprint", "scale"), text),
         "kept": flag,
         "files": mapping(number(0, whole=True)),
         "sha256": mapping(text),
@@ -359,7 +359,7 @@ def fit_job(
         member.fit(own, random_state=seed, progress=note)
         for name, positions in rows.predict.items():
             predicted = member.predict_proba([data.texts[i] for i in positions])
-            arrays[name] = _checked(predicted, job, len(positions), len(data.classes))
+            arrays[name] = _checked(predicted, job, len(positions), data)
             arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
     seconds = time.perf_counter() - started
     # Each warning once, those of EDO first.
@@ -376,6 +376,7 @@ def fit_job(
         "fingerprint": plan.fingerprint(job),
         **member.details,
         "classes": data.classes,
+        "scale": data.scale.to_text(data.classes),
         "items": len(own.texts),
         "kept": context.keep_models,
         "files": sizes_of(folder),
@@ -430,6 +431,7 @@ def member_data(
         annotations=part,
         shared=shared,
         dev_annotations=stop if len(stop) else None,
+        scale=part.scale,
     )
 
 
@@ -498,9 +500,9 @@ def _hardware() -> dict[str, Any]:
     return {"machine": platform.machine(), "cpus": cpu_count(), "gpu": gpu}
 
 
-def _checked(values: Any, job: TrainingJob, n_texts: int, n_classes: int) -> npt.NDArray[Any]:
+def _checked(values: Any, job: TrainingJob, n_texts: int, data: TrainingData) -> npt.NDArray[Any]:
     """Probabilities [N, C] (end to end [N, K, C]); a model that diverged is no member."""
-    predicted = np.asarray(values, dtype=float)
+    predicted, n_classes = np.asarray(values, dtype=float), len(data.classes)
     expected = (n_texts, job.heads, n_classes) if job.heads else (n_texts, n_classes)
     if predicted.shape != expected:
         raise InputError(
@@ -508,12 +510,14 @@ def _checked(values: Any, job: TrainingJob, n_texts: int, n_classes: int) -> npt
             f" {expected} is needed",
             "correct the recipe",
         )
-    off = ~np.isfinite(predicted).all(axis=-1) | (predicted < 0).any(axis=-1)
-    off |= np.abs(predicted.sum(axis=-1) - 1) > 1e-3
+    rows = data.scale.rows(predicted)
+    off = ~np.isfinite(rows).all(axis=-1) | (rows < 0).any(axis=-1)
+    off |= np.abs(rows.sum(axis=-1) - 1) > 1e-3
     if off.any():
+        each = off.reshape(n_texts, -1).any(axis=1)
         raise InputError(
-            f"the probabilities of {int(off.sum())} of {off.size} texts are not finite or do not"
-            " sum to 1",
+            f"the probabilities of {int(each.sum())} of {n_texts} texts are not finite, not between"
+            " 0 and 1 or do not sum to 1",
             "train with other options",
         )
     return predicted.astype(np.float32)

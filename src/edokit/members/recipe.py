@@ -47,7 +47,7 @@ class MemberData:
     dev_soft_labels : ndarray of shape (N_dev, C), default=None
         Soft labels of the dev texts.
     dev_hard_labels : ndarray of shape (N_dev,), default=None
-        Hard labels of the dev texts.
+        Hard labels of the dev texts; of sets (N_dev, C).
     annotations : object, default=None
         The annotations of the N texts, for recipes with a head per annotator: ``annotators`` [A],
         ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
@@ -102,6 +102,8 @@ class Member(Protocol):
     """Whether ``fit`` computes with torch: one member then trains per device at a time."""
     code_options: ClassVar[tuple[str, ...]] = ()
     """Options that name packages to import: no file may set them."""
+    multi_label: ClassVar[bool] = False
+    """Whether it can give each label a probability of its own, as sets of labels need."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
@@ -117,6 +119,16 @@ class Member(Protocol):
         """Plain values that its ``member.json`` should also hold, once it is fitted."""
         return {}
 
+    def check_data(self, data: Any) -> None:
+        """Refuse training data that it can't learn from, before any member is trained."""
+        if data.scale.is_multi_label and not self.multi_label:
+            raise InputError(
+                f"{type(self).__name__} predicts one class of a text, but these annotators gave"
+                " sets of labels",
+                "choose another recipe, such as linear",
+                parameters=("recipe",),
+            )
+
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
         """Work that all members of a group share, done once for all texts of the training.
@@ -129,7 +141,7 @@ class Member(Protocol):
         """Fit; the same ``random_state`` gives the same member on the same machine."""
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]."""
+        """Probabilities [N, C]; each label's own if it was fitted to sets of labels."""
 
     def save(self, folder: Path) -> None:
         """Write everything that ``load`` needs, nothing that executes on load.

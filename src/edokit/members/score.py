@@ -23,10 +23,11 @@ from edokit._errors import (
     warn,
 )
 from edokit._types import Floats, Ints
-from edokit.members.folder import read_manifest
+from edokit.members.folder import read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.texts import Texts
+from edokit.scales import Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
@@ -87,7 +88,7 @@ def score_members(
     folder = Path(folder)
     manifest = read_manifest(folder)
     listed = {member["name"]: member for member in manifest["members"]}
-    classes = manifest["data"]["classes"]
+    classes, scale = manifest["data"]["classes"], scale_of(manifest["data"])
     names = list(listed if members is None else members)
     unknown = [name for name in names if name not in listed]
     if unknown or not names:
@@ -128,7 +129,9 @@ def score_members(
         each = []
         for done, name in enumerate(names):
             step(done, len(names), name)
-            answer = _member(folder / MEMBERS / name, checked.texts, device, trust, known)
+            answer = _member(
+                folder / MEMBERS / name, classes, scale, checked.texts, device, trust, known
+            )
             each.append(answer)
             rows = len(checked.texts) if known is None else len(known.rows)
             if answer.shape != (rows, len(classes)):
@@ -156,6 +159,7 @@ def score_members(
         groups=groups,
         annotators=whose,
         layout="NKC",
+        scale=scale,
     )
 
 
@@ -218,6 +222,8 @@ def _of(folder: Path) -> Iterator[None]:
 
 def _member(
     folder: Path,
+    classes: Sequence[str],
+    scale: Scale,
     texts: Sequence[Text],
     device: str | None,
     trust: Sequence[str],
@@ -226,6 +232,8 @@ def _member(
     """Probabilities [N, C] of one member, the mean over its folds."""
     each = []
     for fold in sorted(folder.glob("fold-*")) or [folder]:
+        card = {**finished_card(fold), "classes": classes}
+        check_same_scale(scale_of(card), f"member in {fold}", scale, "others")
         member = load_member(fold, device, trust)
         with _of(fold):
             if known is None:

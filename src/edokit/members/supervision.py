@@ -1,4 +1,7 @@
-"""Targets [N, C] of a member from annotations, seed and epoch; posteriors of crowd models."""
+"""Targets [N, C] of a member from annotations, seed and epoch; posteriors of crowd models.
+
+A target is a distribution over classes or, of sets of labels, 0 … 1 for each label on its own.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ class Supervision(str, Enum):
     """Which labels are a member's targets."""
 
     RANDOM_SELECT = "random-select"
-    """One annotator's label per item, drawn uniformly."""
+    """One annotator's label (or set of labels) per item, drawn uniformly."""
     PER_ANNOTATOR = "per-annotator"
     """Each member trains on one annotator's labels, the most active first."""
     SOFT = "soft"
-    """The share of annotators per class."""
+    """The share of annotators per class, or per label of sets."""
     MAJORITY = "majority"
-    """The hard label."""
+    """The hard label, or the labels that more than half of the annotators chose."""
 
 
 class Draw(str, Enum):
@@ -47,8 +50,8 @@ class Draw(str, Enum):
 def random_select(annotations: Labels, random_state: int, epoch: int = 0) -> Floats:
     """One annotator's label of each item [N, C], the annotator drawn uniformly.
 
-    A row is one-hot where annotators chose a class, else the probabilities that the drawn one
-    gave. Over seeds and epochs its mean is the item's soft label.
+    A row is one-hot where annotators chose a class, else the set of labels, or the probabilities,
+    that the drawn one gave. Over seeds and epochs its mean is the item's soft label.
 
     Examples
     --------
@@ -71,9 +74,9 @@ def soft(annotations: Labels) -> Floats:
 
 
 def majority(annotations: Labels) -> Floats:
-    """The hard label of each item, one-hot [N, C]."""
-    targets: Floats = np.eye(len(annotations.classes))[annotations.hard_labels()]
-    return targets
+    """The hard label of each item, one-hot [N, C]; of sets 1 for each label of the majority."""
+    chosen = annotations.scale.indicators(annotations.hard_labels(), len(annotations.classes))
+    return chosen.astype(np.float64)
 
 
 def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
@@ -86,7 +89,7 @@ def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
     positions, row = np.unique(np.asarray(annotations.item_codes)[own], return_inverse=True)
     targets = np.zeros((len(positions), len(annotations.classes)))
     np.add.at(targets, row, _rows(annotations, own))
-    return positions.astype(np.int64), targets / targets.sum(axis=1, keepdims=True)
+    return positions.astype(np.int64), targets / np.bincount(row)[:, None]
 
 
 def most_active(annotations: Labels, members: int) -> list[str]:
@@ -137,9 +140,9 @@ def crowd_targets(
     """
     one_of("model", model, MODELS)
     if annotations.label_codes is None:
+        gave = "sets of labels" if annotations.scale.is_multi_label else "probabilities"
         raise InputError(
-            f"{model} needs the class that each annotator chose, but these annotators gave"
-            " probabilities",
+            f"{model} needs the class that each annotator chose, but these annotators gave {gave}",
             "use the supervision soft",
         )
     soft = annotations.soft_labels.copy()

@@ -330,7 +330,7 @@ def make_plan(
     check_splits(data, cross_fit)
     for group in groups:
         # Options that a recipe refuses are refused now, not once per member.
-        make_member(group.recipe, len(data.classes), group.options)
+        make_member(group.recipe, len(data.classes), group.options).check_data(data)
     folds = None if cross_fit is None else fold_numbers(data, cross_fit, random_state)
     return plan_jobs(groups, data, random_state=random_state, folds=folds)
 

@@ -29,6 +29,7 @@ from edokit._io.schema import (
 )
 from edokit._types import Codes, Floats, Ints
 from edokit.members.recipe import Text
+from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
@@ -63,9 +64,12 @@ class TrainingData:
     label_codes: Codes | None
     """The class of each annotation [M]; none when annotators gave probabilities."""
     label_probabilities: Floats | None
-    """Probabilities of each annotation [M, C], where annotators gave them instead of a class."""
+    """Probabilities of each annotation [M, C], where annotators gave them instead of a class; 1
+    for each chosen label and 0 for others where they gave sets."""
     hard: Codes
-    """Hard labels [N]."""
+    """Hard labels [N]; of sets [N, C], 1 for each label that most annotators chose."""
+    scale: Scale = NOMINAL
+    """The answer scale of the classes."""
 
     @classmethod
     def from_annotations(
@@ -101,6 +105,7 @@ class TrainingData:
             label_codes=annotations.label_codes,
             label_probabilities=annotations.label_probabilities,
             hard=annotations.hard_labels(ties),
+            scale=annotations.scale,
         )
 
     def __len__(self) -> int:
@@ -113,7 +118,7 @@ class TrainingData:
 
     @cached_property
     def soft_labels(self) -> Floats:
-        """Share of annotators per class [N, C]."""
+        """Share of annotators per class, or per label of sets [N, C]."""
         labels: Any = self.label_probabilities
         if self.label_codes is not None:
             labels = np.eye(len(self.classes))[self.label_codes]
@@ -122,7 +127,7 @@ class TrainingData:
         return soft
 
     def hard_labels(self) -> Codes:
-        """Hard labels [N]."""
+        """Hard labels [N], or [N, C] of sets."""
         return self.hard
 
     def where(self, *splits: str) -> Ints:
@@ -148,6 +153,7 @@ class TrainingData:
             label_codes=None if labels is None else labels[kept],
             label_probabilities=None if probabilities is None else probabilities[kept],
             hard=self.hard[chosen],
+            scale=self.scale,
         )
 
     @cached_property
@@ -169,13 +175,17 @@ class TrainingData:
         for name in (*_CODES, "label_probabilities"):
             dtype = np.int32 if name in _CODES else np.float64
             fields[name] = None if stored[name] is None else np.asarray(stored[name], dtype=dtype)
-        return cls(**{**fields, "texts": tuple(texts)})
+        scale = Declared(stored.get("scale") or NOMINAL).on(fields["classes"])
+        return cls(**{**fields, "texts": tuple(texts), "scale": scale})
 
     def _json(self) -> str:
         stored = {name: getattr(self, name) for name in _NAMES}
         for name in (*_CODES, "label_probabilities"):
             values = getattr(self, name)
             stored[name] = None if values is None else values.tolist()
+        # Nominal data keep the digest that they had before there were other scales.
+        if self.scale != NOMINAL:
+            stored["scale"] = self.scale.to_text(self.classes)
         return json.dumps(stored)
 
 
@@ -187,7 +197,8 @@ def _text(value: Any, at: str) -> Any:
 def _whole(value: Any, at: str) -> Any:
     """Training data whose codes name what is there."""
     strings = dict.fromkeys(("items", "classes", "annotators"), distinct(names))
-    held = record({**strings, "texts": listed(_text), "splits": names})(value, at)
+    held = record({**strings, "texts": listed(_text), "splits": names}, {"scale": text})(value, at)
+    sets = Declared(held.get("scale") or NOMINAL).on(held["classes"]).is_multi_label
     n, c = len(held["items"]), len(held["classes"])
     for name in ("texts", "splits"):
         needs(len(held[name]) == n, name, f"are {len(held[name])}, not one for each of {n} items")
@@ -201,7 +212,7 @@ def _whole(value: Any, at: str) -> Any:
             "annotator_codes": codes(len(held["annotators"])),
             "label_codes": optional(codes(c)),
             "label_probabilities": optional(listed(listed(number(0, 1), c))),
-            "hard": codes(c, n),
+            "hard": listed(codes(2, c), n) if sets else codes(c, n),
         }
     )(held, at)
     lengths = {len(given[name]) for name in _PER_ANNOTATION if given[name] is not None}
@@ -261,15 +272,17 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     groups = near_duplicate_groups([texts[i] for i in inside])
     order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)
-    labels = data.hard[inside]
-    counts = np.zeros((n_folds, len(data.classes)), dtype=np.int64)
+    # A hard label, or a set of labels.
+    found, labels = np.unique(data.hard[inside], axis=0, return_inverse=True)
+    labels = labels.reshape(-1)
+    counts = np.zeros((n_folds, len(found)), dtype=np.int64)
     starts = np.argsort(groups, kind="stable")
     ends = np.cumsum(sizes)
     folds = np.full(len(data), -1, dtype=np.int32)
     # Large groups first; each goes where its class is rarest, then where there is most room.
     for group in order[np.argsort(-sizes[order], kind="stable")]:
         members = starts[ends[group] - sizes[group] : ends[group]]
-        tally = np.bincount(labels[members], minlength=len(data.classes))
+        tally = np.bincount(labels[members], minlength=len(found))
         fold = int(np.lexsort((counts.sum(axis=1), counts[:, tally.argmax()]))[0])
         counts[fold] += tally
         folds[inside[members]] = fold
