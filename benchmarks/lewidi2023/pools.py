@@ -1,13 +1,12 @@
-"""The transformer pools of the LeWiDi 2023 benchmark: which members, with which options.
-
-A group named ``pool.part`` belongs to the pool ``pool``, any other to the pool of its own name.
-"""
+"""The pools of the LeWiDi 2023 benchmark: which members, with which options."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tasks import Run, Task
 
 from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
@@ -16,7 +15,6 @@ from edokit.members.groups import Group
 Options = dict[str, Any]
 
 MODEL = "sentence-transformers/all-mpnet-base-v2"
-SEED = 0
 # Every epoch is trained and the best one on dev (by CE) is kept.
 COMMON: Options = {
     "model": MODEL,
@@ -122,11 +120,6 @@ def _armis(group: Callable[..., Group]) -> list[Group]:
     ]
 
 
-DECODER = "ArMIS-gemma"
-"""The folder of a run beside those of the datasets: ArMIS by a decoder, cross-fitted."""
-DECODER_FOLDS = 5
-
-
 def decoder_groups() -> list[Group]:
     """Members of Gemma 3 270M (gemma.py); learning rates were chosen by held-out folds."""
     common: Options = {
@@ -159,3 +152,16 @@ def decoder_groups() -> list[Group]:
 def read(lewidi: Path, dataset: str) -> tuple[Annotations, bool]:
     """The annotations of a dataset, and whether its texts are (utterance, context)."""
     return read_lewidi(lewidi / dataset, dialogue="user-first"), dataset == "ConvAbuse"
+
+
+TASK = Task(
+    runs={
+        **{dataset: Run(dataset, groups_of(dataset)) for dataset in DATASETS},
+        # By a decoder, cross-fitted; armis_pool.py joins its members to others.
+        "ArMIS-gemma": Run(
+            "ArMIS", decoder_groups(), 5, manifest="cross-fitted/gemma-manifest.json"
+        ),
+    },
+    read=read,
+    decoder_datasets=tuple(DATASETS),
+)

