@@ -11,6 +11,7 @@ import numpy as np
 
 from edokit import Annotations, Predictions, write_predictions
 from edokit._io.tables import write_table
+from edokit.scales import NOMINAL, Scale
 
 
 class Cut(NamedTuple):
@@ -22,23 +23,38 @@ class Cut(NamedTuple):
     annotations: Path
 
 
-def data(items: int, members: int = 4, classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
+def data(
+    items: int, members: int = 4, classes: int = 2, seed: int = 0, scale: Scale = NOMINAL
+) -> tuple[Any, Any]:
     """Members that see each item's leaning through more or less noise, and three annotators."""
     rng = np.random.default_rng(seed)
     leaning = rng.normal(size=(items, classes)) * 1.5
     noise = rng.normal(size=(items, members, classes)) * np.linspace(0.3, 2, members)[:, None]
-    shares = _softmax(leaning)
-    answers = (rng.random((items, 3))[:, :, None] > shares.cumsum(axis=1)[:, None]).sum(axis=2)
     names = [f"item-{i}" for i in range(items)]
+    probabilities = _sigmoid if scale.is_multi_label else _softmax
     pool = Predictions.from_arrays(
-        _softmax(leaning[:, None] + noise).astype(np.float32),
+        probabilities(leaning[:, None] + noise).astype(np.float32),
         items=names,
         groups=[f"g{k // 2}" for k in range(members)],
         layout="NKC",
+        classes=range(classes),
+        scale=scale,
     )
+    shares = probabilities(leaning)
+    if scale.is_multi_label:
+        chosen = rng.random((items, 3, classes)) < shares[:, None]
+        table = {
+            "item": np.repeat(names, 3),
+            "annotator": np.tile(["x", "y", "z"], items),
+            "label": [
+                np.flatnonzero(one).astype(str).tolist() for one in chosen.reshape(-1, classes)
+            ],
+        }
+        return pool, Annotations.from_table(table, classes=range(classes), scale=scale)
+    answers = (rng.random((items, 3))[:, :, None] > shares.cumsum(axis=1)[:, None]).sum(axis=2)
     # A class that nobody chose is a class all the same.
     people = Annotations.from_matrix(
-        np.minimum(answers, classes - 1), items=names, classes=range(classes)
+        np.minimum(answers, classes - 1), items=names, classes=range(classes), scale=scale
     )
     return pool, people
 
@@ -52,9 +68,10 @@ def cut(
     classes: int = 2,
     seed: int = 0,
     suffix: str = "npz",
+    scale: Scale = NOMINAL,
 ) -> Cut:
     """Shards that end at these items, annotations with their rows turned round."""
-    pool, people = data(items, members, classes, seed)
+    pool, people = data(items, members, classes, seed, scale)
     bounds = sorted({0, items, *(end for end in ends if 0 < end < items)})
     for number, (start, end) in enumerate(pairwise(bounds)):
         part = list(range(start, end))
@@ -62,6 +79,10 @@ def cut(
         table = people.take(part[::-1]).to_table()
         write_table(table, folder / "annotations" / f"part-{number}.csv")
     return Cut(pool, people, folder / "predictions", folder / "annotations")
+
+
+def _sigmoid(scores: Any) -> Any:
+    return 1 / (1 + np.exp(-scores))
 
 
 def _softmax(scores: Any) -> Any:

@@ -110,6 +110,10 @@ class Scale:
         """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
         return hard_labels.reshape(-1)
 
+    def rows_per_item(self, classes: Sequence[str]) -> int:
+        """Return how many rows an item has: one, or one per label."""
+        return len(classes) if self.is_multi_label else 1
+
     def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
         """Return one value per item: the mean over its rows (one, or one per label)."""
         return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values

@@ -16,6 +16,7 @@ from edokit.fitdata import FitData
 from edokit.metrics import rps, w1
 from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
 from edokit.objective.loss import SMOOTHING
+from edokit.scales import Scale
 from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
 from shard_cases import cut
 from tests.objective import literal
@@ -32,6 +33,10 @@ def steps_of(case: Case) -> np.ndarray:
 
 def places(steps: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def on(steps: np.ndarray) -> Scale:
+    return Scale("ordinal", tuple(places(steps)))
 
 
 @given(case=cases(), lambda_rps=st.floats(0.1, 2), lambda_w1=st.sampled_from([0.0, 0.7]))
@@ -94,7 +99,7 @@ def test_rps_is_solved_to_its_certificate(seed: int) -> None:
     P, q, y, *_ = case = make_case(60, 5, 6, seed)
     steps = steps_of(case)
     chosen = replace(ALONE, lambda_rps=1.0, lambda_reg=0.01)
-    data = FitData.from_arrays(P, q, y, steps=steps)
+    data = FitData.from_arrays(P, q, y, scale=on(steps))
     found = solve_exact(data, chosen)
     assert found.certificate.convex
     assert found.certificate.gap < 1e-8
@@ -116,7 +121,9 @@ def test_rps_is_solved_to_its_certificate(seed: int) -> None:
 def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
     P, q, y, *_ = case = make_case(40, 5, 4, seed)
     steps = steps_of(case)
-    found = solve_exact(FitData.from_arrays(P, q, y, steps=steps), replace(ALONE, lambda_w1=1.0))
+    found = solve_exact(
+        FitData.from_arrays(P, q, y, scale=on(steps)), replace(ALONE, lambda_w1=1.0)
+    )
     ours = w1(pool(P, found.weights), q, places(steps))
     # Exactly, as a linear program: distances t ≥ ±(F·v − G).
     rows = np.cumsum(P, axis=2)[:, :, :-1].transpose(0, 2, 1).reshape(-1, 5)
@@ -148,8 +155,9 @@ def test_shards_have_the_optimum_of_memory(
     lambda_div: float,
     ce: str,
 ) -> None:
-    made = cut(tmp_path_factory.mktemp("shards"), 300, [90, 200], members=4, classes=4)
-    steps = np.array([1.0, 2.0, 0.5])
+    uneven = on(np.array([1.0, 2.0, 0.5]))
+    folder = tmp_path_factory.mktemp("shards")
+    made = cut(folder, 300, [90, 200], members=4, classes=4, scale=uneven)
     chosen = Settings(
         lambda_div=lambda_div,
         lambda_rps=lambda_rps,
@@ -158,8 +166,8 @@ def test_shards_have_the_optimum_of_memory(
     )
     with (
         pytest.MonkeyPatch.context() as patch,
-        FitData.open(made.predictions, made.annotations, jobs=1, steps=steps) as streamed,
-        FitData.open(made.predictions, made.annotations, jobs=1, steps=steps) as whole,
+        FitData.open(made.predictions, made.annotations, jobs=1) as streamed,
+        FitData.open(made.predictions, made.annotations, jobs=1) as whole,
     ):
         patch.setattr("edokit.fitdata.sharded.SAMPLE", 120)
         assert streamed.is_sampled
@@ -175,7 +183,7 @@ def test_shards_have_the_optimum_of_memory(
 @pytest.mark.parametrize("ce", ["mean", "all", "random"])
 def test_gumbel_comes_near_the_optimum(term: str, ce: str) -> None:
     P, q, y, *_ = case = make_case(70, 4, 5, 3)
-    data = FitData.from_arrays(P, q, y, steps=steps_of(case))
+    data = FitData.from_arrays(P, q, y, scale=on(steps_of(case)))
     chosen = Settings(lambda_f1=0.1, lambda_ce=0.05, lambda_reg=0.01, ce=ce, **{term: 2.0})  # type: ignore[arg-type]
     exact = solve_exact(data, chosen)
     how = GumbelSettings(epochs=400, learning_rate=0.03, min_members=4)
@@ -200,7 +208,9 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str, class_weights: bool) ->
         class_weights=class_weights,
     )
     how = GumbelSettings(epochs=5, batch_size=16, learning_rate=0.02)
-    (found,) = solve_gumbel(FitData.from_arrays(*data, steps=steps), chosen, how, random_state=3)
+    (found,) = solve_gumbel(
+        FitData.from_arrays(*data, scale=on(steps)), chosen, how, random_state=3
+    )
     expected = step_by_step(data, chosen, how, 3, steps)
     np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-9)
 

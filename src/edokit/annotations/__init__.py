@@ -6,6 +6,14 @@ from edokit.annotations.core import (
     PublishedLabelWarning,
     Ties,
     contradiction_message,
+    tie_message,
 )
 
-__all__ = ["Annotations", "Duplicates", "PublishedLabelWarning", "Ties", "contradiction_message"]
+__all__ = [
+    "Annotations",
+    "Duplicates",
+    "PublishedLabelWarning",
+    "Ties",
+    "contradiction_message",
+    "tie_message",
+]

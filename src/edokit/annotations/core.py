@@ -359,21 +359,16 @@ class Annotations:
         array([1, 1], dtype=int32)
         """
         one_of("ties", ties, get_args(Ties))
-        counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
-        # Shares of probabilities that should be equal may differ in the last bits.
-        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        best, tied = self._best
         labels: Codes = best.argmax(axis=1).astype(np.int32)
-        tied = best.sum(axis=1) > 1
         if self.published is not None:
-            tied &= self.published < 0
             labels = np.where(self.published < 0, labels, self.published)
-        shape = counts.shape[:1] if not self.scale.is_multi_label else self.soft_labels.shape
+        shape = self.soft_labels.shape if self.scale.is_multi_label else labels.shape
         if not tied.any():
             return labels.reshape(shape)
-        uneven = tied.reshape(len(self.items), -1).any(axis=1)
-        found = are(int(uneven.sum()), len(self.items), noun="item")
+        found = are(int(self.tied.sum()), len(self.items), noun="item")
         # Sorted, so that the same items in another order make the same note.
-        found += f" tied: {examples(np.sort(self.items[uneven]))}"
+        found += f" tied: {examples(np.sort(self.items[self.tied]))}"
         if ties == "error":
             hint = "choose ties='first' or ties='random', or give a hard_label column"
             raise InputError(found, hint, parameters=("ties",))
@@ -381,11 +376,23 @@ class Annotations:
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            note = f"{found}; each takes the first of its tied classes (ties='first')"
-            if self.scale.is_multi_label:
-                note = f"{found}; a label that half of them chose is left out (ties='first')"
-            warn(note, TieWarning, parameters=("ties",))
+            warn(f"{found}; {tie_message(self.scale)}", TieWarning, parameters=("ties",))
         return labels.reshape(shape)
+
+    @cached_property
+    def _best(self) -> tuple[Bools, Bools]:
+        """Which classes of each row most annotators chose, and whether the row is tied."""
+        counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
+        # Shares of probabilities that should be equal may differ in the last bits.
+        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        tied = best.sum(axis=1) > 1
+        return best, tied if self.published is None else tied & (self.published < 0)
+
+    @property
+    def tied(self) -> Bools:
+        """Whether each item has no hard label [N]: its annotators are evenly split."""
+        tied: Bools = np.any(self._best[1].reshape(len(self.items), -1), axis=1)
+        return tied
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.
@@ -608,6 +615,13 @@ def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
 
 _ROUNDED = 0.0101
 """How far published shares may be off: some are written with two digits."""
+
+
+def tie_message(scale: Scale) -> str:
+    """What ``ties="first"`` does with tied items."""
+    if scale.is_multi_label:
+        return "a label that half of them chose is left out (ties='first')"
+    return "each takes the first of its tied classes (ties='first')"
 
 
 def contradiction_message(count: int, items: int) -> str:

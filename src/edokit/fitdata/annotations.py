@@ -23,6 +23,7 @@ from edokit.annotations import Annotations, PublishedLabelWarning
 from edokit.datasets.read import read_annotations
 from edokit.datasets.table import table_files, with_annotator
 from edokit.predictions import Shards
+from edokit.scales import NOMINAL, check_same_scale
 
 # Rows of a long table that are looked at in one go.
 _BATCH = 2**18
@@ -203,8 +204,10 @@ def find_annotations(
             f" {type(given).__name__} names no items",
             "give Annotations, or the path to a table",
         )
-    order = tuple(classes) if classes is not None else class_order(shards.classes)
+    by_name = class_order(shards.classes) if shards.scale == NOMINAL else shards.classes
+    order = by_name if classes is None else tuple(classes)
     if isinstance(source, Annotations):
+        check_same_scale(shards.scale, "predictions", source.scale, "annotations")
         if len(shards.classes) > len(source.classes):
             source = source.with_classes(shards.classes)
         order = source.classes

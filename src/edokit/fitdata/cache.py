@@ -22,8 +22,9 @@ from edokit._types import Floats
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
 from edokit.fitdata.data import Arrays
-from edokit.predictions import Shards
+from edokit.predictions import Predictions, Shards
 from edokit.predictions.shards import hashes, item_keys
+from edokit.scales import NOMINAL, Scale, check_same_scale
 
 
 class LabelCounts(NamedTuple):
@@ -36,13 +37,8 @@ class LabelCounts(NamedTuple):
 
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
-        counts = annotations.counts
-        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
-        tied = best.sum(axis=1) > 1
-        if annotations.published is not None:
-            tied &= annotations.published < 0
-        against = int(annotations.contradicted.sum())
-        return cls(len(annotations), hashes(annotations.annotators), int(tied.sum()), against)
+        tied, against = (int(each.sum()) for each in (annotations.tied, annotations.contradicted))
+        return cls(len(annotations), hashes(annotations.annotators), tied, against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +47,7 @@ class CachedShard:
 
     number: int
     shard: Shards  # the shard alone
-    classes: tuple[str, ...]  # [C] in the order of the arrays
+    classes: tuple[str, ...]  # [C] in the order of the arrays; of sets, the labels
     folder: Path  # the cache
     with_predictions: bool
     """Whether predictions are cached too; else they are read from the shard at every pass."""
@@ -60,7 +56,7 @@ class CachedShard:
     reading: ReadOptions
     ties: Ties
     random_state: int
-    steps: Floats | None = None  # [C - 1] between ordered classes
+    scale: Scale = NOMINAL
 
     @property
     def name(self) -> str:
@@ -74,7 +70,7 @@ class CachedShard:
             found = self.reading.read(self.annotations, self.classes)
             counts = self.write_labels(found, read.items)
         if self.with_predictions:
-            self._save("P", read.order_classes(self.classes).probabilities)
+            self._save("P", self._rows(read))
         try:
             hashes(read.items).tofile(self.ids)
             self._save("keys", item_keys(read.items))
@@ -85,6 +81,7 @@ class CachedShard:
     def write_labels(self, annotations: Annotations, items: NDArray[Any]) -> LabelCounts:
         """Write the labels of the annotations of the shard's items."""
         try:
+            check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
             annotations = annotations.align(items)
         except InputError as error:
             raise InputError(f"in shard {self.name}: {error.message}", error.hint) from error
@@ -94,9 +91,9 @@ class CachedShard:
         return LabelCounts.of(annotations)
 
     def write_arrays(self, q: Floats, y: NDArray[Any]) -> None:
-        """Write soft labels q [n, C] and hard labels y [n]."""
-        self._save("q", q)
-        self._save("y", y.astype(np.int32))
+        """Write the rows of soft and hard labels with one entry per item."""
+        self._save("q", self.scale.rows(q))
+        self._save("y", self.scale.row_codes(y).astype(np.int32))
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
@@ -110,7 +107,10 @@ class CachedShard:
                 "choose a folder on a shared disk with scratch",
                 parameters=("scratch",),
             ) from error
-        return Arrays(self.shard.read(0).order_classes(self.classes).probabilities, q, y)
+        return Arrays(self._rows(self.shard.read(0)), q, y)
+
+    def _rows(self, predictions: Predictions) -> NDArray[Any]:
+        return self.scale.rows(predictions.order_classes(self.classes).probabilities)
 
     def keys(self) -> NDArray[Any]:
         """A number per item id [n], in the order of the items."""
@@ -135,7 +135,7 @@ class CachedShard:
 
 
 def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]:
-    """Hard labels [n], without a word on ties, which are counted over all shards."""
+    """Hard labels of items, without a word on ties, which are counted over all shards."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         return annotations.hard_labels(ties=ties, random_state=seed)
@@ -188,7 +188,8 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
     """
     large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
     parent = Path(scratch or large or tempfile.gettempdir())
-    labels = len(shards) * (8 * len(shards.classes) + 4 + 8 + 8)
+    rows = shards.scale.rows_per_item(shards.classes)
+    labels = len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(parent).free

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted
 from edokit._types import Floats, Ints, Strings
@@ -30,6 +30,7 @@ from edokit.objective import (
 )
 from edokit.objective.pools import Additive, member_rows, power_sums, slices
 from edokit.predictions.shards import item_keys
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
@@ -42,15 +43,24 @@ _CLIP = 1e-12  # as the metrics do
 
 
 class Arrays(NamedTuple):
-    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n] of some items."""
+    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n] of some rows.
+
+    An item is one row; a set of labels is one row per label, next to each other.
+    """
 
     P: NDArray[Any]
     q: Floats
     y: NDArray[Any]
 
-    def take(self, items: NDArray[Any]) -> Arrays:
-        """These items (positions, or a mask)."""
-        return Arrays(self.P[items], self.q[items], self.y[items])
+    @classmethod
+    def of(cls, P: NDArray[Any], q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
+        """The rows of arrays with one entry per item."""
+        return cls(scale.rows(P), scale.rows(q), scale.row_codes(np.asarray(y)))
+
+    def take(self, items: NDArray[Any], rows_per_item: int = 1) -> Arrays:
+        """These items (positions), each with all of its rows."""
+        rows = (items[:, None] * rows_per_item + np.arange(rows_per_item)).reshape(-1)
+        return Arrays(self.P[rows], self.q[rows], self.y[rows])
 
 
 class AnnotationCounts(NamedTuple):
@@ -63,6 +73,9 @@ class AnnotationCounts(NamedTuple):
 class FitData:
     """Predictions of K members about N items of C classes, with their soft and hard labels.
 
+    Data of every answer scale are rows of distributions here (`Scale.rows`): an item is one row, a
+    set of L labels is L rows with two classes.
+
     Solvers, presets, search and report read data through this class alone, so that arrays in
     memory and shards on disk share one path. Make one with `from_arrays`, `from_predictions` or
     `open`.
@@ -72,15 +85,15 @@ class FitData:
     members : tuple of str
         Names of the members, in the order of all weights.
     classes : tuple of str
-        Names of the classes, in the order of all probabilities.
+        Names of the classes, in the order of all probabilities; of sets, the labels.
+    scale : Scale
+        The answer scale.
     groups : tuple of str or None
         The group (recipe) each member belongs to, where known.
     item_ids : array of str or None
         Names of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
-    steps : array of shape (n_classes - 1,) or None
-        Distances between neighbouring classes of an ordinal scale.
 
     Examples
     --------
@@ -101,10 +114,9 @@ class FitData:
         groups: Sequence[str] | None = None,
         counts: AnnotationCounts | None = None,
         item_ids: Strings | None = None,
-        steps: Floats | None = None,
+        scale: Scale = NOMINAL,
     ) -> None:
-        self._arrays = arrays
-        self.steps = steps
+        self._arrays, self.scale = arrays, scale
         self.members, self.classes = tuple(members), tuple(classes)
         self.groups = None if groups is None else tuple(groups)
         self.counts, self.item_ids = counts, item_ids
@@ -124,7 +136,7 @@ class FitData:
         members: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
-        steps: NDArray[Any] | None = None,
+        scale: ScaleLike = NOMINAL,
     ) -> FitData:
         """Data in memory.
 
@@ -135,24 +147,27 @@ class FitData:
         q : array of shape (n_items, n_classes)
             Soft labels.
         y : array of shape (n_items,)
-            Hard labels, as positions of the classes.
+            Hard labels, as positions of the classes; of sets, 0 or 1 for each label
+            (n_items, n_classes).
         members, classes : sequence of str, optional
             Names; 0, 1, … by default.
         groups : sequence of str, optional
             The group of each member.
-        steps : array of shape (n_classes - 1,), optional
-            Distances between neighbouring classes of an ordinal scale.
+        scale : Scale or str, default=nominal
+            The answer scale; ``ordinal`` takes the names of the classes for positions.
 
         Returns
         -------
         FitData
         """
+        names = [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes
+        on = Declared(scale).on(names)
         return FitData(
-            Arrays(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), np.asarray(y)),
+            Arrays.of(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), y, on),
             [str(k) for k in range(np.shape(P)[1])] if members is None else members,
-            [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes,
+            names,
             groups,
-            steps=None if steps is None else np.asarray(steps, dtype=np.float64),
+            scale=on,
         )
 
     @staticmethod
@@ -170,7 +185,8 @@ class FitData:
         predictions : Predictions
             What each member predicts for each item.
         annotations : Annotations
-            Labels of the same items in the same order, about the same classes.
+            Labels of the same items in the same order, about the same classes, on the same
+            scale.
         ties : {"first", "error", "random"}, default="first"
             How items get a hard label whose annotators are evenly split.
         random_state : int, default=0
@@ -180,16 +196,18 @@ class FitData:
         -------
         FitData
         """
+        scale = predictions.scale
+        check_same_scale(scale, "predictions", annotations.scale, "annotations")
         y = annotations.hard_labels(ties=ties, random_state=random_state)
+        P = np.asarray(predictions.probabilities, dtype=np.float64)
         return FitData(
-            Arrays(
-                np.asarray(predictions.probabilities, dtype=np.float64), annotations.soft_labels, y
-            ),
+            Arrays.of(P, annotations.soft_labels, y, scale),
             predictions.members,
             predictions.classes,
             predictions.groups,
             AnnotationCounts(len(annotations), len(annotations.annotators)),
             predictions.items,
+            scale,
         )
 
     @staticmethod
@@ -220,8 +238,8 @@ class FitData:
             The folder for the cache.
         ties, random_state
             As in `from_predictions`.
-        steps : array of shape (n_classes - 1,), optional
-            Distances between neighbouring classes of an ordinal scale.
+        scale : Scale or str, optional
+            The answer scale of data that declare none themselves.
         progress : callable, optional
             Called with what is done, the shards done and the number of shards.
         **options
@@ -237,19 +255,34 @@ class FitData:
 
     @property
     def sample(self) -> Arrays:
-        """Items in memory: all of them, or those of a random sample if they do not fit."""
+        """Rows in memory: of all items, or of a random sample if they do not fit."""
         assert self._arrays is not None
         return self._arrays
 
     @property
     def items(self) -> int:
         """N, the number of items."""
-        return len(self.sample.y)
+        return len(self.sample.y) // self.rows_per_item
+
+    @property
+    def rows_per_item(self) -> int:
+        """One, or one per label of a set."""
+        return self.scale.rows_per_item(self.classes)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels of sets; none of other scales."""
+        return self.classes if self.scale.is_multi_label else ()
+
+    @property
+    def row_classes(self) -> tuple[str, ...]:
+        """Names of the classes of a row [C]."""
+        return self.scale.row_classes(self.classes)
 
     @property
     def is_sampled(self) -> bool:
         """Whether the sample is smaller than the data."""
-        return len(self.sample.y) < self.items
+        return len(self.sample.y) < self.items * self.rows_per_item
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         """Sums over all items, computed once.
@@ -269,7 +302,7 @@ class FitData:
             if known >= (distances, log_losses):
                 return sums
         sums = Summaries.from_arrays(
-            *self.sample, distances=distances, log_losses=log_losses, steps=self.steps
+            *self.sample, distances=distances, log_losses=log_losses, steps=self.scale.steps
         )
         self._sums_known[distances, log_losses] = sums
         return sums
@@ -288,8 +321,8 @@ class FitData:
             pool=settings.pool,
             rows=self._rows(settings.pool) if with_items else None,
             soft_labels=self.sample.q if with_items else None,
-            classes=self.classes,
-            steps=self.steps,
+            classes=self.row_classes,
+            steps=self.scale.steps,
         )
 
     def _rows(self, kind: Pool) -> Floats:
@@ -323,7 +356,7 @@ class FitData:
         """Smoothed Wasserstein-1 of the pools with these weights [T, k], as `curvatures`."""
         P, q, _ = self.sample
         P = P if members is None else P[:, members]
-        return [w1_curvature(P, q, v, self.steps, smoothing) for v in weights]
+        return [w1_curvature(P, q, v, self.scale.steps, smoothing) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
@@ -340,11 +373,12 @@ class FitData:
         """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
         total = np.zeros((4, len(weights)))
-        classes = q.shape[1]
+        classes, each = q.shape[1], self.rows_per_item
         for kind in dict.fromkeys(pools):
             which = np.flatnonzero([other is kind for other in pools])
             rows = self._rows(kind)
-            for s in slices(len(y), max(1, _SCORES_BLOCK // (len(weights) * classes))):
+            most = max(1, _SCORES_BLOCK // (len(weights) * classes * each))
+            for s in slices(len(y), most * each):
                 part = rows[:, s.start * classes : s.stop * classes]
                 p = (weights[which] @ part).reshape(len(which), -1, classes)
                 if kind is Pool.LOG:
@@ -353,11 +387,13 @@ class FitData:
                     p /= p.sum(axis=-1, keepdims=True)
                 logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
                 losses = -np.einsum("tnc,nc->tn", logs, q[s])
-                total[0, which] += (p.argmax(axis=-1) == y[s]).sum(axis=-1)
+                if each > 1:
+                    losses = losses.reshape(len(which), -1, each).mean(axis=-1)
+                total[0, which] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / each
                 total[1, which] += losses.sum(axis=-1)
                 total[2, which] += np.square(losses).sum(axis=-1)
-                total[3, which] += np.abs(p - q[s]).sum(axis=(-1, -2))
-        return Scores(len(y), *total)
+                total[3, which] += np.abs(p - q[s]).sum(axis=(-1, -2)) / each
+        return Scores(self.items, *total)
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
         """[3] cross-entropy of the pool sharpened to a power, its slope and its bend, summed up."""
@@ -370,26 +406,42 @@ class FitData:
         Which of more items they are depends on their ids (their positions, if they have none).
         """
         if self.items <= count:
-            return self._take(by_content(self.sample, self.members))
+            return self._take(by_content(self.sample, self.members, self.rows_per_item))
         keys = np.arange(self.items) if self.item_ids is None else item_keys(self.item_ids)
         return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         """For each of ``count`` folds the data without it and the fold alone.
 
-        Every item is held out once; each hard label is spread evenly over the folds.
+        Every item is held out once; each hard label (of sets, each set) is spread evenly over the
+        folds.
         """
         self._check_folds(count)
-        fold = deal(self.sample.y, count, random_state)
+        fold = deal(self.sample.y, count, random_state, rows_per_item=self.rows_per_item)
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
         return [(self._take(rest), self._take(held_out)) for rest, held_out in parts]
 
     def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
-        arrays = self.sample.take(items)
+        arrays = self.sample.take(items, self.rows_per_item)
         return FitData(
-            arrays, self.members, self.classes, self.groups, self.counts, ids, self.steps
+            arrays, self.members, self.classes, self.groups, self.counts, ids, self.scale
         )
+
+    def per_label(self) -> list[FitData]:
+        """The data of each label of sets alone, as a question with two classes."""
+        each = self.rows_per_item
+        return [
+            FitData(
+                Arrays(*(column[label::each] for column in self.sample)),
+                self.members,
+                self.row_classes,
+                self.groups,
+                self.counts,
+                self.item_ids,
+            )
+            for label in range(len(self.labels))
+        ]
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:
@@ -405,7 +457,7 @@ class FitData:
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
         return FitData(
-            means, group_names(names), self.classes, None, self.counts, self.item_ids, self.steps
+            means, group_names(names), self.classes, None, self.counts, self.item_ids, self.scale
         )
 
     def member_groups(self) -> tuple[str, ...]:
@@ -426,6 +478,7 @@ class FitData:
             "items": self.items,
             "members": list(self.members),
             "classes": list(self.classes),
+            **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
             "digest": self._digest(),
         }
 
@@ -442,22 +495,27 @@ def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> F
     return sharpen(np.asarray(pool(P, v, kind)), temperature)
 
 
-def by_content(arrays: Arrays, members: Sequence[str]) -> Ints:
-    """[n] positions of the items, ordered by labels, summed predictions, and those by member."""
+def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -> Ints:
+    """[N] positions of the items, ordered by labels, summed predictions, and those by member."""
     P, q, y = arrays
     sums = np.sort(P, axis=1).sum(axis=1)  # the same whatever the order of the members
     named = P[:, np.argsort(members)].reshape(len(y), -1)
     # Numbers of at least 0 are ordered as their bytes are, the most significant first.
     rows = np.concatenate([y[:, None], q, sums, named], axis=1).astype(">f8")
+    rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 
 
-def deal(y: NDArray[Any], count: int, random_state: int, shard: int = 0) -> Ints:
-    """[n] the fold of each item of a shard: at random, and each hard label evenly over the folds.
+def deal(
+    y: NDArray[Any], count: int, random_state: int, shard: int = 0, rows_per_item: int = 1
+) -> Ints:
+    """[N] the fold of each item of a shard: at random, and each hard label evenly over the folds.
 
     Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
     not divide evenly does not always end up in the same one.
     """
+    if rows_per_item > 1:  # each set of labels is a label of its own
+        y = np.unique(y.reshape(-1, rows_per_item), axis=0, return_inverse=True)[1].reshape(-1)
     shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
     by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
     fold = np.empty(len(y), dtype=np.int64)

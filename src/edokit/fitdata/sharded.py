@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,7 +16,13 @@ from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats
-from edokit.annotations import Annotations, PublishedLabelWarning, Ties, contradiction_message
+from edokit.annotations import (
+    Annotations,
+    PublishedLabelWarning,
+    Ties,
+    contradiction_message,
+    tie_message,
+)
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, Source, find_annotations
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
@@ -25,6 +31,7 @@ from edokit.objective import Curvature, Pool, Settings, Summaries, average_group
 from edokit.objective.pools import slices
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
+from edokit.scales import NOMINAL, ScaleLike
 
 # Called with what is done, how many shards are done, and of how many.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -43,10 +50,37 @@ class Fold(NamedTuple):
     held_out: bool
     random_state: int
 
-    def mask(self, shard: int, y: NDArray[Any]) -> Bools:
-        """Which items [n] of a shard with hard labels y [n] these are."""
-        dealt = deal(y, self.parts, self.random_state, shard)
+    def mask(self, shard: int, y: NDArray[Any], rows_per_item: int = 1) -> Bools:
+        """Which items [N] of a shard with hard labels y [n] these are."""
+        dealt = deal(y, self.parts, self.random_state, shard, rows_per_item)
         return np.asarray((dealt == self.number) == self.held_out)
+
+
+class View(NamedTuple):
+    """What a view shows of the shards."""
+
+    fold: Fold | None = None
+    groups: tuple[str, ...] | None = None
+    """The group of each member, where groups are averaged."""
+    label: int | None = None
+    """The label of sets that it shows alone."""
+
+    def of(self, part: CachedShard, positions: NDArray[Any] | None = None) -> tuple[Arrays, int]:
+        """The arrays of a shard's items (those at these positions), and the rows per item."""
+        arrays, each = part.arrays(), part.scale.rows_per_item(part.classes)
+        if self.fold is not None:
+            mask = self.fold.mask(part.number, arrays.y, each)
+            positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
+        if positions is not None:
+            arrays = arrays.take(positions, each)
+        if self.label is None:
+            return arrays, each
+        return Arrays(*(column[self.label :: each] for column in arrays)), 1
+
+    def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
+        """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
+        P = np.asarray(P, dtype=np.float64)
+        return P if self.groups is None else np.asarray(average_groups(P, self.groups))
 
 
 class Sums:
@@ -85,12 +119,11 @@ class ShardedData(FitData):
         progress: Progress | None = None,
     ) -> None:
         first = cached[0]
-        super().__init__(None, shards.members, first.classes, shards.groups, steps=first.steps)
+        super().__init__(None, shards.members, first.classes, shards.groups, scale=first.scale)
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
         self._threads = None if workers.alone else 1  # for each shard: None for all cores
-        self._fold: Fold | None = None
-        self._averaged: tuple[str, ...] | None = None
+        self._view = View()
         self._summaries: Summaries | None = None
         self._passes = [0]
 
@@ -109,14 +142,16 @@ class ShardedData(FitData):
         ties: Ties = "first",
         random_state: int = 0,
         progress: Progress | None = None,
-        steps: Floats | None = None,
+        scale: ScaleLike | None = None,
         **options: Any,
     ) -> ShardedData:
         """Shards of predictions and the annotations of their items; see `FitData.open`."""
         shards = predictions if isinstance(predictions, Shards) else Shards.open(predictions)
+        if scale is not None:
+            shards, options = shards.on_scale(scale), {**options, "scale": scale}
         reading = ReadOptions(tuple(splits), options)
         source, order = find_annotations(annotations, shards, classes, reading, memory)
-        per_item = 8 * len(shards.members) * len(shards.classes)
+        per_item = 8 * len(shards.members) * shards.numbers_per_item
         sizes = [per_item * count for count in shards.counts]
         workers = Workers(how_many_jobs(jobs, memory, sizes), engine)
         folder, with_predictions = make_folder(scratch, shards)
@@ -137,7 +172,7 @@ class ShardedData(FitData):
                     reading,
                     ties,
                     random_state,
-                    steps,
+                    shards.scale,
                 )
                 for number in range(len(shards.files))
             ]
@@ -165,7 +200,9 @@ class ShardedData(FitData):
 
     @cached_property
     def items(self) -> int:
-        return self.summaries().items if self._fold is not None else len(self._shards)
+        if self._view.fold is None:
+            return len(self._shards)
+        return self.summaries().items // self.rows_per_item
 
     @property
     def jobs(self) -> int:
@@ -185,7 +222,7 @@ class ShardedData(FitData):
         """
         self._passes[0] += 1
         done = Sums()
-        tasks = [(part, self._fold, self._averaged) for part in self._cached]
+        tasks = [(part, self._view) for part in self._cached]
         for sums in self._run(partial(shard_total, work=work, given=given), tasks, what):
             if sums:  # a shard may hold no item of a fold
                 done.add(sums)
@@ -232,8 +269,8 @@ class ShardedData(FitData):
 
     @cached_property
     def sample(self) -> Arrays:
-        """Items drawn at random (all, if there are few), in their order; P in float64."""
-        numbers = len(self._shards.members) * len(self.classes)
+        """Rows of items drawn at random (all, if there are few), in their order; P in float64."""
+        numbers = len(self._shards.members) * self._shards.numbers_per_item
         most = min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers))
         total = len(self._shards)
         count = min(most, total)
@@ -244,36 +281,37 @@ class ShardedData(FitData):
             first = end - size
             here = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, end)] - first
             if len(here):
-                tasks.append((part, here, self._fold))
-        drawn = list(self._workers.run(_draw, tasks))
-        P, q, y = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        return Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
+                tasks.append((part, here, self._view))
+        return self._drawn(self._workers.run(_draw, tasks))
+
+    def _drawn(self, parts: Iterable[Arrays]) -> Arrays:
+        P, q, y = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Arrays(self._view.averaged(P), q, y)
 
     def draw(self, count: int) -> FitData:
         first = np.empty(0, dtype=np.uint64)
         for part in self._cached:
             more = np.fromfile(part.ids, dtype=np.uint64, count=count)
             first = np.sort(np.concatenate([first, more]))[:count]
-        tasks = [(part, first[-1], self._fold) for part in self._cached]
-        drawn = self._workers.run(_draw_first, tasks)
-        P, q, y = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        arrays = Arrays(_averaged(P.astype(np.float64, copy=False), self._averaged), q, y)
-        items = FitData(arrays, self.members, self.classes, self.groups, self.counts)
-        return items.draw(len(y))
+        tasks = [(part, first[-1], self._view) for part in self._cached]
+        arrays = self._drawn(self._workers.run(_draw_first, tasks))
+        names = self.members, self.classes, self.groups, self.counts
+        items = FitData(arrays, *names, scale=self.scale)
+        return items.draw(items.items)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         self._check_folds(count)
         views = [
-            [
-                self._view(Fold(count, k, held_out, random_state), self._averaged)
-                for k in range(count)
-            ]
+            [self._seen(fold=Fold(count, k, held_out, random_state)) for k in range(count)]
             for held_out in (False, True)
         ]
         return list(zip(*views, strict=True))
 
     def grouped(self) -> ShardedData:
-        return self._view(self._fold, self.member_groups())
+        return self._seen(groups=self.member_groups())
+
+    def per_label(self) -> list[FitData]:
+        return [self._seen(label=label) for label in range(len(self.labels))]
 
     def member_ce(self) -> Floats:
         return np.asarray(self.summaries().member_ce())
@@ -286,12 +324,15 @@ class ShardedData(FitData):
             digest.update(" ".join(f"{value:.9e}" for value in np.ravel(part)).encode())
         return digest.hexdigest()
 
-    def _view(self, fold: Fold | None, averaged: tuple[str, ...] | None) -> ShardedData:
+    def _seen(self, **changes: Any) -> ShardedData:
+        """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
         view.counts, view._passes = self.counts, self._passes
-        view._fold, view._averaged = fold, averaged
-        if averaged is not None:
-            view.members, view.groups = tuple(group_names(averaged)), None
+        view._view = self._view._replace(**changes)
+        if view._view.groups is not None:
+            view.members, view.groups = tuple(group_names(view._view.groups)), None
+        if view._view.label is not None:
+            view.classes, view.scale = view.row_classes, NOMINAL
         return view
 
     def _write(self, source: Source) -> None:
@@ -314,8 +355,7 @@ class ShardedData(FitData):
             warn(contradiction_message(against, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
             warn(
-                f"{are(tied, len(self._shards), noun='item')} tied; each takes the first of its"
-                " tied classes (ties='first')",
+                f"{are(tied, len(self._shards), noun='item')} tied; {tie_message(self.scale)}",
                 TieWarning,
                 parameters=("ties",),
             )
@@ -323,31 +363,33 @@ class ShardedData(FitData):
 
 def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
     """Write a shard into the cache, and sum it up."""
-    return part.write(), shard_total((part, None, None), _summaries, (threads,))
+    return part.write(), shard_total((part, View()), _summaries, (threads,))
 
 
 def shard_total(
-    task: tuple[CachedShard, Fold | None, tuple[str, ...] | None],
+    task: tuple[CachedShard, View],
     work: Callable[..., Any],
     given: tuple[Any, ...],
 ) -> list[Any]:
     """``work(block, *given)`` of a shard's items, block by block, in float64."""
-    part, fold, averaged = task
-    arrays = part.arrays()
-    if fold is not None:
-        arrays = arrays.take(np.flatnonzero(fold.mask(part.number, arrays.y)))
+    part, view = task
+    arrays, each = view.of(part)
+    alone = view.label is not None
+    names = () if alone else part.classes
     done = Sums()
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
-        for s in slices(len(arrays.y), max(1, _BLOCK // max(1, arrays.P[0].size))):
-            P = _averaged(np.asarray(arrays.P[s], dtype=np.float64), averaged)
-            found = work(FitData(Arrays(P, arrays.q[s], arrays.y[s]), steps=part.steps), *given)
+        most = max(1, _BLOCK // max(1, arrays.P[:each].size))
+        for s in slices(len(arrays.y), most * each):
+            rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
+            scale = NOMINAL if alone else part.scale
+            found = work(FitData(rows, classes=names, scale=scale), *given)
             done.add(found if isinstance(found, list) else [found])
     return done.total()
 
 
 def _summaries(block: FitData, threads: int | None) -> Summaries:
-    return Summaries.from_arrays(*block.sample, threads=threads, steps=block.steps)
+    return Summaries.from_arrays(*block.sample, threads=threads, steps=block.scale.steps)
 
 
 def _metric_sums(
@@ -357,21 +399,13 @@ def _metric_sums(
     return [MetricSums.of(pooled(P, v, pool, temperature), q, y) for v in weights]
 
 
-def _draw(task: tuple[CachedShard, NDArray[Any], Fold | None]) -> Arrays:
+def _draw(task: tuple[CachedShard, NDArray[Any], View]) -> Arrays:
     """The items at these positions of a shard, as far as they belong to the fold."""
-    part, positions, fold = task
-    arrays = part.arrays()
-    if fold is not None:
-        positions = positions[fold.mask(part.number, arrays.y)[positions]]
-    return arrays.take(positions)
+    part, positions, view = task
+    return view.of(part, positions)[0]
 
 
-def _draw_first(task: tuple[CachedShard, np.uint64, Fold | None]) -> Arrays:
+def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:
     """The items of a shard whose keys are up to the last one wanted."""
-    part, last, fold = task
-    return _draw((part, np.flatnonzero(part.keys() <= last), fold))
-
-
-def _averaged(P: NDArray[Any], groups: tuple[str, ...] | None) -> NDArray[Any]:
-    """[n, K, C] members, or the means of groups [n, G, C]."""
-    return P if groups is None else np.asarray(average_groups(P, groups))
+    part, last, view = task
+    return _draw((part, np.flatnonzero(part.keys() <= last), view))

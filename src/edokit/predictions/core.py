@@ -245,11 +245,7 @@ class Predictions:
 
         Distributions over classes may be declared ordinal; nothing else changes.
         """
-        wanted = Declared(scale).on(self.classes)
-        if self.scale == NOMINAL and not wanted.is_multi_label:
-            return replace(self, scale=wanted)
-        check_same_scale(self.scale, "predictions", wanted, "declaration")
-        return self
+        return replace(self, scale=declared_scale(self.scale, self.classes, scale))
 
     def rows(self) -> Predictions:
         """One row per item; of sets one per item and label, with the classes no and yes."""
@@ -297,6 +293,14 @@ class Predictions:
         """The uniform mean of the members [N, C]."""
         mean: Floats = self.probabilities.mean(axis=1, dtype=np.float64)
         return mean
+
+
+def declared_scale(scale: Scale, classes: Sequence[str], given: ScaleLike) -> Scale:
+    """The scale that predictions of this scale have after a declaration."""
+    wanted = Declared(given).on(classes)
+    if scale != NOMINAL or wanted.is_multi_label:
+        check_same_scale(scale, "predictions", wanted, "declaration")
+    return wanted
 
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.core import Invalid, Predictions
+from edokit.predictions.core import Invalid, Predictions, declared_scale
 from edokit.predictions.files import SUFFIXES, read_file
+from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -28,8 +29,18 @@ _BLOCK = 2**22
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")
 
-Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
-"""Members, classes and groups."""
+
+class Names(NamedTuple):
+    """What all shards have in common."""
+
+    members: tuple[str, ...]
+    classes: tuple[str, ...]
+    groups: tuple[str, ...] | None
+    scale: Scale
+
+    @classmethod
+    def of(cls, shard: Predictions) -> Names:
+        return cls(shard.members, shard.classes, shard.groups, shard.scale)
 
 
 def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predictions:
@@ -73,6 +84,7 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         first.classes,
         first.groups,
         None if first.annotators is None else np.concatenate([s.annotators for s in shards]),
+        first.scale,
     ).named()
 
 
@@ -160,7 +172,7 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
     for file in files:
         shard = read_file(file, invalid)
         if known is None:
-            known = (shard.members, shard.classes, shard.groups)
+            known = Names.of(shard)
         check_alike(shard, file, known, files[0])
         if len(files) > 1 and shard.annotators is None:  # pairs are compared when all are read
             hashed.append(hashes(shard.items))
@@ -169,11 +181,12 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
     check_once(hashed, names, lambda number: read_file(files[number], invalid).items)
 
 
-def check_alike(shard: Predictions, file: Path, known: Names, first: Path) -> None:
-    """Refuse a shard whose members, classes or groups are not those of the first."""
-    for what, names in zip(("members", "classes", "groups"), known, strict=True):
-        if getattr(shard, what) != names:
-            given, wanted = list(getattr(shard, what) or ()), list(names or ())
+def check_alike(shard: Predictions, file: Path, known: Names | Shards, first: Path) -> None:
+    """Refuse a shard whose members, scale, classes or groups are not those of the first."""
+    check_same_scale(shard.scale, f"shard {file.name}", known.scale, f"shard {first.name}")
+    for what in ("members", "classes", "groups"):
+        if getattr(shard, what) != getattr(known, what):
+            given, wanted = (list(getattr(one, what) or ()) for one in (shard, known))
             # Of long lists the part that differs is shown, not the start.
             while given and given[:1] == wanted[:1]:
                 del given[:1], wanted[:1]
@@ -274,6 +287,10 @@ class Shards:
     """What happens to probabilities that do not sum to one."""
     first: Path | None = None
     """The shard that all must agree with, if that is not ``files[0]``."""
+    scale: Scale = NOMINAL
+    """The answer scale, of the first shard or as declared."""
+    declared: bool = False
+    """Whether the scale was declared for files that note none."""
 
     @classmethod
     def open(cls, path: str | Path, *, invalid: Invalid = "error") -> Shards:
@@ -283,7 +300,7 @@ class Shards:
         """
         files = shard_files(path)
         first = read_file(files[0], invalid).per_item()
-        known = (first.members, first.classes, first.groups)
+        known = Names.of(first)
         counts = [len(first)]
         for file in files[1:]:
             count = _count(file, len(first.members))
@@ -301,7 +318,13 @@ class Shards:
             first.groups,
             first.probabilities.itemsize,
             invalid,
+            scale=first.scale,
         )
+
+    def on_scale(self, scale: ScaleLike) -> Shards:
+        """The same shards on this scale, as `Predictions.on_scale`."""
+        wanted = declared_scale(self.scale, self.classes, scale)
+        return replace(self, scale=wanted, declared=wanted != self.scale)
 
     def __repr__(self) -> str:
         return (
@@ -316,20 +339,25 @@ class Shards:
     @property
     def nbytes(self) -> int:
         """Bytes of all probabilities, were they in memory."""
-        return len(self) * len(self.members) * len(self.classes) * self.number_bytes
+        return len(self) * len(self.members) * self.numbers_per_item * self.number_bytes
+
+    @property
+    def numbers_per_item(self) -> int:
+        """Probabilities of an item's rows, by each member."""
+        return int(self.scale.rows(np.zeros((1, len(self.classes)))).size)
 
     @property
     def needs(self) -> int:
         """About the bytes that fitting an ensemble would take with all of it in memory."""
-        numbers = len(self) * len(self.members) * len(self.classes)
+        numbers = len(self) * len(self.members) * self.numbers_per_item
         # As they are read, in float64, laid out for a solver, and what it computes with; ids.
         return numbers * (self.number_bytes + 3 * 8) + 200 * len(self)
 
     def read(self, number: int) -> Predictions:
         """One shard, checked, and with the members, classes and groups of the first."""
         shard = read_file(self.files[number], self.invalid)
-        known = (self.members, self.classes, self.groups)
-        check_alike(shard, self.files[number], known, self.first or self.files[0])
+        shard = shard.on_scale(self.scale) if self.declared else shard
+        check_alike(shard, self.files[number], self, self.first or self.files[0])
         if len(shard) != self.counts[number]:
             raise InputError(
                 f"{self.files[number]} changed while it was read: it now holds"

@@ -242,7 +242,7 @@ class DataCE:
         self._data, self._pool, self._members = data, settings.pool, members
         sums = data.summaries()
         weighted = settings.class_weights
-        self._alpha = sums.class_weights(data.classes) if weighted else None
+        self._alpha = sums.class_weights(data.row_classes) if weighted else None
         self._member_ce = sums.select(members).member_ce(weighted)
         self._everyone = len(members) == sums.members
         self._known: dict[bytes, Curvature] = {}

@@ -180,7 +180,9 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     """A solution per configuration, or in words why there is none."""
     settings = [one.settings for one in chosen]
     if any(one.class_weights for one in settings):
-        data.summaries().class_weights(data.classes)  # a class without items is refused by its name
+        data.summaries().class_weights(
+            data.row_classes
+        )  # a class without items is refused by its name
     found: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":
