@@ -157,3 +157,16 @@ def test_classes_in_another_order_than_the_scale_are_refused():
     predictions = Predictions.from_arrays([[[0.2, 0.3, 0.5]]], layout="NKC", scale="ordinal:1,2,3")
     with pytest.raises(InputError, match=r"another order.*1, 2, 3"):
         predictions.order_classes(["3", "2", "1"])
+
+
+def test_another_declaration_than_the_tables_own_is_refused():
+    table = Annotations.from_matrix([[1, 2, 3]], scale="ordinal").to_table()
+    assert Annotations.from_table(table, scale="ordinal").scale.positions == (1, 2, 3)
+    with pytest.raises(InputError, match=r"ordinal:1,2,3.*'ordinal:1=1,2=2,3=9'"):
+        Annotations.from_table(table, scale="ordinal:1=1,2=2,3=9")
+
+
+def test_an_empty_set_needs_a_multi_label_scale():
+    for scale in (None, "ordinal"):
+        with pytest.raises(InputError, match=r"row 3.*empty set.*1 such row"):
+            Annotations.from_table(SETS, scale=scale, multi_choice="first")

@@ -282,7 +282,7 @@ def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
     table = spelled("entailment", "neutral", both, both)
     with pytest.raises(InputError, match=r"row 3 has several.*2 such rows") as caught:
         Annotations.from_table(table)
-    assert caught.value.parameters == ("multi_choice", "classes")
+    assert caught.value.parameters == ("multi_choice", "classes", "scale")
     split = Annotations.from_table(table, multi_choice="split")
     assert split.classes == ("entailment", "neutral")
     assert split.soft_labels.tolist() == [[1, 0], [0, 1], [0.5, 0.5], [0.5, 0.5]]

@@ -22,8 +22,9 @@ MultiChoice = Literal["error", "first", "split", "join"]
 """Several labels in one annotation: refuse them, keep the first, share the annotation between them,
 or make each combination a class."""
 MULTI_CHOICE_HINT = (
-    "choose multi_choice='split' to share the annotation between its labels, 'first' to keep the"
-    " first, 'join' to make each combination a class"
+    "choose scale='multi-label' if annotations are sets of labels, or multi_choice='split' to share"
+    " the annotation between its labels, 'first' to keep the first, 'join' to make each"
+    " combination a class"
 )
 _SEPARATORS = re.compile(r"[,;|/+]")
 _SHOWN = 8
@@ -108,6 +109,16 @@ def read_labels(
     labels = renamed(column, label_map or {})
     sets = multi_choice == "sets"
     parts = (_sets if sets else _several)(list(labels.names), declared)
+    empty = [] if sets else [one for one in labels.names if _listed(one) == []]
+    if empty and declared is None:
+        rows = np.flatnonzero(np.isin(labels.names[labels.codes], empty))
+        raise InputError(
+            f"{where(int(rows[0]))} has an empty set of labels in column {name!r}"
+            f" ({counted(len(rows), 'such row')})",
+            "choose scale='multi-label' if any number of labels may be chosen, else fill in or drop"
+            " these rows",
+            parameters=("scale",),
+        )
     if parts and multi_choice == "error":
         row = int(np.flatnonzero(np.isin(labels.names[labels.codes], list(parts)))[0])
         rows = sum(_counts(labels)[labels.names == one][0] for one in parts)
@@ -115,7 +126,7 @@ def read_labels(
             f"{where(row)} has several labels in one cell of column {name!r}:"
             f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')})",
             f"{MULTI_CHOICE_HINT}; where it is one label, declare every class (classes)",
-            parameters=("multi_choice", "classes"),
+            parameters=("multi_choice", "classes", "scale"),
         )
     if multi_choice in ("first", "join"):
         chosen = {one: joined(many, multi_choice) for one, many in parts.items()}

@@ -319,10 +319,14 @@ def _declared_scale(table: pa.Table, given: ScaleLike | None) -> Declared:
         )
     if not noted:
         return Declared(given or NOMINAL)
-    found = Declared(noted[0])
-    if given is not None and Declared(given).kind != found.kind:
+    found, wanted = Declared(noted[0]), Declared(given or noted[0])
+    differs = wanted.kind != found.kind
+    if found.classes is not None and given not in (None, found.kind) and not differs:
+        differs = wanted.on(found.classes) != found.on(found.classes)
+    if differs:
         raise InputError(
-            f"the annotations are {found.kind} (column {SCALE!r}), but scale={str(given)!r}",
+            f"the annotations have the scale {noted[0]} (column {SCALE!r}), but"
+            f" scale={str(given)!r}",
             "leave it out, or correct the column",
             parameters=("scale",),
         )

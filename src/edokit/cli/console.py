@@ -102,7 +102,8 @@ def print_described(title: str, result: dict[str, Any]) -> None:
         ["mean entropy (nats)", *(f"{part['entropy']:.3f}" for part in splits.values())],
         ["median coverage", *(f"{part['coverage']['median']:.1%}" for part in splits.values())],
     ]
-    notes = [
+    notes = [f"Answer scale: {result['scale']}."]
+    notes += [
         f"{what}: {', '.join(result[key])}."
         for what, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes"))
         if result[key]

@@ -127,6 +127,13 @@ LABELS = {
         str | None,
         typer.Option(help="Several labels in one annotation: error, first, split or join."),
     ],
+    "scale": Annotated[
+        str | None,
+        typer.Option(
+            help="The answer scale: nominal, ordinal, multi-label, or with its classes, e.g."
+            " ordinal:low=0,mid=1,high=3."
+        ),
+    ],
 }
 FORMATS = {
     **LABELS,

@@ -71,7 +71,7 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
             # A user who is not known is written out as None.
             unknown = user in (None, "", "None")
             annotator = None if unknown else plain(user, "the user of a response", where)
-            collected.add(item, annotator, given)
+            collected.add(item, annotator, None if value is None else given)
             open_status += bool(given) and status is None
     if open_status:
         collected.notes.append(

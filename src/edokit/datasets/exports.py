@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,6 +22,7 @@ from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map, joined
 from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.scales import NOMINAL, Declared, ScaleLike
 
 OPTIONS = ("columns", "label_map", "multi_choice", "text", "item", "unlabelled", "anonymous")
 """What every export takes; see `Collected`."""
@@ -129,6 +131,7 @@ class Collected:
     classes: Sequence[object] | None = None
     duplicates: Duplicates = "error"
     split: str | None = None
+    scale: ScaleLike | None = None
     asked: str = ""
     """The control or question that the labels come from."""
     rows: list[tuple[str, str, Sequence[str]]] = field(default_factory=list)
@@ -145,6 +148,7 @@ class Collected:
     def __post_init__(self) -> None:
         for name, allowed in _POLICIES.items():
             one_of(name, getattr(self, name), allowed)
+        self.sets = Declared(self.scale or NOMINAL).kind == "multi-label"
         for role, name in (self.columns or {}).items():
             if role not in ("item", "text"):
                 raise InputError(
@@ -191,9 +195,9 @@ class Collected:
             hint = f"choose one of {listed}" if found else f"export {units} with labels"
         raise InputError(problem, hint, parameters=(what,))
 
-    def add(self, item: str, annotator: str | None, labels: Sequence[str]) -> None:
-        """One annotation of an item."""
-        if not labels:
+    def add(self, item: str, annotator: str | None, labels: Sequence[str] | None) -> None:
+        """One annotation of an item; None where it holds no label, an empty list is a set."""
+        if labels is None or not (labels or self.sets):
             self.without_label += 1
             return
         if annotator is None:
@@ -254,6 +258,8 @@ class Collected:
         if self.without_label:
             what = f"have no label for {self.asked!r} and are left out"
             warn(f"{self.without_label} {self.answer}s {what}")
+        if empty := sum(not labels for _, _, labels in self.rows):
+            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
         if self.without_annotator:
             what = "name no annotator and count as one annotator each (anonymous='separate')"
             warn(f"{self.without_annotator} {self.answer}s {what}")
@@ -263,6 +269,7 @@ class Collected:
             duplicates=self.duplicates,
             attributes=[],
             multi_choice=self.multi_choice,
+            scale=self.scale,
             where=lambda row: self.where(items[row]),
         )
 
@@ -358,6 +365,8 @@ class Collected:
 
     def _labels(self) -> dict[str, Any]:
         """The label column, or the p_<class> columns where labels share an annotation."""
+        if self.sets:
+            return {"label": [json.dumps(labels) for _, _, labels in self.rows]}
         several = [row for row in self.rows if len(row[2]) > 1]
         if several and self.multi_choice == "error":
             item, annotator, labels = several[0]
@@ -366,14 +375,17 @@ class Collected:
                 f" {annotator!r}:"
                 f" {examples(labels)} ({len(several)} such {self.answer}s)",
                 MULTI_CHOICE_HINT,
-                parameters=("multi_choice",),
+                parameters=("multi_choice", "scale"),
             )
         rows = [(item, labels) for item, _, labels in self.rows]
         if self.multi_choice in ("first", "join"):
             rows = [(item, [joined(labels, self.multi_choice)]) for item, labels in rows]
         given = [(item, label) for item, labels in rows for label in labels]
         names = class_order({label for _, label in given})
-        names = names if self.classes is None else tuple(as_names(self.classes))
+        declared = self.classes
+        if declared is None:
+            declared = Declared(self.scale or NOMINAL).classes
+        names = names if declared is None else tuple(as_names(declared))
         position = {name: k for k, name in enumerate(names)}
         for item, label in given:
             if label not in position:

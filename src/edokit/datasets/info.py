@@ -30,16 +30,16 @@ def describe_annotations(
     Returns
     -------
     dict
-        ``items``, ``annotators``, ``annotations``, ``classes``, ``columns`` (that describe items),
-        ``attributes`` (of the annotators), ``texts``, and ``splits`` with, for each split:
-        ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest, most],
-        ``classes`` (items by hard label), ``ratio`` (largest class to smallest), ``soft_classes``
-        (mean soft label), ``ties`` (and how many of them have no published label), ``unanimous``
-        (share of items), ``entropy`` (mean, nats), ``coverage`` (share of the items that an
-        annotator labelled) and ``repeated`` (annotations by someone who had labelled the item
-        before). ``near_duplicates`` counts the items of each split whose text is also in the first
-        (train, if there is one): ``verbatim`` but for case, links, mentions and punctuation, and
-        ``near``, which includes these.
+        ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (that
+        describe items), ``attributes`` (of the annotators), ``texts``, and ``splits`` with, for
+        each split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest,
+        most], ``classes`` (items by hard label; of sets, items with each label), ``ratio`` (largest
+        class to smallest), ``soft_classes`` (mean soft label), ``ties`` (and how many of them have
+        no published label), ``unanimous`` (share of items), ``entropy`` (mean, nats), ``coverage``
+        (share of the items that an annotator labelled) and ``repeated`` (annotations by someone who
+        had labelled the item before). ``near_duplicates`` counts the items of each split whose text
+        is also in the first (train, if there is one): ``verbatim`` but for case, links, mentions
+        and punctuation, and ``near``, which includes these.
     """
     parts = {name: annotations.take(here) for name, here in _parts(annotations).items()}
     parts = parts or {"all": annotations}
@@ -48,6 +48,7 @@ def describe_annotations(
         "annotators": len(annotations.annotators),
         "annotations": len(annotations),
         "classes": list(annotations.classes),
+        "scale": annotations.scale.to_text(annotations.classes),
         "columns": sorted(annotations.item_columns),
         "attributes": sorted(annotations.attributes),
         "splits": {name: _describe_split(part) for name, part in parts.items()},
@@ -69,9 +70,11 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         # Ties are a figure of their own here.
         warnings.simplefilter("ignore", EDOWarning)
         hard = part.hard_labels()
-    per_class = np.bincount(hard, minlength=len(part.classes))
-    counts, per_item = part.counts, part.annotations_per_item
-    tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+    shares, per_item = part.scale.rows(part.soft_labels), part.annotations_per_item
+    # Of sets: how many items have each label.
+    per_class = hard.sum(axis=0) if hard.ndim > 1 else np.bincount(hard, minlength=shares.shape[1])
+    even = (shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+    tied = part.scale.per_item(even.astype(float), len(part.items)) > 0
     open_ = np.ones(len(tied), bool) if part.published is None else part.published < 0
     coverage, mean = part.coverage, part.soft_labels.mean(axis=0)
     labelled = np.rint(coverage * len(part.items)).astype(np.int64)

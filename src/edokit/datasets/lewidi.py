@@ -16,6 +16,7 @@ from edokit.annotations.long_table import ROLES
 from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source
+from edokit.scales import ScaleLike
 
 DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
 """How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
@@ -96,6 +97,7 @@ def read_lewidi(
     duplicates: Duplicates = "all",
     dialogue: str = "user-last",
     clean: bool = False,
+    scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
 
@@ -139,6 +141,7 @@ def read_lewidi(
             duplicates=duplicates,
             split=split,
             attributes=["group"] if groups else [],
+            scale=scale,
         )
 
 

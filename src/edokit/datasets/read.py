@@ -12,10 +12,11 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, errors_in, one_of
+from edokit._errors import InputError, errors_in, one_of, warn
 from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit.annotations import Annotations
+from edokit.scales import NOMINAL, ScaleLike, looks_ordinal
 
 FOLDER = "/"
 """Stands for a folder among the endings of files."""
@@ -43,7 +44,8 @@ class Source:
     about: str
     """What it is, in a few words, with its article."""
     read: Callable[..., Annotations]
-    """``read(path, split=…, classes=…, duplicates=…, **options)``."""
+    """``read(path, split=…, classes=…, duplicates=…, scale=…, **options)``; the last two are left
+    out where they were not given."""
     recognises: Callable[[Path, Any], bool] = lambda path, content: True
     """Whether a file or folder with one of its endings is one of these, by its path and content
     (as `_content` gives it)."""
@@ -118,6 +120,7 @@ def read_annotations(
     control: str | None = None,
     question: str | None = None,
     multi_choice: Literal["error", "first", "split", "join"] | None = None,
+    scale: ScaleLike | None = None,
     **options: Any,
 ) -> Annotations:
     """Read annotations from a file or folder; its kind is recognised by what is in it.
@@ -154,6 +157,10 @@ def read_annotations(
         What to do with several labels in one annotation (in a table: ``rude,mocking``): refuse
         them (None), keep the first, share the annotation between them, or make each combination a
         class.
+    scale : Scale or str, default=None
+        The answer scale: ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
+        ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
+        where the classes are whole numbers in a row.
     **options
         Further arguments of the reader of that kind of source.
 
@@ -205,8 +212,9 @@ def read_annotations(
                 parameters=(name, "format"),
             )
     wanted |= {"split": split, "classes": classes}
-    if duplicates is not None:
-        wanted["duplicates"] = duplicates
+    for name, value in (("duplicates", duplicates), ("scale", scale)):
+        if value is not None:
+            wanted[name] = value
     if kind.cleans:
         wanted["clean"] = clean
     with errors_in(path):
@@ -216,6 +224,13 @@ def read_annotations(
 
         texts = as_names(clean_text(text) for text in annotations.texts)
         annotations = replace(annotations, texts=texts)
+    if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
+        warn(
+            f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
+            " classes without an order; choose scale='ordinal' or, if they have none, "
+            "scale='nominal'",
+            parameters=("scale",),
+        )
     return annotations
 
 

@@ -174,9 +174,10 @@ def _strata(annotations: Annotations, random_state: int) -> Ints:
     """A number per item [N] for its hard label and how divided its annotators are."""
     # On which side a tied item counts matters little here, so there is no warning.
     labels = annotations.hard_labels(ties="random", random_state=random_state)
-    most = np.log(max(2, len(annotations.classes)))
+    most = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
     level = np.ceil(annotations.entropy / most * _LEVELS - 1e-9)
-    strata: Ints = labels.astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
+    sets = np.unique(labels.reshape(len(labels), -1), axis=0, return_inverse=True)[1]
+    strata: Ints = sets.reshape(-1).astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
     return strata
 
 

@@ -14,6 +14,7 @@ from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import is_share
 from edokit.datasets.read import Source
+from edokit.scales import ScaleLike
 
 
 def read_annotation_table(
@@ -26,6 +27,7 @@ def read_annotation_table(
     attributes: Sequence[str] | None = None,
     label_map: Mapping[str, str] | None = None,
     multi_choice: MultiChoice = "error",
+    scale: ScaleLike | None = None,
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
 
@@ -52,6 +54,7 @@ def read_annotation_table(
             attributes=attributes,
             label_map=label_map,
             multi_choice=multi_choice,
+            scale=scale,
         )
 
 
