@@ -78,6 +78,11 @@ class Scale:
         return None if self.positions is None else np.diff(np.array(self.positions))
 
     @property
+    def span(self) -> float | None:
+        """Distance between the ends of an ordinal scale, else None."""
+        return None if self.positions is None else self.positions[-1] - self.positions[0]
+
+    @property
     def is_multi_label(self) -> bool:
         """Whether an answer may have several labels; rows over labels need not sum to one then."""
         return self.kind == "multi-label"
@@ -129,6 +134,25 @@ class Scale:
             return hard_labels.astype(bool)
         found: Bools = hard_labels[:, None] == np.arange(classes)
         return found
+
+    def vectors(self, classes: int, *, absolute: bool = False) -> Floats:
+        """Return a vector per class [C, D]; that of an answer is the sum over its classes.
+
+        The squared distance between the vectors of two answers, from 0 to 1, is how much they
+        disagree: whether the classes differ, the share of the labels in which two sets differ, or
+        the squared difference of two positions relative to the range (``absolute``: the
+        difference).
+        """
+        if self.positions is not None:
+            place = np.array(self.positions) - self.positions[0]
+            if not absolute:
+                return np.asarray(place / place[-1])[:, None]
+            steps = np.sqrt(np.diff(place) / place[-1])
+            return np.asarray(np.tri(classes, classes - 1, -1) * steps)
+        if self.is_multi_label:
+            return np.asarray(np.eye(classes) / np.sqrt(classes))
+        # Of two classes one column is enough; of more, each counts half.
+        return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
 
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""

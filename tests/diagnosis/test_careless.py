@@ -12,13 +12,12 @@ from edokit import Annotations
 from edokit.diagnosis import Diagnosis, diagnose
 from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.overview import describe_annotators
-from edokit.diagnosis.vectors import LabelVectors
 
 WHO = ["ann-1", "ann-4"]
 
 
 def named(annotations: Annotations) -> dict[str, float]:
-    careless, rate = find_careless(LabelVectors.of(annotations))
+    careless, rate = find_careless(annotations)
     names = map(str, annotations.annotators[careless])
     return dict(zip(names, rate[careless].tolist(), strict=True))
 
@@ -78,7 +77,7 @@ def test_who_agrees_more_than_two_others_do_is_not_careless() -> None:
     annotations = Annotations.from_matrix(yes.astype(str))
     first = describe_annotators(annotations)[0]
     assert first["agreement"] > first["expected"]
-    assert not find_careless(LabelVectors.of(annotations), false_alarms=1.0)[0].any()
+    assert not find_careless(annotations, false_alarms=1.0)[0].any()
 
 
 def test_a_constant_annotator_does_not_hide_a_careless_one() -> None:

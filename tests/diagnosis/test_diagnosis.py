@@ -17,8 +17,18 @@ from edokit.diagnosis import Diagnosis, advice, diagnose
 from edokit.diagnosis.overview import _character
 
 KEYS = {
-    *("items", "annotators", "annotations", "classes", "coverage", "balance", "agreement"),
-    *("entropy", "people", "groups", "variance", "test", "careless", "advice", "limits"),
+    *("items", "annotators", "annotations", "classes", "scale", "coverage", "balance"),
+    *(
+        "agreement",
+        "entropy",
+        "people",
+        "groups",
+        "variance",
+        "test",
+        "careless",
+        "advice",
+        "limits",
+    ),
 }
 
 

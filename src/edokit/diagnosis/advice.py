@@ -10,7 +10,10 @@ import numpy as np
 from edokit._errors import HAVE, are, counted
 from edokit._types import Bools
 from edokit.annotations import Annotations
+from edokit.diagnosis.overview import only_answer
 from edokit.diagnosis.permutation import LEVEL
+from edokit.diagnosis.vectors import label_sums, totals
+from edokit.scales import ScaleKind
 
 ENOUGH = 200
 """Labels from which on one annotator can train a member."""
@@ -25,10 +28,21 @@ SLIGHT, STRONG = 0.1, 0.3
 """Systematic shares of the disagreement: below the first it is called slight, and no advice follows
 from it; from the second on the disagreement is called structured without "partly"."""
 _TESTS = {
-    "annotator": "annotators differ in how often they choose each class (strictness)",
     "group_item": "some annotators agree with each other more than chance explains",
     "views": "also beyond what strictness alone explains",
 }
+_STRICTNESS: dict[ScaleKind, str] = {
+    "nominal": "annotators differ in how often they choose each class (strictness)",
+    "ordinal": "annotators differ in how high they rate (strictness)",
+    "multi-label": "annotators differ in how often they choose each label (strictness)",
+}
+_VARIED: dict[ScaleKind, str] = {
+    "nominal": f"{ENOUGH_RARE} of them outside their most frequent class",
+    "ordinal": f"{ENOUGH_RARE} of them outside their most frequent point of the scale",
+    "multi-label": f"with a label that was chosen in {ENOUGH_RARE} of them and not in"
+    f" {ENOUGH_RARE} others",
+}
+"""What a member of one annotator takes, besides enough labels."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +78,14 @@ def advise(
     careless: dict[str, Any] | None,
 ) -> list[Advice]:
     """Advice on supervision, diversity, careless annotators, labels, classes and coverage."""
-    used = [name for name, share in balance["shares"].items() if share > 0]
-    if len(used) == 1:
+    kind = annotations.scale.kind
+    if (only := only_answer(annotations)) is not None:
         text = (
-            f"There is no disagreement to learn from: all labels are {used[0]!r}. Check that this"
+            f"There is no disagreement to learn from: all labels are {only}. Check that this"
             " is the right column and the right split."
         )
         return [Advice("structure", None, text), *_coverage(annotations)]
-    structure = _structure(variance, test, careless, groups)
+    structure = _structure(variance, test, careless, groups, kind)
     structured = structure.choice in ("views", "strictness")
     trainers = _trainers(annotations)
     finding = "these data don't show whether the disagreement is structured"
@@ -93,20 +107,24 @@ def advise(
         _diversity(structured, finding),
         *_careless(careless),
         _labels(annotations, trainers),
-        *_balance(balance),
+        *_balance(balance, kind),
         *_coverage(annotations),
     ]
 
 
 def _trainers(annotations: Annotations) -> Bools:
     """Annotators with enough labels to train a member of their own [A]."""
-    enough: Bools = annotations.annotations_per_annotator >= ENOUGH
-    if annotations.label_codes is None:
-        return enough
-    table = np.zeros((len(annotations.annotators), max(len(annotations.classes), 2)))
-    np.add.at(table, (annotations.annotator_codes, annotations.label_codes), 1.0)
-    # The second most frequent class: of two classes, the rarer one.
-    return enough & (np.sort(table, axis=1)[:, -2] >= ENOUGH_RARE)
+    labels = annotations.annotations_per_annotator
+    enough: Bools = labels >= ENOUGH
+    shares = label_sums(annotations, np.eye(len(annotations.classes)))
+    sums = [totals(annotations.annotator_codes, one, len(enough)) for one in shares.T]
+    if annotations.scale.is_multi_label:
+        sums = [np.minimum(one, labels - one) for one in sums]
+        enough &= np.max(sums, axis=0) >= ENOUGH_RARE
+    elif annotations.label_codes is not None:
+        # The second most frequent class: of two classes, the rarer one.
+        enough &= np.sort([*sums, np.zeros(len(labels))], axis=0)[-2] >= ENOUGH_RARE
+    return enough
 
 
 def _structure(
@@ -114,13 +132,15 @@ def _structure(
     test: dict[str, Any] | None,
     careless: dict[str, Any] | None,
     groups: dict[str, Any],
+    scale: ScaleKind = "nominal",
 ) -> Advice:
     """Whether the disagreement is structured; the size of the systematic part decides the words."""
     if variance is None or test is None or test["p"] is None:
         why = "no item can be permuted" if test else "no permutations were asked for"
         why = "these data can't show it" if variance is None else why
         return Advice("structure", None, f"Structured or noise? It was not tested: {why}.")
-    p = {key: test[key]["p"] for key in _TESTS if test[key]["p"] is not None}
+    tests = {"annotator": _STRICTNESS[scale], **_TESTS}
+    p = {key: test[key]["p"] for key in tests if test[key]["p"] is not None}
     significant = {key for key, value in p.items() if value <= LEVEL}
     kind, what = "views", "annotators form groups"
     if "views" in significant:
@@ -147,7 +167,7 @@ def _structure(
     elif share < STRONG:
         text = f"The disagreement is partly structured: {what}"
     parts = [
-        f"{_TESTS[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
+        f"{tests[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
         for key, value in p.items()
     ]
     text += f". Tests: {'; '.join(parts)}." if parts else "."
@@ -193,8 +213,8 @@ def _supervision(
     enough = count >= _FEWEST_TRAINERS and share >= _MOST
     known = f"{count or 'none'} of {len(annotations.annotators)} annotators"
     known += f" {'has' if count < 2 else 'have'} {ENOUGH} labels or more"
-    if annotations.label_codes is not None:
-        known += f", at least {ENOUGH_RARE} of them outside their most frequent class"
+    if annotations.label_codes is not None or annotations.scale.is_multi_label:
+        known += f", {_VARIED[annotations.scale.kind]}"
     if structured and enough and complete >= _MOST:
         text = (
             f"Try per-annotator members first: {finding}, and {known} ({share:.0%} of all labels,"
@@ -243,12 +263,12 @@ def _labels(annotations: Annotations, trainers: Bools) -> Advice:
     text = (
         f"{(active < ENOUGH).sum()} of {len(active)} annotators gave fewer than {ENOUGH} labels"
         f" (median {np.median(active):g}); {trainers.sum() or 'none'} gave enough for a member of"
-        f" their own ({ENOUGH} or more, {ENOUGH_RARE} of them outside their most frequent class)."
+        f" their own ({ENOUGH} or more, {_VARIED[annotations.scale.kind]})."
     )
     return Advice("labels", "few", text)
 
 
-def _balance(balance: dict[str, Any]) -> list[Advice]:
+def _balance(balance: dict[str, Any], scale: ScaleKind) -> list[Advice]:
     hard, ratio, result = balance["hard"], balance["ratio"], []
     empty = [name for name, count in hard.items() if not count]
     if empty:
@@ -256,8 +276,21 @@ def _balance(balance: dict[str, Any]) -> list[Advice]:
             f"No item has the hard label {' or '.join(map(repr, empty))}: class weights are not"
             f" possible, and F1 doesn't cover {'it' if len(empty) == 1 else 'them'}."
         )
+        if scale == "multi-label":
+            text = (
+                f"No item has the label {' or '.join(map(repr, empty))} by majority: class weights"
+                " are not possible, and hard labels don't show who chose it."
+            )
         result.append(Advice("balance", "empty", text))
-    if ratio is not None and ratio >= 3:
+    if ratio is not None and ratio >= 3 and scale == "multi-label":
+        rare = min(hard, key=hard.__getitem__)
+        text = (
+            f"Labels are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; most annotators"
+            f" chose {rare!r} for {counted(hard[rare], 'item')}. Look at the error of each label,"
+            " not only at the mean over labels."
+        )
+        result.append(Advice("balance", "uneven", text))
+    elif ratio is not None and ratio >= 3 and scale == "nominal":
         rare = min(hard, key=hard.__getitem__)
         text = (
             f"Classes are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; {rare!r} is the"

@@ -2,96 +2,138 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 from scipy import stats
 
 from edokit._types import Bools, Floats, Ints
+from edokit.annotations import Annotations
 from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
+from edokit.scales import Scale
 
 SMALLEST = 0.1
 """Smallest share of random labels that is reported."""
 _RATES = np.linspace(0.0, 1.0, 21)
 _CONCENTRATIONS = 2.0 ** np.arange(-3, 6)
+_WIDTHS = (0.05, 0.1, 0.2, 0.4)
+"""Shares of a scale over which nearness falls to a third."""
 _ROUNDS = 10
 
 
-def find_careless(vectors: LabelVectors, false_alarms: float = 0.1) -> tuple[Bools, Floats]:
+def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[Bools, Floats]:
     """Who seems careless [A], and the share of each annotator's labels that seems random [A].
 
     The labels of an item with three annotators or more are predicted from those of the
-    others (Dirichlet-multinomial). An annotator is careless if the prediction fits clearly better
-    when part of their labels is drawn at random from all classes, and better than when they only
-    prefer some classes (strictness), and if they agree with the others less than two others do on
-    the same items. Annotators who deviate and agree with each other are a group
+    others (Dirichlet-multinomial); on a scale, a label also counts for the points near it, and of
+    sets each label is predicted on its own. An annotator is careless if the prediction fits clearly
+    better when part of their labels is drawn at random from all classes, and better than when they
+    only prefer some classes (strictness), and if they agree with the others less than two others
+    do on the same items. Annotators who deviate and agree with each other are a group
     with a view of its own, not careless. ``false_alarms`` are expected if nobody is careless.
     """
-    kept = vectors.per_item[vectors.item] >= 3
-    item, who, labels = vectors.item[kept], vectors.annotator[kept], vectors.values[kept]
+    scale, of_classes = annotations.scale, np.eye(len(annotations.classes))
+    vectors = LabelVectors.of(annotations, of_classes)
+    vectors = vectors.take(vectors.per_item >= 3)
+    item, who, labels = vectors.item, vectors.annotator, vectors.values
     count = vectors.annotators
     rate, nobody = np.zeros(count), np.zeros(count, dtype=bool)
-    if not kept.any():
+    tables = _tables(labels, scale)
+    if not len(item) or not tables:
         return nobody, rate
-    # As probabilities of the classes in use [M, C].
-    labels = np.hstack([1 - labels, labels]) if labels.shape[1] == 1 else labels * np.sqrt(2.0)
-    labels = labels[:, labels.any(axis=0)]
-    classes, overall = labels.shape[1], labels.mean(axis=0)
 
     def by_annotator(numbers: Floats) -> Floats:
         return np.stack([totals(who, column, count) for column in numbers.T], axis=1)
 
-    def fit(probabilities: Floats) -> Floats:
+    def fit(labels: Floats, probabilities: Floats) -> Floats:
         return totals(who, np.sum(labels * np.log(probabilities), axis=1), count)
 
     # The second time careless labels weigh less in what the others are predicted from.
     for _ in range(2):
         weight = (1.0 - rate)[who]
-        weighed = labels * weight[:, None]
-        sums = [totals(item, column, vectors.items)[item] for column in weighed.T]
-        others = np.stack(sums, axis=1) - weighed
-        tried = [
-            np.maximum((others + m * overall) / (others.sum(axis=1) + m)[:, None], 1e-9)
-            for m in _CONCENTRATIONS
-        ]
-        expected = max(tried, key=lambda one: float(np.sum(weighed * np.log(one))))
-        fits = np.stack([fit((1 - e) * expected + e / classes) for e in _RATES])
+        expected = [_expected(item, table, near, weight, vectors.items) for table, near in tables]
+        fits = np.zeros((len(_RATES), count))
+        for one, (table, _) in zip(expected, tables, strict=True):
+            fits += [fit(table, (1 - e) * one + e / table.shape[1]) for e in _RATES]
         rate = _RATES[fits.argmax(axis=0)]
-    tilt = np.ones((count, classes))
-    chosen = by_annotator(labels) + overall
-    for _ in range(_ROUNDS):
-        strict = expected * tilt[who]
-        strict /= strict.sum(axis=1, keepdims=True)
-        tilt *= chosen / (by_annotator(strict) + overall)
+    strictness = np.zeros(count)
+    for strict, (table, _) in zip(expected, tables, strict=True):
+        overall = table.mean(axis=0)
+        tilt, chosen = np.ones((count, len(overall))), by_annotator(table) + overall
+        for _ in range(_ROUNDS):
+            tilted = strict * tilt[who]
+            tilted /= tilted.sum(axis=1, keepdims=True)
+            tilt *= chosen / (by_annotator(tilted) + overall)
+        strictness += fit(table, tilted)
     best = fits.max(axis=0)
-    # Half of the chance, since a share below 0 is no option.
-    p = 0.5 * stats.chi2.sf(2.0 * (best - fits[0]), 1)
+    # Half of the chance, since a share below 0 is no option. The labels of a set are not
+    # independent, so they count as one.
+    p = 0.5 * stats.chi2.sf(2.0 * (best - fits[0]) / len(tables), 1)
     active = int((vectors.per_annotator > 0).sum())
+    absolute = scale.vectors(labels.shape[1], absolute=True)
+    vectors = replace(vectors, values=labels @ absolute)
+    lengths = labels @ squares(absolute)
     careless = (
-        (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST) & (best > fit(strict))
-    ) & (_agreement_beyond_others(item, who, labels, rate, vectors.items) < 0)
+        (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST) & (best > strictness)
+    ) & (_agreement_beyond_others(vectors, lengths, rate) < 0)
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
     return (nobody if _is_group(vectors, careless) else careless), rate
 
 
-def _agreement_beyond_others(
-    item: Ints, who: Ints, labels: Floats, rate: Floats, items: int
-) -> Floats:
+def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
+    """Probabilities of the classes in use [M, C], of sets a table per label; and for each how
+    near classes are to one another [C, C], with more and more of the scale counting as near."""
+    if scale.is_multi_label:
+        varied = [column for column in labels.T if 0 < column.sum() < len(column)]
+        return [(np.stack([1 - column, column], axis=1), [np.eye(2)]) for column in varied]
+    used = labels.any(axis=0)
+    near = [np.eye(int(used.sum()))]
+    if scale.positions is not None and scale.span is not None:
+        place = np.array(scale.positions)[used] / scale.span
+        apart = np.abs(place[:, None] - place)
+        kernels = [np.exp(-apart / width) for width in _WIDTHS]
+        near += [kernel / kernel.sum(axis=1, keepdims=True) for kernel in kernels]
+    return [(labels[:, used], near)]
+
+
+def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, items: int) -> Floats:
+    """What the others' labels of the item predict [M, C], as close and sure as fits best."""
+    overall = labels.mean(axis=0)
+    weighed = labels * weight[:, None]
+    sums = [totals(item, column, items)[item] for column in weighed.T]
+    others = np.stack(sums, axis=1) - weighed
+    best, highest = others, -np.inf
+    for kernel, m in product(near, _CONCENTRATIONS):
+        tried = (others @ kernel + m * overall) / (others.sum(axis=1) + m)[:, None]
+        tried = np.maximum(tried, 1e-9)
+        if (found := float(np.sum(weighed * np.log(tried)))) > highest:
+            best, highest = tried, found
+    return best
+
+
+def _agreement_beyond_others(vectors: LabelVectors, lengths: Floats, rate: Floats) -> Floats:
     """Each annotator's agreement with the others less that of two others on the same items [A].
 
     The others count by the share of their labels that is not random.
     """
-    weight = (1.0 - rate)[who]
+    weight = (1.0 - rate)[vectors.annotator]
 
     def of_others(numbers: Floats) -> Floats:
-        return totals(item, numbers, items)[item] - numbers
+        return vectors.sums_by_item(numbers)[vectors.item] - numbers
 
     count = of_others(weight)
-    sums = np.stack([of_others(column) for column in (labels * weight[:, None]).T], axis=1)
+    own = vectors.values
+    sums = np.stack([of_others(column) for column in (own * weight[:, None]).T], axis=1)
+    long = of_others(lengths * weight)
     pairs = count**2 - of_others(weight**2)
     known = pairs > 1e-9
-    agreeing = squares(sums) - of_others(squares(labels) * weight**2)
-    beyond = products(labels, sums)[known] / count[known] - agreeing[known] / pairs[known]
-    return totals(who[known], beyond, len(rate))
+    near = 2 * products(own, sums) - long - lengths * count
+    agreeing = 2 * (squares(sums) - of_others(squares(own) * weight**2))
+    agreeing -= 2 * (long * count - of_others(lengths * weight**2))
+    beyond = near[known] / count[known] - agreeing[known] / pairs[known]
+    return totals(vectors.annotator[known], beyond, len(rate))
 
 
 def _is_group(vectors: LabelVectors, chosen: Bools) -> bool:

@@ -17,7 +17,8 @@ MOST_GROUPS = 4
 """Largest number of groups."""
 FEWEST_CONTESTED = 10
 """Contested items that an annotator must have labelled to be assigned to a group."""
-_DENSE = 1500
+_DENSE, _FILLED = 1500, 0.05
+"""Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays."""
 _ROUNDS = 8
 
 
@@ -197,8 +198,9 @@ def _table(vectors: LabelVectors, number: Ints, size: int, numbers: Floats | Non
 
 
 def _off_diagonal(table: Any) -> Any:
-    """The table with zeros on its diagonal; as an array where it is small."""
-    if table.shape[0] <= _DENSE:
+    """The table with zeros on its diagonal; as an array where it is small and not mostly empty."""
+    size = table.shape[0]
+    if size <= _DENSE and table.nnz >= _FILLED * size**2:
         dense: Floats = table.toarray()
         np.fill_diagonal(dense, 0.0)
         return dense

@@ -52,6 +52,8 @@ class Diagnosis:
     """Number of annotations."""
     classes: list[str]
     """Names of the classes."""
+    scale: str
+    """The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none."""
     coverage: dict[str, Any]
     """Labels per item and annotator, gaps, pairs of annotators with shared items."""
     balance: dict[str, Any]
@@ -186,7 +188,6 @@ def diagnose(
     names: list[str] = []
     if groups is not None:
         declared, names = overview.declared_groups(annotations, groups)
-    used = annotations.counts.sum(axis=0)
     variance: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
     clusters: Clusters | None = None
@@ -195,9 +196,8 @@ def diagnose(
     single: list[str] = []
     if not (vectors.per_item >= 2).any():
         variance = {"reason": "no item has labels of two annotators, so disagreement can't be seen"}
-    elif (used > 0).sum() < 2:
-        only = annotations.classes[int(used.argmax())]
-        variance = {"reason": f"all labels are {only!r}, so nothing varies"}
+    elif (only := overview.only_answer(annotations)) is not None:
+        variance = {"reason": f"all labels are {only}, so nothing varies"}
     else:
         design = Design.of(vectors, declared, len(names))
         structure = find_structure(vectors, design)
@@ -219,7 +219,7 @@ def diagnose(
     found = {"kind": "none", "attribute": None, "reason": None, "stability": None} | found
     known = found["kind"] != "none"
     found["unassigned"] = int((group < 0).sum()) if known else 0
-    found["groups"] = overview.describe_groups(annotations, vectors, group, names) if known else []
+    found["groups"] = overview.describe_groups(annotations, group, names) if known else []
     per_annotator = overview.describe_annotators(annotations)
     for row, code in zip(per_annotator, group, strict=True):
         row["group"] = names[code] if code >= 0 else None
@@ -231,6 +231,7 @@ def diagnose(
         annotators=len(annotations.annotators),
         annotations=len(annotations),
         classes=list(annotations.classes),
+        scale=annotations.scale.to_text(annotations.classes),
         coverage=overview.coverage(annotations),
         balance=balance,
         agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
@@ -271,7 +272,7 @@ def _careless(
     """
     structured = test is not None and test["structured"]
     # That the structure vanishes without them is further evidence, so less is asked for before.
-    careless, rate = find_careless(vectors, false_alarms=1.0 if structured else 0.1)
+    careless, rate = find_careless(annotations, false_alarms=1.0 if structured else 0.1)
     if not careless.any():
         return None
     p = None

@@ -16,7 +16,8 @@ from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
-from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
+from edokit.diagnosis.vectors import LabelVectors, label_sums, products, squares, totals
+from edokit.scales import NOMINAL, Scale
 
 _BINS = 20
 
@@ -59,9 +60,11 @@ def balance(annotations: Annotations) -> dict[str, Any]:
     with warnings.catch_warnings():
         # Ties are counted below.
         warnings.simplefilter("ignore", EDOWarning)
-        hard = np.bincount(annotations.hard_labels(), minlength=len(annotations.classes))
-    counts = annotations.counts
-    tied = (counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+        hard = annotations.hard_labels()
+    scale, rows = annotations.scale, annotations.scale.rows(annotations.soft_labels)
+    hard = scale.indicators(hard, len(annotations.classes)).sum(axis=0)
+    tied = (rows >= rows.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
+    tied = scale.per_item(tied, len(annotations.items)) > 0
     return {
         "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0)),
         "hard": _by_class(annotations, hard),
@@ -77,11 +80,12 @@ def entropy(annotations: Annotations) -> dict[str, Any]:
     labels can't show many classes.
     """
     nats = annotations.entropy
-    largest = float(np.log(max(len(annotations.classes), 2)))
+    classes = max(len(annotations.scale.row_classes(annotations.classes)), 2)
+    largest = float(np.log(classes))
     attainable = largest
-    if annotations.label_codes is not None:
+    if not _are_probabilities(annotations):
         # The most even counts: n = whole · classes + more, which makes `more` of them larger by 1.
-        n, classes = annotations.annotations_per_item.clip(1), max(len(annotations.classes), 2)
+        n = annotations.annotations_per_item.clip(1)
         whole, more = np.divmod(n, classes)
         surprise = (classes - more) * xlogy(whole, whole / n)
         attainable = -float(np.mean((surprise + more * xlogy(whole + 1, (whole + 1) / n)) / n))
@@ -105,29 +109,91 @@ LARGEST_MATRIX = 40
 
 
 def agreement(annotations: Annotations) -> dict[str, Any]:
-    """Krippendorff's alpha, the share of agreeing pairs of labels of an item, and that by chance.
+    """Krippendorff's alpha, how much two labels of an item agree (0 to 1), and how much by chance.
 
-    Probabilities agree by their expectation; alpha is for classes.
+    Classes agree if they are the same, sets by the share of their labels that are, and points of a
+    scale by their distance relative to the range (``distance`` has it in units of the scale).
+    Probabilities agree by their expectation. Alpha of a scale is at the interval level; alpha of
+    sets is the mean over their labels (``by_label``).
     """
     several = annotations.annotations_per_item >= 2
-    used = annotations.counts.sum(axis=0)
-    alpha = pairwise = reason = None
+    alpha = pairwise = reason = by_label = None
     if not several.any():
         reason = "no item has two labels"
-    elif (used > 0).sum() < 2:
-        reason = f"all labels are {annotations.classes[int(used.argmax())]!r}"
-    elif annotations.label_codes is None:
+    elif (only := only_answer(annotations)) is not None:
+        reason = f"all labels are {only}"
+    elif _are_probabilities(annotations):
         reason = "the labels are probabilities; alpha is for classes"
     else:
-        import krippendorff
-
-        table = annotations.counts[several].astype(np.int64)
-        alpha = float(krippendorff.alpha(value_counts=table, level_of_measurement="nominal"))
+        alphas = _alphas(annotations.take(several))
+        known = [value for value in alphas if value is not None]
+        alpha = float(np.mean(known)) if known else None
+        by_label = dict(zip(annotations.classes, alphas, strict=False)) if len(alphas) > 1 else None
     if several.any():
         agreeing, pairs = _pairs_by_item(annotations)
         pairwise = float(agreeing[several].sum() / pairs[several].sum())
-    by_chance = float(np.sum((used / used.sum()) ** 2))
-    return {"alpha": alpha, "pairwise": pairwise, "by_chance": by_chance, "reason": reason}
+    vectors, lengths = _answers(annotations)
+    mean = vectors.mean(axis=0)
+    by_chance = float(1 - 2 * (lengths.mean() - mean @ mean))
+    span = annotations.scale.span
+    return {
+        "alpha": alpha,
+        "level": "nominal" if span is None else "interval",
+        "by_label": by_label,
+        "pairwise": pairwise,
+        "by_chance": by_chance,
+        "distance": None
+        if span is None or pairwise is None
+        else {"pairwise": (1 - pairwise) * span, "by_chance": (1 - by_chance) * span},
+        "reason": reason,
+    }
+
+
+def only_answer(annotations: Annotations) -> str | None:
+    """The label that all annotations have, in words; None if they differ."""
+    shares = label_sums(annotations, np.eye(len(annotations.classes)))
+    chosen = [name for name, used in zip(annotations.classes, shares[0], strict=True) if used > 0]
+    if (shares != shares[0]).any():
+        return None
+    if annotations.scale.is_multi_label:
+        return f"the set {{{', '.join(map(repr, chosen))}}}" if chosen else "the empty set"
+    return repr(chosen[0]) if len(chosen) == 1 else None
+
+
+def _alphas(annotations: Annotations) -> list[float | None]:
+    """Krippendorff's alpha, of sets one per label; None for labels that don't vary."""
+    import krippendorff
+
+    scale, shares = annotations.scale, annotations.soft_labels
+    n = annotations.annotations_per_item[:, None]
+    tables = [shares * n]
+    if scale.is_multi_label:
+        tables = [scale.rows(shares[:, [k]]) * n for k in range(shares.shape[1])]
+    return [
+        float(
+            krippendorff.alpha(
+                value_counts=np.rint(table).astype(np.int64),
+                value_domain=np.arange(table.shape[1]) if scale.span is None else scale.positions,
+                level_of_measurement="nominal" if scale.span is None else "interval",
+            )
+        )
+        if (table.sum(axis=0) > 0).sum() > 1
+        else None
+        for table in tables
+    ]
+
+
+def _are_probabilities(annotations: Annotations) -> bool:
+    """Whether some annotator gave probabilities instead of a class or a set."""
+    shares = annotations.label_probabilities
+    return shares is not None and bool(((shares > 0) & (shares < 1)).any())
+
+
+def _answers(annotations: Annotations) -> tuple[Floats, Floats]:
+    """Each label as a vector [M, D], and its expected squared length [M]."""
+    of_classes = annotations.scale.vectors(len(annotations.classes), absolute=True)
+    lengths = label_sums(annotations, squares(of_classes)[:, None])
+    return label_sums(annotations, of_classes), lengths[:, 0]
 
 
 def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
@@ -137,15 +203,20 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     """
     count = len(annotations.annotators)
     annotator, item = annotations.annotator_codes, annotations.item_codes
-    rows = _rows(annotations)
+    rows = label_sums(annotations, np.eye(len(annotations.classes)))
     labelled = annotations.annotations_per_annotator
     shares = np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
     shares = shares / np.maximum(labelled, 1)[:, None]
+    positions = annotations.scale.positions
     others = annotations.annotations_per_item[item] - 1
     agreeing, pairs = _pairs_by_item(annotations)
     met = others > 0
     number = np.bincount(annotator[met], minlength=count)
-    with_rest = products(rows, annotations.counts[item] - rows)
+    vectors, lengths = _answers(annotations)
+    sums = [totals(item, column, len(annotations.items))[item] for column in vectors.T]
+    rest_sums = np.stack(sums, axis=1) - vectors
+    rest_lengths = totals(item, lengths, len(annotations.items))[item] - lengths
+    with_rest = others * (1 - lengths) - rest_lengths + 2 * products(vectors, rest_sums)
     rest = totals(annotator[met], with_rest[met] / others[met], count)
     two = others > 1
     compared = np.bincount(annotator[two], minlength=count)
@@ -156,6 +227,7 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
             "annotator": str(name),
             "annotations": int(labelled[a]),
             "shares": _by_class(annotations, shares[a]) if labelled[a] else None,
+            "mean": float(shares[a] @ positions) if positions and labelled[a] else None,
             "agreement": float(rest[a] / number[a]) if number[a] else None,
             "expected": float(base[a] / compared[a]) if compared[a] else None,
             "group": None,
@@ -169,16 +241,17 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     count = len(annotations.annotators)
     if count > LARGEST_MATRIX:
         return None
-    rows = _rows(annotations)
-    given = np.zeros((count, len(annotations.items), rows.shape[1]))
-    asked = np.zeros(given.shape[:2])
+    vectors, lengths = _answers(annotations)
+    given = np.zeros((count, len(annotations.items), vectors.shape[1]))
+    asked, long = np.zeros((2, *given.shape[:2]))
     first = ~annotations.repeated
     where = (annotations.annotator_codes[first], annotations.item_codes[first])
     asked[where] = 1.0
-    given[where] = rows[first]
+    given[where] = vectors[first]
+    long[where] = lengths[first]
     shared = asked @ asked.T
     flat = given.reshape(count, -1)
-    agreed = flat @ flat.T
+    agreed = shared - long @ asked.T - asked @ long.T + 2 * flat @ flat.T
     order = np.argsort(np.where(group < 0, count, group), kind="stable")
     return {
         "annotators": [str(annotations.annotators[a]) for a in order],
@@ -190,20 +263,17 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     }
 
 
-def _rows(annotations: Annotations) -> Floats:
-    """Each label as probabilities [M, C]."""
-    if annotations.label_probabilities is not None:
-        return annotations.label_probabilities
-    rows: Floats = np.eye(len(annotations.classes))[annotations.labels]
-    return rows
-
-
 def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
-    """Ordered pairs of labels that agree, and all of them, for each item [N]."""
-    rows = _rows(annotations)
-    own = totals(annotations.item_codes, squares(rows), len(annotations.items))
+    """How much the ordered pairs of labels of each item agree, summed, and their number [N]."""
+    vectors, lengths = _answers(annotations)
+
+    def by_item(numbers: Floats) -> Floats:
+        return totals(annotations.item_codes, numbers, len(annotations.items))
+
     n = annotations.annotations_per_item.astype(np.float64)
-    return squares(annotations.counts) - own, n * (n - 1)
+    sums = np.stack([by_item(column) for column in vectors.T], axis=1)
+    together = squares(sums) - by_item(squares(vectors))
+    return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - together), n * (n - 1)
 
 
 _SHOWN = 20
@@ -259,13 +329,15 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
 
 
 def describe_groups(
-    annotations: Annotations, vectors: LabelVectors, group: Ints, names: list[str]
+    annotations: Annotations, group: Ints, names: list[str]
 ) -> list[dict[str, Any]]:
     """Size, base rates, and agreement within and across, group by group.
 
-    ``within`` and ``between`` are shares of agreeing pairs beyond the mean pair of the same item.
+    ``within`` and ``between`` are the agreement of pairs beyond the mean pair of the same item.
     """
-    rows = _rows(annotations)
+    scale, classes = annotations.scale, len(annotations.classes)
+    rows = label_sums(annotations, np.eye(classes))
+    vectors = LabelVectors.of(annotations, scale.vectors(classes, absolute=True))
     own = group[annotations.annotator_codes]
     overall = rows[own >= 0].mean(axis=0) if (own >= 0).any() else rows.mean(axis=0)
     within, between = pair_agreement(vectors, group, len(names))
@@ -285,7 +357,7 @@ def describe_groups(
                 "between": far,
                 "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
                 "character": _character(
-                    annotations.classes, shares, overall, int(here.sum()), near, far
+                    annotations.classes, shares, overall, int(here.sum()), near, far, scale
                 ),
             }
         )
@@ -299,25 +371,40 @@ def _character(
     labels: int,
     within: float | None,
     between: float | None,
+    scale: Scale = NOMINAL,
 ) -> str:
     """How a group differs from the others, in words; small and chance differences are none."""
     if shares is None:
         return "no labels"
-    parts = []
-    apart = shares - overall
-    c = int(np.argmax(np.abs(apart)))
-    # Three standard errors, since the largest of several differences is looked at.
-    chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
-    if abs(apart[c]) >= max(_SLIGHT, chance):
-        if len(classes) == 2 and apart[c] < 0:
-            c = 1 - c
-        more = "more" if apart[c] > 0 else "less"
-        parts.append(
-            f"{more} often {classes[c]!r} than all groups"
-            f" ({shares[c]:.0%} against {overall[c]:.0%})"
-        )
+    parts = _base_rates(classes, shares, overall, labels, scale)
     if within is not None and between is not None and within < between - _SLIGHT:
         parts.append(
             "its annotators agree less with each other than with the others: less consistent"
         )
     return "; ".join(parts) or "about the same base rates as all groups"
+
+
+def _base_rates(
+    classes: tuple[str, ...], shares: Any, overall: Any, labels: int, scale: Scale
+) -> list[str]:
+    """The class, or the mean on a scale, in which a group differs from all; else nothing."""
+    if scale.positions is not None and scale.span is not None:
+        place = np.array(scale.positions)
+        own, usual = float(shares @ place), float(overall @ place)
+        chance = 3.0 * float(np.sqrt(overall @ (place - usual) ** 2 / labels))
+        if abs(own - usual) < max(_SLIGHT * scale.span, chance):
+            return []
+        higher = "higher" if own > usual else "lower"
+        return [f"rates {higher} than all groups (mean {own:.2f} against {usual:.2f})"]
+    apart = shares - overall
+    c = int(np.argmax(np.abs(apart)))
+    # Three standard errors, since the largest of several differences is looked at.
+    chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
+    if abs(apart[c]) < max(_SLIGHT, chance):
+        return []
+    if len(classes) == 2 and apart[c] < 0 and not scale.is_multi_label:
+        c = 1 - c
+    more = "more" if apart[c] > 0 else "less"
+    return [
+        f"{more} often {classes[c]!r} than all groups ({shares[c]:.0%} against {overall[c]:.0%})"
+    ]

@@ -107,7 +107,7 @@ def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iter
     where = np.flatnonzero(varied[vectors.item])
     there = vectors.take(varied)
     wanted = there.sums_by_annotator(there.values)
-    room = there.item_means * (there.values.max(initial=0.0) - there.item_means)
+    room = there.means_by_item(there.deviations**2)
     known = there.sums_by_annotator(room[there.item]) + _PRIOR
     strict = np.zeros_like(wanted)
     values = there.values

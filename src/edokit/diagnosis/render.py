@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edokit._errors import counted
+from edokit.scales import Declared, Scale
 
 _BAR = 20
 """Characters of a full bar: a line fits into 80."""
@@ -18,7 +19,7 @@ def lines(content: dict[str, Any]) -> list[str]:
         *_coverage(content),
         *_agreement(content["agreement"], content["entropy"]),
         *_annotators(content),
-        *_groups(content["groups"]),
+        *_groups(content["groups"], _scale(content)),
         *_variance(content["variance"] or {}),
         *_test(content["test"]),
         "Advice",
@@ -33,7 +34,11 @@ def _coverage(content: dict[str, Any]) -> list[str]:
     pairs = cover["pairs"]
     shares = ", ".join(f"{name} {share:.0%}" for name, share in balance["shares"].items())
     hard = ", ".join(f"{name} {count}" for name, count in balance["hard"].items())
-    ratio = "" if balance["ratio"] is None else f" ({balance['ratio']:.1f} : 1)"
+    positions = _scale(content).positions
+    uneven = balance["ratio"] is not None and positions is None
+    ratio = f" ({balance['ratio']:.1f} : 1)" if uneven else ""
+    places = zip(positions or (), balance["shares"].values(), strict=False)
+    mean = sum(place * share for place, share in places)
     counts = [
         (cover["single"], "item", "with a single label"),
         (len(cover["silent"]), "annotator", "without a label"),
@@ -48,21 +53,50 @@ def _coverage(content: dict[str, Any]) -> list[str]:
         f"  {pairs['meeting']} of {pairs['possible']} pairs of annotators share an item"
         + (f" (median {pairs['median_shared']:g} items)" if pairs["meeting"] else ""),
         *(f"  {counted(count, noun)} {words}" for count, noun, words in counts if count),
-        "Classes",
-        f"  labels: {shares}",
+        "Classes" if positions is None else "Scale",
+        f"  labels: {shares}" + ("" if positions is None else f"; mean {mean:.2f}"),
         f"  hard labels: {hard}{ratio}",
         *([f"  {counted(balance['ties'], 'item')} tied"] if balance["ties"] else []),
     ]
 
 
+def _scale(content: dict[str, Any]) -> Scale:
+    return Declared(content["scale"]).on(content["classes"])
+
+
+def alpha_text(agree: dict[str, Any]) -> str:
+    """``0.490 (interval)``: alpha with its level, of sets with that of each label."""
+    shown, by_label = _decimal(agree["alpha"]), agree["by_label"]
+    if by_label is not None:
+        each = ", ".join(f"{name} {_decimal(value)}" for name, value in by_label.items())
+        return f"{shown} (mean of the labels: {each})"
+    return shown + (" (interval)" if agree["level"] == "interval" else "")
+
+
+def pairs_text(agree: dict[str, Any]) -> str:
+    """How much two labels of an item agree, or how far apart they are, and by chance."""
+    if (distance := agree["distance"]) is not None:
+        return (
+            f"two labels of an item are {distance['pairwise']:.2f} apart,"
+            f" {distance['by_chance']:.2f} by chance"
+        )
+    rates = f"{agree['pairwise']:.1%}", f"{agree['by_chance']:.1%} by chance"
+    if agree["by_label"] is not None:
+        return f"two annotators agree on a label in {rates[0]} of cases, {rates[1]}"
+    return f"{rates[0]} of pairs agree, {rates[1]}"
+
+
+def _decimal(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
 def _agreement(agree: dict[str, Any], entropy: dict[str, Any]) -> list[str]:
     known = f"unknown: {agree['reason']}"
     if agree["pairwise"] is not None:
-        alpha = "–" if agree["alpha"] is None else f"{agree['alpha']:.3f}"
         known = (
-            f"Krippendorff's alpha {alpha}"
+            f"Krippendorff's alpha {alpha_text(agree)}"
             + (f" ({agree['reason']})" if agree["reason"] else "")
-            + f"; {agree['pairwise']:.1%} of pairs agree, {agree['by_chance']:.1%} by chance"
+            + f"; {pairs_text(agree)}"
         )
     return [
         "Agreement",
@@ -91,23 +125,35 @@ def _annotators(content: dict[str, Any]) -> list[str]:
 
         enough.sort(key=standing)
         known = enough[:5]
+    scale = _scale(content)
+    verb = "agrees" if scale.span is None else "is"
     rows = [
-        f"  {one['annotator']}: {counted(one['annotations'], 'label')}, {_choice(one['shares'])},"
-        f" agrees {one['agreement']:.0%} with the others"
-        + ("" if one["expected"] is None else f" (two others {one['expected']:.0%})")
+        f"  {one['annotator']}: {counted(one['annotations'], 'label')}, {_choice(one, scale)},"
+        f" {verb} {_agreed(one['agreement'], scale)} {'with' if scale.span is None else 'from'} the"
+        " others"
+        + ("" if one["expected"] is None else f" (two others {_agreed(one['expected'], scale)})")
         + (f", group {one['group']}" if one["group"] else "")
         for one in known
     ]
     return [title, *rows, *more] if rows else []
 
 
-def _choice(shares: dict[str, float]) -> str:
-    """Of two classes the share of the last, of more the most frequent one."""
-    name = list(shares)[-1] if len(shares) == 2 else max(shares, key=shares.__getitem__)
-    return f"{'' if len(shares) == 2 else 'most often '}{name!r} {shares[name]:.0%}"
+def _agreed(agreement: float, scale: Scale) -> str:
+    """``81%``, or on a scale the distance: ``1.20 apart``."""
+    return f"{agreement:.0%}" if scale.span is None else f"{(1 - agreement) * scale.span:.2f} apart"
 
 
-def _groups(groups: dict[str, Any]) -> list[str]:
+def _choice(one: dict[str, Any], scale: Scale) -> str:
+    """Of two classes the share of the last, of more the most frequent one; on a scale the mean."""
+    shares = one["shares"]
+    if one["mean"] is not None:
+        return f"mean {one['mean']:.2f}"
+    two = len(shares) == 2 and not scale.is_multi_label
+    name = list(shares)[-1] if two else max(shares, key=shares.__getitem__)
+    return f"{'' if two else 'most often '}{name!r} {shares[name]:.0%}"
+
+
+def _groups(groups: dict[str, Any], scale: Scale) -> list[str]:
     if groups["kind"] == "none":
         return ["Groups", f"  none: {groups['reason']}"]
     how = "declared" + (f" by {groups['attribute']!r}" if groups["attribute"] else "")
@@ -115,15 +161,20 @@ def _groups(groups: dict[str, Any]) -> list[str]:
         how = f"found; two halves of the items agree on them by {groups['stability']:.2f}"
     result = [f"Groups ({how})"]
     for group in groups["groups"]:
-        within, between = (
-            "–" if group[key] is None else f"{group[key]:+.1%}" for key in ("within", "between")
-        )
+        within, between = (_beyond(group[key], scale) for key in ("within", "between"))
+        what = "agreement" if scale.span is None else "distance"
         result.append(
             f"  {group['name']}: {counted(group['annotators'], 'annotator')},"
-            f" {group['annotations']} labels; agreement beyond the item {within} within,"
+            f" {group['annotations']} labels; {what} beyond the item {within} within,"
             f" {between} with others; {group['character']}"
         )
     return result
+
+
+def _beyond(agreement: float | None, scale: Scale) -> str:
+    if agreement is None:
+        return "–"
+    return f"{agreement:+.1%}" if scale.span is None else f"{-agreement * scale.span:+.2f}"
 
 
 def _variance(variance: dict[str, Any]) -> list[str]:

@@ -23,28 +23,28 @@ class LabelVectors:
     annotator: Ints
     """The annotator of each label [M]."""
     values: Floats
-    """The labels as vectors [M, D]: their variance is half the sum over classes of the variance
-    of "the label is this class"."""
+    """The labels as vectors [M, D], whose squared distances are how much two labels disagree
+    (`Scale.vectors`): their variance is half the sum over classes of the variance of "the label is
+    this class", that of the positions on a scale, or the mean over the labels of a set."""
     items: int
     """Number of items, N."""
     annotators: int
     """Number of annotators, A."""
 
     @classmethod
-    def of(cls, annotations: Annotations) -> LabelVectors:
-        """The first label of each annotator for each item."""
+    def of(cls, annotations: Annotations, of_classes: Floats | None = None) -> LabelVectors:
+        """The first label of each annotator for each item.
+
+        ``of_classes`` has the vector of each class [C, D], by default that of the scale.
+        """
         first = np.flatnonzero(~annotations.repeated)
         first = first[np.argsort(annotations.item_codes[first], kind="stable")]
-        classes = len(annotations.classes)
-        shares = annotations.label_probabilities
-        if shares is None:
-            shares = np.eye(classes)[annotations.labels]
-        # With two classes one column is enough; with more, each counts half.
-        values = shares[first, 1:] if classes == 2 else shares[first] * np.sqrt(0.5)
+        if of_classes is None:
+            of_classes = annotations.scale.vectors(len(annotations.classes))
         return cls(
             annotations.item_codes[first].astype(np.int64),
             annotations.annotator_codes[first].astype(np.int64),
-            np.ascontiguousarray(values),
+            label_sums(annotations, of_classes)[first],
             len(annotations.items),
             len(annotations.annotators),
         )
@@ -109,6 +109,15 @@ class LabelVectors:
         """The same labels, permuted among the annotators of each item."""
         order = np.argsort(self.item + rng.random(len(self.item)), kind="stable")
         return replace(self, values=self.values[order])
+
+
+def label_sums(annotations: Annotations, of_classes: Floats) -> Floats:
+    """What each label is [M, D], of what each class is [C, D]; probabilities weigh classes."""
+    shares = annotations.label_probabilities
+    if shares is None:
+        assert annotations.label_codes is not None
+        return np.asarray(of_classes[annotations.label_codes])
+    return np.asarray(shares @ of_classes)
 
 
 def squares(vectors: Floats) -> Floats:
