@@ -69,6 +69,22 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(listed, key=numbers.__getitem__))
 
 
+PAIR = "\t"
+"""Between an item and an annotator in the name of their pair."""
+
+
+def pair_names(items: Strings, annotators: Strings) -> Strings:
+    """Names of the pairs of an item and an annotator [M], by which they are matched."""
+    return as_names([f"{item}{PAIR}{name}" for item, name in zip(items, annotators, strict=True)])
+
+
+def owners(names: Strings) -> Strings:
+    """The item of each pair, or the items themselves where names are of items."""
+    if not len(names) or PAIR not in str(names[0]):
+        return names
+    return as_names([str(name).rpartition(PAIR)[0] for name in names])
+
+
 KEEP_PREDICTED = (
     "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
 )

@@ -25,7 +25,7 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._names import as_names, check_positions, check_unique, match
+from edokit._names import as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice
 from edokit.scales import NOMINAL, Scale, ScaleLike
@@ -544,6 +544,38 @@ class Annotations:
                 )
         splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
         return self.take(np.flatnonzero(np.isin(splits, wanted)))
+
+    def pairs(self) -> Annotations:
+        """Return the same labels with each pair of an item and an annotator as an item.
+
+        Its soft label is what that annotator answered, so that everything that learns or measures
+        by item does it by annotator.
+
+        Returns
+        -------
+        Annotations
+            With items named as `Predictions.pairs` names them.
+
+        Examples
+        --------
+        >>> Annotations.from_matrix([["no", "yes"]], items=["a"]).pairs().soft_labels
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        items, annotators = self.item_codes, self.annotator_codes
+        cells = _cells(items, annotators, len(self.annotators))
+        _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        first, rank = first[order], np.argsort(order, kind="stable")
+        owner = items[first]
+        return replace(
+            self,
+            items=pair_names(self.items[owner], self.annotators[annotators[first]]),
+            item_codes=rank[codes].astype(np.int32),
+            item_columns=rows_of_each(self.item_columns, owner),
+            published=None,
+            **self.rows_of(owner, "texts", "splits"),
+        )
 
     def item_column(self, name: str, parameter: str = "column") -> Strings:
         """Return the value of each item in a column that describes items.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted
+from edokit._names import owners
 from edokit._types import Floats, Ints, Strings
 from edokit.metrics import compute_metrics
 from edokit.objective import (
@@ -417,7 +418,13 @@ class FitData:
         folds.
         """
         self._check_folds(count)
-        fold = deal(self.sample.y, count, random_state, rows_per_item=self.rows_per_item)
+        fold = deal(
+            self.sample.y,
+            count,
+            random_state,
+            rows_per_item=self.rows_per_item,
+            owner=None if self.item_ids is None else owner_codes(self.item_ids),
+        )
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
         return [(self._take(rest), self._take(held_out)) for rest, held_out in parts]
 
@@ -506,16 +513,31 @@ def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 
 
+def owner_codes(names: Strings) -> Ints | None:
+    """[N] the item of each pair, as a number; None where names are of items."""
+    items = owners(names)
+    return None if items is names else np.unique(items.astype(str), return_inverse=True)[1]
+
+
 def deal(
-    y: NDArray[Any], count: int, random_state: int, shard: int = 0, rows_per_item: int = 1
+    y: NDArray[Any],
+    count: int,
+    random_state: int,
+    shard: int = 0,
+    rows_per_item: int = 1,
+    owner: Ints | None = None,
 ) -> Ints:
     """[N] the fold of each item of a shard: at random, and each hard label evenly over the folds.
 
     Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
-    not divide evenly does not always end up in the same one.
+    not divide evenly does not always end up in the same one. Pairs with the same ``owner`` [N] are
+    of one item and stay together, which goes by the first label.
     """
     if rows_per_item > 1:  # each set of labels is a label of its own
         y = np.unique(y.reshape(-1, rows_per_item), axis=0, return_inverse=True)[1].reshape(-1)
+    if owner is not None:
+        _, first = np.unique(owner, return_index=True)
+        return deal(y[first], count, random_state, shard)[owner]
     shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
     by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
     fold = np.empty(len(y), dtype=np.int64)

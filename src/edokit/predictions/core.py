@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import InputError, counted, examples, one_of
-from edokit._names import as_names, check_positions, check_unique, match
+from edokit._names import as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Floats, Strings
 from edokit.scales import NOMINAL, ROW_CLASSES, Declared, Scale, ScaleLike, check_same_scale
 
@@ -37,7 +37,8 @@ class Predictions:
     groups : tuple of str of length K, default=None
         The group (recipe) of each member.
     annotators : ndarray of str of shape (N,), default=None
-        Whose label each row predicts: rows are then pairs of an item and an annotator.
+        Whose label each row predicts: rows are then pairs of an item and an annotator. Rows with
+        an empty name are the members' anonymous answers.
     scale : Scale, default=nominal
         The answer scale. Multi-label probabilities are of each label on its own.
 
@@ -215,6 +216,65 @@ class Predictions:
                 "score the items without naming annotators",
             )
         return self
+
+    def pairs(self, *, anonymous: bool = False) -> Predictions:
+        """Return each pair of an item and an annotator as an item; see `Annotations.pairs`.
+
+        Parameters
+        ----------
+        anonymous : bool, default=False
+            Whether the anonymous answer of each member joins the pool as a member of its own.
+
+        Returns
+        -------
+        Predictions
+            Anonymous answers themselves are no pairs.
+        """
+        annotators = self._annotators_of_rows()
+        known = np.flatnonzero(annotators != "")
+        own = self.take(known)
+        values, members, groups = own.probabilities, self.members, self.groups
+        if anonymous:
+            items = self.anonymous()
+            order = pd.Index(items.items, dtype=object).get_indexer(pd.Index(own.items))
+            if (order < 0).any():
+                raise InputError(
+                    f"item {own.items[order < 0][0]!r} has no anonymous answer",
+                    "score the items again: `edo score --annotators` writes both",
+                )
+            values = np.concatenate([values, items.probabilities[order]], axis=1)
+            members = (*members, *(f"{name} (anonymous)" for name in members))
+            groups = None if groups is None else (*groups, *groups)
+        names = pair_names(own.items, annotators[known])
+        return Predictions(values, names, members, self.classes, groups, scale=self.scale).named()
+
+    def anonymous(self) -> Predictions:
+        """Return the answers for nobody in particular, one per item."""
+        rows = np.flatnonzero(self._annotators_of_rows() == "")
+        if not len(rows):
+            raise InputError(
+                "these predictions of pairs hold no anonymous answers",
+                "score the items without naming annotators",
+            )
+        return replace(self.take(rows), annotators=None)
+
+    def panel_means(self) -> Predictions:
+        """Return the mean answer for the annotators of each item, one row per item."""
+        annotators = self._annotators_of_rows()
+        own = self.take(np.flatnonzero(annotators != ""))
+        codes, items = pd.factorize(own.items)
+        total = np.zeros((len(items), *own.probabilities.shape[1:]))
+        np.add.at(total, codes, own.probabilities)
+        means = total / np.bincount(codes)[:, None, None]
+        return replace(own, probabilities=means, items=as_names(items), annotators=None)
+
+    def _annotators_of_rows(self) -> Strings:
+        if self.annotators is None:
+            raise InputError(
+                "these predictions are of items, not of pairs of an item and an annotator",
+                "score the items for annotators: `edo score --annotators`",
+            )
+        return self.annotators
 
     def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
         """The same predictions with items in the given order; both must hold the same ids."""

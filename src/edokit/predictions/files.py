@@ -182,7 +182,7 @@ def from_long_table(
     item, member = (name_column(table, own[role], path) for role in ("item", "member"))
     items, whose = item.names, None
     if "annotator" in table.column_names:
-        item, items, whose = _pairs(item, name_column(table, "annotator", path))
+        item, items, whose = _pairs(item, _annotator_column(table))
     n, k = len(item.names), len(member.names)
     cells = item.codes.astype(np.int64) * k + member.codes
     _each_pair_once(cells, item, member, path)
@@ -206,6 +206,15 @@ def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]
     named = [name for name in table.column_names if name.startswith(PREFIX)]
     taken = columns.values()
     return {name.removeprefix(PREFIX): name for name in named if name not in taken} | mapped
+
+
+def _annotator_column(table: pa.Table) -> Encoded:
+    """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
+    found = encode(table["annotator"], "annotator")
+    if (found.codes >= 0).all():
+        return found
+    codes = np.where(found.codes < 0, len(found.names), found.codes).astype(np.int32)
+    return Encoded(codes, np.append(found.names, ""))
 
 
 def _pairs(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:

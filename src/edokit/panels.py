@@ -1,0 +1,298 @@
+"""Panels: the distribution that a group of annotators would give, and how far a draw may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError, are, examples, headings
+from edokit._names import as_names, check_unique
+from edokit._types import Bools, Floats, Strings
+from edokit.annotations import Annotations
+
+_ROUNDS = 500
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Annotators whose view an answer takes, and how much each of them counts.
+
+    Build one from a list of annotators, from shares of attributes with `from_shares`, or from a
+    file with `read_panel`.
+
+    Parameters
+    ----------
+    annotators : tuple of str
+        Their ids.
+    weights : array of shape (A,), default=None
+        How much each counts; equal if None.
+    size : int, default=None
+        How many people answer: the panel itself if None. Attributes describe a population, of
+        which so many are drawn.
+    name : str, default="panel"
+
+    Examples
+    --------
+    >>> Panel(("ann", "ben")).weights
+    array([0.5, 0.5])
+    """
+
+    annotators: tuple[str, ...]
+    weights: Any = None
+    size: int | None = None
+    name: str = "panel"
+
+    def __post_init__(self) -> None:
+        if not self.annotators:
+            raise InputError(
+                f"{self.name} has no annotators", "name at least one", parameters=("panel",)
+            )
+        check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
+        count = len(self.annotators)
+        weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)
+        total = weights.sum() if weights.shape == (count,) else np.nan
+        if not (np.isfinite(total) and total > 0 and (weights >= 0).all()):
+            raise InputError(
+                f"the weights of {self.name} are not {count} numbers of at least 0 with a positive"
+                " sum",
+                "give one weight per annotator",
+                parameters=("panel",),
+            )
+        object.__setattr__(self, "weights", weights / total)
+
+    @classmethod
+    def from_shares(
+        cls,
+        shares: Mapping[str, Mapping[str, float]],
+        annotations: Annotations,
+        *,
+        size: int | None = None,
+        name: str = "panel",
+    ) -> Panel:
+        """Weigh annotators so that each attribute has the given shares (raking).
+
+        Parameters
+        ----------
+        shares : mapping of str to mapping of str to float
+            Share of each value of each attribute, as in ``{"gender": {"f": 0.5, "m": 0.5}}``.
+            Values that are not named get none.
+        annotations : Annotations
+            Who the annotators are: their ``attributes``.
+        size : int, default=None
+            How many people are drawn from this population.
+        name : str, default="panel"
+
+        Returns
+        -------
+        Panel
+
+        Raises
+        ------
+        InputError
+            If an attribute or value is unknown, or no annotators fit all shares.
+
+        Examples
+        --------
+        >>> rows = {"item": [1, 1, 1], "annotator": ["a", "b", "c"], "label": [0, 1, 1]}
+        >>> people = Annotations.from_table({**rows, "age": ["old", "young", "young"]})
+        >>> Panel.from_shares({"age": {"old": 0.5, "young": 0.5}}, people).weights
+        array([0.5 , 0.25, 0.25])
+        """
+        if not shares:
+            raise InputError(f"{name} names no attributes", "name one", parameters=("panel",))
+        weights = np.ones(len(annotations.annotators))
+        groups: list[list[tuple[Bools, float]]] = []
+        for attribute, wanted in shares.items():
+            if attribute not in annotations.attributes:
+                known = headings(annotations.attributes) or "none"
+                raise InputError(
+                    f"the annotators have no attribute {attribute!r}",
+                    f"their attributes are {known}",
+                    parameters=("panel",),
+                )
+            values = annotations.attributes[attribute]
+            total = float(sum(wanted.values()))
+            if total <= 0 or min(wanted.values()) < 0:
+                raise InputError(
+                    f"the shares of {attribute!r} are not numbers of at least 0 with a positive"
+                    " sum",
+                    "give the share of each value",
+                    parameters=("panel",),
+                )
+            groups.append([])
+            for value, share in wanted.items():
+                held = np.asarray(values == value)
+                if not held.any():
+                    raise InputError(
+                        f"no annotator has {attribute} {value!r}",
+                        f"the values are {examples(sorted(set(values)), 20)}",
+                        parameters=("panel",),
+                    )
+                groups[-1].append((held, share / total))
+            weights[~np.isin(values, [value for value, share in wanted.items() if share > 0])] = 0
+        for _ in range(_ROUNDS):
+            # Each attribute in turn, until none moves the weights of another any more.
+            for shares_of_values in groups:
+                for held, share in shares_of_values:
+                    now = weights[held].sum()
+                    weights[held] *= share / now if now > 0 else 0.0
+            off = max(abs(weights[held].sum() - share) for each in groups for held, share in each)
+            if off < _CLOSE:
+                break
+        else:
+            raise InputError(
+                f"no weights of these annotators fit all shares of {name}",
+                "ask for fewer attributes, or check that people with these values exist",
+                parameters=("panel",),
+            )
+        kept = np.flatnonzero(weights)
+        people = tuple(str(annotations.annotators[a]) for a in kept)
+        return cls(people, weights[kept], size, name)
+
+    def answer(
+        self, items: Strings, annotators: Strings, p: Floats, *, level: float = 0.9
+    ) -> PanelAnswer:
+        """Return the panel's distribution of each item, from answers for its annotators.
+
+        Parameters
+        ----------
+        items, annotators : array of str of shape (M,)
+            Item and annotator of each row.
+        p : array of shape (M, C)
+            The probabilities of each row.
+        level : float, default=0.9
+            Level of the intervals.
+
+        Returns
+        -------
+        PanelAnswer
+        """
+        weight = dict(zip(self.annotators, self.weights, strict=True))
+        inside = np.flatnonzero(np.isin(annotators, list(weight)))
+        missing = sorted(set(weight) - set(annotators[inside]))
+        if missing:
+            raise InputError(
+                f"{are(len(missing), len(weight), noun='annotator')} of {self.name} without"
+                f" answers: {examples(missing)}",
+                "score the items for them, too",
+                parameters=("panel",),
+            )
+        names, first, codes = np.unique(
+            items[inside].astype(str), return_index=True, return_inverse=True
+        )
+        order = np.argsort(first, kind="stable")
+        own = np.array([weight[name] for name in annotators[inside]])[:, None]
+        # Weights of those who answered, in case some did not.
+        given = np.bincount(codes, own[:, 0])
+        mean = _summed(codes, own * p[inside]) / given[:, None]
+        if self.size is None:  # these people, each with one answer
+            votes = own**2 * p[inside] * (1 - p[inside])
+            variance = _summed(codes, votes) / given[:, None] ** 2
+        else:  # so many people drawn from a population with these shares
+            variance = mean * (1 - mean) / self.size
+        low, high = _interval(mean, variance, level)
+        some = as_names(names[order].tolist())
+        return PanelAnswer(self, some, mean[order], low[order], high[order])
+
+
+@dataclass(frozen=True, eq=False)
+class PanelAnswer:
+    """What a panel would answer, with how far the votes of a finite panel may be from it."""
+
+    panel: Panel
+    items: Strings
+    """Item ids [N]."""
+    probabilities: Floats
+    """[N, C]."""
+    low: Floats
+    """Lower end of the interval of the share of votes [N, C]."""
+    high: Floats
+    """Upper end [N, C]."""
+
+
+def differences(one: PanelAnswer, other: PanelAnswer) -> Floats:
+    """L1 distance between the answers of two panels about the same items [N]."""
+    if one.items.tolist() != other.items.tolist():
+        raise InputError("the two panels answered different items", "score both for the same items")
+    apart: Floats = np.abs(one.probabilities - other.probabilities).sum(axis=1)
+    return apart
+
+
+def read_panel(path: str | Path, annotations: Annotations | None = None) -> Panel:
+    """Read a panel from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .txt file with an annotator per line; or a table with a column ``annotator`` (and perhaps
+        ``weight``), or with the columns ``attribute``, ``value`` and ``share`` (and perhaps
+        ``size``, the number of people drawn).
+    annotations : Annotations, default=None
+        Who the annotators are, for shares of attributes.
+
+    Returns
+    -------
+    Panel
+    """
+    from edokit._io import check_file
+    from edokit._io.tables import number_column, read_table
+
+    path = Path(path)
+    name = path.stem
+    if path.suffix.lower() == ".txt":
+        lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
+        return Panel(tuple(line.strip() for line in lines if line.strip()), name=name)
+    table = read_table(path)
+    columns = table.column_names
+    if "annotator" in columns:
+        people = tuple(as_names(table["annotator"].to_pylist()))
+        weights = number_column(table, "weight", str(path)) if "weight" in columns else None
+        return Panel(people, weights, name=name)
+    if not {"attribute", "value", "share"} <= {*columns}:
+        raise InputError(
+            f"{path} has the columns {headings(columns)}; a panel has annotator (and weight), or"
+            " attribute, value and share",
+            "name the annotators, or the shares of their attributes",
+            parameters=("panel",),
+        )
+    if annotations is None:
+        raise InputError(
+            f"{path} has shares of attributes, but nothing says who the annotators are",
+            "give annotations with these attributes",
+            parameters=("annotations",),
+        )
+    shares: dict[str, dict[str, float]] = {}
+    numbers = number_column(table, "share", str(path))
+    given = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
+    for attribute, value, share in zip(*given, numbers, strict=True):
+        shares.setdefault(str(attribute), {})[str(value)] = float(share)
+    sizes = set(number_column(table, "size", str(path)).tolist()) if "size" in columns else set()
+    size = int(sizes.pop()) if len(sizes) == 1 else None
+    return Panel.from_shares(shares, annotations, size=size, name=name)
+
+
+def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:
+    """[N, C] the sum of the rows [M, C] with each code [M]."""
+    columns: Floats = np.stack([np.bincount(codes, column) for column in rows.T], axis=1)
+    return columns
+
+
+def _interval(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+    """Ends of a central interval: quantiles of the Beta distribution with these moments."""
+    from scipy.stats import beta
+
+    spread = mean * (1 - mean)
+    fixed = (variance <= 0) | (spread <= 0)
+    count = np.where(fixed, 1.0, spread / np.where(fixed, 1.0, variance) - 1)
+    count = np.maximum(count, _CLOSE)
+    ends = []
+    for q in ((1 - level) / 2, (1 + level) / 2):
+        inner = np.clip(mean, 1e-12, 1 - 1e-12)
+        ends.append(np.where(fixed, mean, beta.ppf(q, inner * count, (1 - inner) * count)))
+    return ends[0], ends[1]

@@ -1,0 +1,194 @@
+"""Predictions for pairs of an item and an annotator, and the panels that they make up."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit import Annotations, Predictions, read_predictions, write_predictions
+from edokit._errors import InputError
+from edokit.fitdata import FitData
+from edokit.panels import Panel, differences, read_panel
+
+ROWS = {
+    "item": ["a", "a", "b", "b", "b"],
+    "annotator": ["x", "y", "x", "y", "z"],
+    "label": ["no", "yes", "yes", "yes", "no"],
+}
+
+
+def pair_predictions(seed: int = 0, members: int = 2) -> Predictions:
+    """Answers for every annotation of ROWS, and anonymous ones for both items."""
+    yes = np.random.default_rng(seed).random((7, members))
+    return Predictions.from_arrays(
+        np.stack([1 - yes, yes], axis=2),
+        layout="NKC",
+        items=[*ROWS["item"], "a", "b"],
+        annotators=[*ROWS["annotator"], "", ""],
+        classes=["no", "yes"],
+    )
+
+
+def test_a_pair_learns_from_what_its_annotator_answered():
+    annotations = Annotations.from_table(ROWS).pairs()
+    assert annotations.soft_labels[:, 1].tolist() == [0, 1, 1, 1, 0]
+    predictions = pair_predictions().pairs()
+    assert predictions.items.tolist() == annotations.items.tolist()
+    data = FitData.from_predictions(predictions, annotations)
+    weights = np.array([0.3, 0.7])
+    pooled = np.einsum("nkc,k->nc", pair_predictions().probabilities[:5], weights)
+    literal = -np.mean([np.log(p[code]) for p, code in zip(pooled, [0, 1, 1, 1, 0], strict=True)])
+    assert data.evaluate(weights)[0]["ce"] == pytest.approx(literal)
+
+
+def test_folds_keep_the_pairs_of_an_item_together():
+    rng = np.random.default_rng(1)
+    items = [f"i{k}" for k in range(40) for _ in range(3)]
+    people = [f"r{k}" for _ in range(40) for k in range(3)]
+    labels = rng.integers(0, 2, 120)
+    annotations = Annotations.from_table({"item": items, "annotator": people, "label": labels})
+    yes = rng.random((120, 2))
+    predictions = Predictions.from_arrays(
+        np.stack([1 - yes, yes], axis=2), layout="NKC", items=items, annotators=people
+    )
+    data = FitData.from_predictions(predictions.pairs(), annotations.pairs())
+    for rest, held_out in data.folds(5):
+        inside, outside = (
+            {str(name).split("\t")[0] for name in part.item_ids} for part in (held_out, rest)
+        )
+        assert not inside & outside
+        assert len(held_out.item_ids) == 24
+
+
+def test_anonymous_answers_join_the_pool_as_members():
+    predictions = pair_predictions()
+    both = predictions.pairs(anonymous=True)
+    assert both.members == ("0", "1", "0 (anonymous)", "1 (anonymous)")
+    anonymous = predictions.anonymous()
+    assert anonymous.items.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(both.probabilities[4, 2:], anonymous.probabilities[1])
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_files_keep_pairs_and_anonymous_answers(suffix, tmp_path: Path):
+    predictions = pair_predictions()
+    write_predictions(predictions, tmp_path / f"p.{suffix}")
+    again = read_predictions(tmp_path / f"p.{suffix}")
+    assert again.annotators.tolist() == predictions.annotators.tolist()
+    np.testing.assert_allclose(again.probabilities, predictions.probabilities)
+
+
+def test_items_are_no_pairs():
+    items = Predictions.from_arrays([[0.9, 0.1]], layout="NC")
+    with pytest.raises(InputError, match="annotators"):
+        items.pairs()
+    with pytest.raises(InputError, match="anonymous"):
+        pair_predictions().take(range(5)).anonymous()
+
+
+@given(seed=st.integers(0, 1000), members=st.integers(1, 3))
+def test_a_panel_of_everybody_is_the_mean_of_the_items_answers(seed, members):
+    predictions = pair_predictions(seed, members).take(range(5))
+    means = predictions.panel_means()
+    assert means.items.tolist() == ["a", "b"]
+    np.testing.assert_allclose(means.probabilities[0], predictions.probabilities[:2].mean(axis=0))
+    np.testing.assert_allclose(means.probabilities[1], predictions.probabilities[2:].mean(axis=0))
+    pool = predictions.uniform
+    everybody = Panel(("x", "y", "z")).answer(predictions.items, predictions.annotators, pool)
+    np.testing.assert_allclose(everybody.probabilities, means.uniform)
+
+
+@given(seed=st.integers(0, 1000))
+def test_ids_and_order_of_a_panel_do_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    items = np.array([f"i{k}" for k in range(4) for _ in range(3)], dtype=object)
+    people = np.array([f"r{k}" for _ in range(4) for k in range(3)], dtype=object)
+    p = rng.dirichlet(np.ones(3), 12)
+    weights = rng.random(3) + 0.1
+    one = Panel(("r0", "r1", "r2"), weights).answer(items, people, p)
+    order, back = rng.permutation(12), [2, 0, 1]
+    other = Panel(("r2", "r0", "r1"), weights[back]).answer(items[order], people[order], p[order])
+    place = [other.items.tolist().index(name) for name in one.items]
+    np.testing.assert_allclose(one.probabilities, other.probabilities[place])
+    np.testing.assert_allclose(one.low, other.low[place])
+    assert (one.low <= one.probabilities + 1e-9).all()
+    assert (one.probabilities <= one.high + 1e-9).all()
+
+
+def test_a_larger_panel_is_less_uncertain():
+    items = np.array(["a"] * 2, dtype=object)
+    people = np.array(["x", "y"], dtype=object)
+    p = np.array([[0.3, 0.7], [0.6, 0.4]])
+    widths = []
+    for size in (5, 50, 500):
+        answer = Panel(("x", "y"), size=size).answer(items, people, p)
+        widths.append(float((answer.high - answer.low)[0, 1]))
+    assert widths[0] > widths[1] > widths[2]
+
+
+def people() -> Annotations:
+    """Six annotators with two attributes."""
+    return Annotations.from_table(
+        {
+            "item": [1] * 6,
+            "annotator": list("uvwxyz"),
+            "label": [0, 1] * 3,
+            "gender": list("ffmmmf"),
+            "age": ["old", "young", "old", "young", "young", "young"],
+        }
+    )
+
+
+def test_shares_of_attributes_are_reached():
+    panel = Panel.from_shares(
+        {"gender": {"f": 0.5, "m": 0.5}, "age": {"old": 0.7, "young": 0.3}}, people()
+    )
+    weight = dict(zip(panel.annotators, panel.weights, strict=True))
+    assert sum(weight[name] for name in "uvz") == pytest.approx(0.5)
+    assert sum(weight[name] for name in "uw") == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("shares", "names"),
+    [
+        ({"income": {"low": 1.0}}, r"income.*gender"),
+        ({"age": {"ancient": 1.0}}, r"ancient.*old"),
+        ({}, "no attributes"),
+    ],
+)
+def test_shares_that_nobody_has_are_refused(shares, names):
+    with pytest.raises(InputError, match=names):
+        Panel.from_shares(shares, people())
+
+
+def test_panels_come_from_files(tmp_path: Path):
+    (tmp_path / "two.txt").write_text("x\ny\n")
+    assert read_panel(tmp_path / "two.txt").annotators == ("x", "y")
+    (tmp_path / "weighted.csv").write_text("annotator,weight\nx,3\ny,1\n")
+    assert read_panel(tmp_path / "weighted.csv").weights.tolist() == [0.75, 0.25]
+    (tmp_path / "shares.csv").write_text("attribute,value,share,size\ngender,f,1,12\n")
+    panel = read_panel(tmp_path / "shares.csv", people())
+    assert (panel.annotators, panel.size, panel.name) == (("u", "v", "z"), 12, "shares")
+    (tmp_path / "none.txt").write_text("\n")
+    with pytest.raises(InputError, match="none has no annotators"):
+        read_panel(tmp_path / "none.txt")
+    with pytest.raises(InputError, match="annotations"):
+        read_panel(tmp_path / "shares.csv")
+
+
+def test_a_panel_needs_answers_for_its_annotators():
+    predictions = pair_predictions().take(range(5))
+    with pytest.raises(InputError, match="'nobody'"):
+        Panel(("x", "nobody")).answer(
+            predictions.items, predictions.annotators, predictions.uniform
+        )
+
+
+def test_panels_part_ways_where_their_people_do():
+    items = np.array(["a", "a", "b", "b"], dtype=object)
+    who = np.array(["x", "y"] * 2, dtype=object)
+    p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    one, other = (Panel((name,)).answer(items, who, p) for name in "xy")
+    assert differences(one, other).tolist() == [2.0, 0.0]
