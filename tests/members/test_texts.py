@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
 from edokit._io.tables import write_table
+from edokit._names import as_names
+from edokit.annotations import Annotations
+from edokit.members import Group, score_members, train_members
 from edokit.members.texts import Texts, read_texts
+from edokit.members.training_data import TrainingData
 
 
 def written(path: Path, text: str) -> Path:
@@ -71,7 +79,7 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
         ("item,text\n1,tea\n2,\n", {}, "1 of 2 has no text: '2'"),
         ("item,text\n1,tea\n1,river\n", {}, "item '1' has two texts"),
         ("item,text\n,tea\n", {}, "row 1 has no item"),
-        ("item,text\n1,tea\n", {"label": "x"}, "columns item and text, but no 'label'"),
+        ("item,text\n1,tea\n", {"label": "x"}, "columns item, text and context, but no 'label'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(
@@ -96,3 +104,63 @@ def test_what_is_no_text_is_refused(odd: object) -> None:
 def test_no_texts_are_refused() -> None:
     with pytest.raises(InputError, match="there is no text"):
         Texts.of([])
+
+
+# Contexts
+
+
+def with_contexts(n: int = 24) -> Annotations:
+    people = small_people(n)
+    return replace(people, contexts=as_names([f"the post before {i % 3}" for i in range(n)]))
+
+
+def test_a_context_column_makes_pairs(tmp_path: Path) -> None:
+    table = {"item": ["a", "b"], "text": ["a reply", "another"], "context": ["a post", None]}
+    pq.write_table(pa.table(table), tmp_path / "texts.parquet")
+    assert read_texts(tmp_path / "texts.parquet").texts == (("a reply", "a post"), ("another", ""))
+    renamed = pa.table({"id": ["a"], "reply": ["yes"], "post": ["no"]})
+    pq.write_table(renamed, tmp_path / "renamed.parquet")
+    columns = {"item": "id", "text": "reply", "context": "post"}
+    assert read_texts(tmp_path / "renamed.parquet", columns=columns).texts == (("yes", "no"),)
+
+
+def test_annotations_keep_contexts_and_members_train_on_the_pairs(tmp_path: Path) -> None:
+    people = with_contexts()
+    again = Annotations.from_table(people.to_table(), classes=people.classes)
+    assert again.contexts is not None
+    assert again.contexts.tolist() == people.contexts.tolist()  # type: ignore[union-attr]
+    assert again.take([3]).contexts.tolist() == ["the post before 0"]  # type: ignore[union-attr]
+    pq.write_table(again.to_table(), tmp_path / "people.parquet")
+    pairs = TrainingData.from_annotations(again).texts
+    assert pairs[1] == (again.texts[1], "the post before 1")  # type: ignore[index]
+    assert read_texts(tmp_path / "people.parquet").texts == pairs
+    assert read_texts(tmp_path / "people.parquet", split="dev").texts == pairs[2::4]
+
+
+def test_one_item_has_one_context() -> None:
+    rows = {"item": ["a", "a"], "annotator": ["x", "y"], "label": [0, 1], "text": ["t", "t"]}
+    with pytest.raises(InputError, match="'a' has more than one context: one in row 1, another"):
+        Annotations.from_table({**rows, "context": ["one", "two"]})
+
+
+def test_a_context_and_pairs_are_refused(tmp_path: Path) -> None:
+    people = with_contexts()
+    pq.write_table(people.to_table(), tmp_path / "people.parquet")
+    with pytest.raises(InputError, match="context of their own"):
+        read_texts(tmp_path / "people.parquet", pairs=True)
+    with pytest.raises(InputError, match="context of their own"):
+        TrainingData.from_annotations(people, pairs=True)
+
+
+def test_members_refuse_texts_without_the_context_that_they_learned_with(tmp_path: Path) -> None:
+    train_members(with_contexts(), [Group("linear", 1)], out=tmp_path / "pairs", jobs=1)
+    train_members(small_people(24), [Group("linear", 1)], out=tmp_path / "texts", jobs=1)
+    with pytest.raises(InputError, match=r"with a context, but these have none; .*'context'"):
+        score_members(tmp_path / "pairs", ["a text"])
+    with pytest.raises(InputError, match="without context, but these have one"):
+        score_members(tmp_path / "texts", [("a text", "a context")])
+    one, other = (
+        score_members(tmp_path / "pairs", [("sunny tea", f"the post before {i}")]).probabilities
+        for i in (1, 2)
+    )
+    assert not np.allclose(one, other)

@@ -85,6 +85,8 @@ class Annotations:
     """Published hard label of each item [N], -1 where there is none."""
     texts: Strings | None = None
     """Text of each item [N]."""
+    contexts: Strings | None = None
+    """What the text of each item [N] is seen with, such as the post that it replies to."""
     splits: Strings | None = None
     """Split of each item [N]."""
     attributes: Mapping[str, Strings] = field(default_factory=dict)
@@ -117,9 +119,10 @@ class Annotations:
         ----------
         table : pyarrow.Table, pandas.DataFrame or mapping of str to sequence
             Columns ``item``, ``annotator`` and ``label`` (or one ``p_<class>`` column per class).
-            ``text``, ``split`` and ``hard_label`` are optional and describe the item. Any other
-            column is kept as text: in ``item_columns`` if it has one value per item, in
-            ``attributes`` if it has one per annotator, else in ``annotation_columns``.
+            ``text``, ``context`` (a second text, such as the post that the text replies to),
+            ``split`` and ``hard_label`` are optional and describe the item. Any other column is
+            kept as text: in ``item_columns`` if it has one value per item, in ``attributes`` if it
+            has one per annotator, else in ``annotation_columns``.
         columns : mapping of str to str, optional
             Names of the columns where they differ, as in ``{"item": "id"}``.
         classes : sequence, optional
@@ -434,7 +437,7 @@ class Annotations:
             item_columns=rows_of_each(self.item_columns, chosen),
             annotation_columns=rows_of_each(self.annotation_columns, kept),
             **self.rows_of(kept, "label_codes", "label_probabilities"),
-            **self.rows_of(chosen, "published", "texts", "splits"),
+            **self.rows_of(chosen, "published", "texts", "contexts", "splits"),
         )
 
     def rows_of(self, chosen: npt.NDArray[Any], *fields: str) -> dict[str, Any]:

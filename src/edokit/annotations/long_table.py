@@ -46,7 +46,7 @@ from edokit.annotations.labels import (
 from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
 Where = Callable[[int], str]
-ROLES = ("item", "annotator", "label", "text", "split", "hard_label")
+ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
 """What a column can hold, besides attributes of the annotators."""
 ALIASES = {"item": "task", "annotator": "worker"}
 """crowd-kit's names, used where ours are absent."""
@@ -147,8 +147,8 @@ def from_long_table(
         else:
             codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
     per_item = {
-        role: _names(_one_per_item(table, names[role], item, where, is_text=role == "text"))
-        for role in ("text", "split")
+        role: _names(_one_per_item(table, names[role], item, where, is_text=role != "split"))
+        for role in ("text", "context", "split")
         if role in names
     }
     if "split" in per_item:
@@ -174,6 +174,7 @@ def from_long_table(
         label_probabilities=probabilities,
         published=published,
         texts=per_item.get("text"),
+        contexts=per_item.get("context"),
         splits=per_item.get("split"),
         scale=scaled.on(order),
         **_other_columns(table, attributes, names, item, annotator),
@@ -582,7 +583,12 @@ def to_long_table(annotations: Annotations) -> pa.Table:
             data[PROBABILITY + name] = values
     if annotations.published is not None:
         data["hard_label"] = _column(annotations.published[items], annotations.classes)
-    for name, values in (("split", annotations.splits), ("text", annotations.texts)):
+    of_items = {
+        "split": annotations.splits,
+        "text": annotations.texts,
+        "context": annotations.contexts,
+    }
+    for name, values in of_items.items():
         if values is not None:
             data[name] = _column(items, values)
     for name, values in annotations.item_columns.items():

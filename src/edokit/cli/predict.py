@@ -88,8 +88,10 @@ def predict(
     def read_texts() -> dict[str, str] | None:
         if shown is None:
             return None
+        from edokit.members.recipe import joined
+
         found, _ = reading.texts(shown)
-        return dict(zip(found.items, map(str, found.texts), strict=True))
+        return dict(zip(found.items, map(joined, found.texts), strict=True))
 
     with output_files(out, review_out, inputs=inputs, overwrite=overwrite):
         result = predict_to_file(

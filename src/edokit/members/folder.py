@@ -18,6 +18,7 @@ from edokit._io.atomic import discard
 from edokit._io.schema import (
     checked,
     distinct,
+    flag,
     listed,
     loose,
     mapping,
@@ -44,7 +45,7 @@ from edokit.members.jobs import (
     sizes_of,
     versions,
 )
-from edokit.members.recipe import find_recipe, known_options, read_arrays
+from edokit.members.recipe import are_pairs, find_recipe, known_options, read_arrays
 from edokit.members.training_data import FIT, TrainingData
 from edokit.scales import NOMINAL, Declared, Scale
 
@@ -217,6 +218,7 @@ def make_manifest(
             "items": dict(Counter(data.splits)),
             "classes": list(data.classes),
             "scale": data.scale.to_text(data.classes),
+            "pairs": are_pairs(data.texts),
             "annotators": len(data.annotators),
         },
         "seed": random_state,
@@ -281,7 +283,9 @@ def _named(value: Any, at: str) -> Any:
 _MANIFEST = record(
     {
         "members": _named,
-        "data": record({"classes": distinct(listed(text, least=2))}, {"scale": text}),
+        "data": record(
+            {"classes": distinct(listed(text, least=2))}, {"scale": text, "pairs": flag}
+        ),
     },
     {"format": number(0, whole=True), "end_to_end": mapping(loose)},
 )

@@ -27,7 +27,7 @@ from edokit.members import recipes
 from edokit.scales import NOMINAL, Scale
 
 Text = str | tuple[str, str]
-"""One text, or (utterance, context) for dialogue."""
+"""One text, or (text, context): a reply and the post before it, an utterance and its dialogue."""
 Progress = Callable[[dict[str, Any]], None]
 """Called with what happened: epoch, dev CE, …"""
 
@@ -358,6 +358,16 @@ def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str
                 "train the member again",
             )
     return arrays
+
+
+def are_pairs(texts: Sequence[Text]) -> bool:
+    """Whether some of the texts have a context."""
+    return any(not isinstance(text, str) for text in texts)
+
+
+def joined(text: Text) -> str:
+    """A text, with its context in the lines after it."""
+    return text if isinstance(text, str) else "\n".join(text)
 
 
 def check_texts(texts: Sequence[Text]) -> None:

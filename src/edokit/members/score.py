@@ -25,7 +25,7 @@ from edokit._errors import (
 from edokit._types import Floats, Ints
 from edokit.members.folder import read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
-from edokit.members.recipe import Member, Text, find_recipe, refuse_code
+from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
 from edokit.members.texts import Texts
 from edokit.scales import Scale, check_same_scale
 
@@ -98,6 +98,17 @@ def score_members(
             "check the spelling",
         )
     checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+    paired = manifest["data"].get("pairs")
+    if paired is not None and paired != are_pairs(checked.texts):
+        raise InputError(
+            f"the members in {folder} were trained on texts {'with a' if paired else 'without'}"
+            f" context, but these have {'none' if paired else 'one'}",
+            "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in the"
+            " lines after the text"
+            if paired
+            else "leave the context out",
+            parameters=("columns", "pairs"),
+        )
     if by_annotator and annotators is None:
         raise InputError(
             "a prediction for each annotator needs to know the annotators of the items",

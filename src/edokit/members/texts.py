@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
-from edokit.members.recipe import Text, check_texts
-from edokit.members.training_data import utterance_and_context
+from edokit.members.recipe import Text, are_pairs, check_texts
+from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class Texts:
     items: tuple[str, ...]
     """Item ids [N]."""
     texts: tuple[Text, ...]
-    """Texts [N], or pairs (utterance, context)."""
+    """Texts [N], or pairs (text, context)."""
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
@@ -56,10 +56,10 @@ def read_texts(
     Parameters
     ----------
     path : str or Path
-        A table with a ``text`` and perhaps an ``item`` column (rows are named 0, 1, 2, … without
-        it), a .txt file, or anything that `edokit.read_annotations` reads.
+        A table with a ``text`` and perhaps a ``context`` and an ``item`` column (rows are named 0,
+        1, 2, … without it), a .txt file, or anything that `edokit.read_annotations` reads.
     columns : mapping of str to str, default=None
-        Names of the columns ``item`` and ``text`` in the table.
+        Names of the columns ``item``, ``text`` and ``context`` in the table.
     pairs : bool, default=False
         Whether the first line of a text is the utterance and the rest its context.
     **reading
@@ -97,8 +97,10 @@ def read_texts(
                 "name their column: columns={'text': 'NAME'}",
                 parameters=("columns",),
             )
-        found = Texts(tuple(map(str, source.items)), tuple(map(str, source.texts)))
+        found = _paired(map(str, source.items), map(str, source.texts), source.contexts)
     if pairs:
+        with errors_in(path):
+            refuse_two_contexts(are_pairs(found.texts))
         found = Texts(found.items, tuple(utterance_and_context(str(text)) for text in found.texts))
     with errors_in(path):
         return found.checked()
@@ -134,6 +136,12 @@ def read_annotators(
     return {item: tuple(names) for item, names in found.items()}
 
 
+def _paired(items: Iterable[str], texts: Iterable[str], contexts: Iterable[str] | None) -> Texts:
+    if contexts is not None:
+        return Texts(tuple(items), tuple(zip(texts, map(str, contexts), strict=True)))
+    return Texts(tuple(items), tuple(texts))
+
+
 def _numbered(texts: Sequence[Text]) -> Texts:
     return Texts(tuple(map(str, range(len(texts)))), tuple(texts))
 
@@ -142,17 +150,23 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     from edokit._io.tables import read_table
 
     table = read_table(path)
-    unknown = [role for role in columns if role not in ("item", "text")]
+    unknown = [role for role in columns if role not in ("item", "text", "context")]
     if unknown:
         raise InputError(
-            f"texts have the columns item and text, but no {unknown[0]!r}", "leave it out"
+            f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"
         )
-    text = _encoded(table, columns.get("text", "text"), "text", path)
-    texts = ["" if code < 0 else str(text.names[code]) for code in text.codes]
+
+    def column(role: str) -> list[str]:
+        encoded = _encoded(table, columns.get(role, role), role, path)
+        return ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
+
+    texts: list[Text] = list(column("text"))
+    if columns.get("context", "context") in table.column_names or "context" in columns:
+        texts = list(zip(column("text"), column("context"), strict=True))
     if "item" not in columns and "item" not in table.column_names:
         return _numbered(texts)
     item = _encoded(table, columns.get("item", "item"), "item", path)
-    first: dict[str, str] = {}
+    first: dict[str, Text] = {}
     for code, one in zip(item.codes, texts, strict=True):
         name = str(item.names[code])
         if first.setdefault(name, one) != one:
@@ -172,7 +186,7 @@ def _encoded(table: Any, name: str, role: str, path: Path) -> Any:
             parameters=("columns",),
         )
     encoded = encode(table[name], name)
-    if role != "text" and (encoded.codes < 0).any():
+    if role not in ("text", "context") and (encoded.codes < 0).any():
         row = int((encoded.codes < 0).argmax()) + 1
         raise InputError(f"{path}: row {row} has no {role}", "fill the gap or drop the row")
     return encoded

@@ -28,7 +28,7 @@ from edokit._io.schema import (
     text,
 )
 from edokit._types import Codes, Floats, Ints
-from edokit.members.recipe import Text
+from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ class TrainingData:
     ) -> TrainingData:
         """From annotations with texts.
 
-        With ``pairs`` the first line of a text is the utterance and the others are its context.
-        Items without splits are all "train".
+        Where the annotations have contexts, texts are pairs (text, context). With ``pairs`` the
+        first line of a text is the utterance and the others are its context. Items without splits
+        are all "train".
         """
         if annotations.texts is None:
             raise InputError(
@@ -93,10 +94,17 @@ class TrainingData:
                 f"{are(len(absent), n, HAVE)} no text: {examples(annotations.items[absent])}",
                 "fill the gap or drop these items",
             )
+        contexts = annotations.contexts
+        if contexts is not None:
+            refuse_two_contexts(pairs)
         splits = ("train",) * n if annotations.splits is None else annotations.splits
         return cls(
             items=tuple(map(str, annotations.items)),
-            texts=tuple(map(utterance_and_context if pairs else str, texts)),
+            texts=tuple(
+                map(utterance_and_context if pairs else str, texts)
+                if contexts is None
+                else zip(map(str, texts), map(str, contexts), strict=True)
+            ),
             splits=tuple(map(str, splits)),
             classes=annotations.classes,
             annotators=tuple(map(str, annotations.annotators)),
@@ -225,6 +233,16 @@ def _whole(value: Any, at: str) -> Any:
 _PER_ANNOTATION = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
 
 
+def refuse_two_contexts(pairs: bool) -> None:
+    """Refuse to look for a context in texts that have one already."""
+    if pairs:
+        raise InputError(
+            "these texts have a context of their own, so their lines are not one",
+            "leave out pairs, or the column with the context",
+            parameters=("pairs",),
+        )
+
+
 def utterance_and_context(text: str) -> tuple[str, str]:
     """The first line of a text, and the others."""
     utterance, _, context = text.partition("\n")
@@ -268,8 +286,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             f"{n_folds} folds can't be made of the {len(inside)} items of train and dev",
             "choose between 2 and the number of items; five folds are common",
         )
-    texts = [text if isinstance(text, str) else "\n".join(text) for text in data.texts]
-    groups = near_duplicate_groups([texts[i] for i in inside])
+    groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
     order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)
     # A hard label, or a set of labels.

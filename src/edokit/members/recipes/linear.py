@@ -22,6 +22,7 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
+    are_pairs,
     check_number,
     read_arrays,
     write_arrays,
@@ -133,9 +134,8 @@ class TextCounts:
 
 def count(texts: Sequence[Text]) -> sparse.csr_matrix:
     """Counts [N, blocks · WIDTH] of words and pairs of words, and of 2 to 5 characters in a row."""
-    paired = any(not isinstance(text, str) for text in texts)
     segments = [[text if isinstance(text, str) else text[0] for text in texts]]
-    if paired:
+    if are_pairs(texts):
         segments.append(["" if isinstance(text, str) else text[1] for text in texts])
     parts = [
         counter.transform([text.translate(_MARKS) for text in segment])

@@ -15,7 +15,15 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import InputError, errors_in, one_of, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
-from edokit.members.recipe import Member, MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipe import (
+    Member,
+    MemberData,
+    Progress,
+    Text,
+    joined,
+    read_arrays,
+    write_arrays,
+)
 from edokit.members.recipes.linear import (
     TextCounts,
     TfIdf,
@@ -163,7 +171,7 @@ class SklearnMember(Member):
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
             return self._tfidf.transform(self._count(texts))
-        return [text if isinstance(text, str) else "\n".join(text) for text in texts]
+        return list(map(joined, texts))
 
     def _weight_parameter(self) -> str:
         """How its fit calls the weights of rows."""
