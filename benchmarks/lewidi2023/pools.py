@@ -87,7 +87,7 @@ def groups_of(dataset: str) -> list[Group]:
         group("soft-md", 5, loss="md", **soft),
         group("mixed.soft-strong", 3, **soft, adversarial=2.0),
         group("mixed.soft-long", 3, **soft, epochs=round(1.5 * DATASETS[dataset]["epochs"])),
-        group("mixed.annotator-heads", 4, annotator_heads=True),
+        group("mixed.annotator-heads", 4, annotators=True),
         group("mixed.first-token", 3, **soft, pooling="first"),
         group("mixed.plain-slow", 2, **PLAIN, learning_rate=1e-5),
         group("mixed.once", 2, draw="once"),
@@ -113,7 +113,7 @@ def _armis(group: Callable[..., Group]) -> list[Group]:
         Group("linear", 3, "per-annotator", "per-annotator"),
         group("soft-ce", 5, **soft),
         group("soft-md", 5, loss="md", **soft),
-        group("mixed.annotator-heads", 3, annotator_heads=True),
+        group("mixed.annotator-heads", 3, annotators=True),
         Group("linear", 6, "mixed.linear"),
         Group("linear", 2, "mixed.linear-soft", "soft"),
         Group("sklearn", 3, "mixed.forest", options={"estimator": forest}),
@@ -140,7 +140,7 @@ def decoder_groups() -> list[Group]:
 
     return [
         group("soft", 6),
-        group("heads", 5, "random-select", annotator_heads=True),
+        group("heads", 5, "random-select", annotators=True),
         group("both-ways", 5, model="gemma-bi"),
         group("drawn", 4, "random-select"),
         group("slow", 4, learning_rate=4e-5),

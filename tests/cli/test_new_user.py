@@ -275,9 +275,9 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("diagnose", "use permutations=99", ["permutations"], "use --permutations 99"),
         (
             "train",
-            "choose annotator_heads=False",
-            ["annotator_heads"],
-            "choose --option annotator_heads=false",
+            "choose annotators=False",
+            ["annotators"],
+            "choose --option annotators=false",
         ),
         ("train", "choose ties='random'", ["ties"], "choose ties='random' (in Python)"),
         ("train", "the first (ties='first')", ["ties"], "the first (in Python: ties='first')"),

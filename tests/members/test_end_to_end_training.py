@@ -261,7 +261,7 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
         ({"members": 0}, "members is 0, but must be a whole number of at least 1"),
         ({"random_state": -1}, "random_state=-1 is not a whole number"),
         ({"options": {"heads": 3}}, "training end to end has no option 'heads'"),
-        ({"options": {"annotator_heads": True}}, "no option 'annotator_heads'"),
+        ({"options": {"annotators": True}}, "no option 'annotators'"),
         (
             {"options": {"epochs": "many"}},
             "the option epochs is 'many', but must be a whole number",

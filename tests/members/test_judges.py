@@ -1,4 +1,4 @@
-"""Where it is known who judges a text, members with a head per annotator answer for these."""
+"""Where it is known who labels a text, members that know annotators answer for these."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def run(*arguments: object) -> str:
 
 def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
-    options = {"model": tiny_model(tmp_path / "tiny"), "annotator_heads": True, "epochs": 1}
+    options = {"model": tiny_model(tmp_path / "tiny"), "annotators": True, "epochs": 1}
     pool = parse_groups("transformer:1", options={**options, "learning_rate": 1e-2})
     train_members(PEOPLE, pool, out=tmp_path / "m", device="cpu", jobs=1)
     done = run(
@@ -134,8 +134,9 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     member = TransformerMember.load(tmp_path / "m" / "members" / "transformer-01", device="cpu")
     dev = PEOPLE.split("dev")
     assert dev.texts is not None
-    # Here everybody judged everything: the uniform mean over heads.
-    wanted = member.predict_annotators(list(dev.texts)).mean(axis=1)
+    # Here everybody labelled everything.
+    each = [member.predict_proba(dev.texts, [[name]] * len(dev.texts)) for name in dev.annotators]
+    wanted = np.mean(each, axis=0)
     np.testing.assert_allclose(scored.probabilities[:, 0], wanted, atol=1e-6)
 
 

@@ -56,8 +56,8 @@ def test_options_are_understood_as_text_and_as_values() -> None:
 
 
 def test_truth_and_nothing_are_understood() -> None:
-    given = {"speaker_tags": "true", "annotator_heads": "False", "weight_decay": "none"}
-    wanted = {"speaker_tags": True, "annotator_heads": False, "weight_decay": None}
+    given = {"speaker_tags": "true", "annotators": "False", "weight_decay": "none"}
+    wanted = {"speaker_tags": True, "annotators": False, "weight_decay": None}
     assert recipe_options("transformer", given) == wanted
     assert recipe_options("transformer", {"weight_decay": "0.01"}) == {"weight_decay": 0.01}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,10 @@ import pytest
 from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit.members.recipe import Member
+from edokit.members.recipe import Member, MemberData
 from edokit.members.recipes.transformer import TransformerMember
+from edokit.metrics import rps
+from edokit.scales import NOMINAL, Scale
 
 
 @pytest.fixture(scope="module")
@@ -183,67 +186,181 @@ def test_half_precision_trains_and_is_undone(
     )
 
 
-# Heads per annotator
+# Known annotators
 
 
-def judged() -> SimpleNamespace:
-    """The sincere one and the contrary one judge every text; a third one judges a few."""
+def judged(**changed: object) -> SimpleNamespace:
+    """The sincere one and the contrary one label every text; a third one labels a few."""
     _, classes = texts_and_classes(64, 0)
-    items = np.concatenate([np.arange(64), np.arange(64), np.arange(4)])
-    people = np.repeat([0, 1, 2], [64, 64, 4])
-    labels = np.concatenate([classes, 1 - classes, classes[:4]])
-    return SimpleNamespace(
-        annotators=["sincere", "contrary", "rare"],
-        item_codes=items,
-        annotator_codes=people,
-        label_codes=labels,
-        label_probabilities=None,
+    given: dict[str, object] = {
+        "items": range(64),
+        "annotators": ["sincere", "contrary", "rare"],
+        "item_codes": np.concatenate([np.arange(64), np.arange(64), np.arange(4)]),
+        "annotator_codes": np.repeat([0, 1, 2], [64, 64, 4]),
+        "label_codes": np.concatenate([classes, 1 - classes, classes[:4]]),
+        "label_probabilities": None,
+    }
+    return SimpleNamespace(**{**given, **changed})
+
+
+def everyone(**given: object) -> MemberData:
+    """The sincere and the contrary one, who are a coin to those who do not know them."""
+    _, classes = texts_and_classes(24, 1)
+    dev = judged(
+        items=range(24),
+        item_codes=np.repeat(np.arange(24), 2),
+        annotator_codes=np.tile([0, 1], 24),
+        label_codes=np.column_stack([classes, 1 - classes]).ravel(),
     )
+    coin = {
+        "targets": lambda epoch: np.full((64, 2), 0.5),
+        "dev_soft_labels": np.full((24, 2), 0.5),
+    }
+    return lesson(**{"annotations": judged(), "dev_annotations": dev, **coin, **given})
+
+
+KNOWN = {"annotators": True, "annotator_learning_rate": 0.1, "epochs": 12}
 
 
 @pytest.fixture(scope="module")
 def people(model: str) -> TransformerMember:
-    everyone = lesson(annotations=judged(), dev_soft_labels=np.full((24, 2), 0.5))
-    return member(model, annotator_heads=True, epochs=10).fit(everyone, random_state=0)
+    return member(model, **KNOWN).fit(everyone(), random_state=0)
 
 
-def test_heads_are_averaged_by_activity_or_over_those_who_judge(people: TransformerMember) -> None:
-    texts, _ = texts_and_classes(40, 7)
-    answers = people.predict_annotators(texts)
-    assert answers.shape == (40, 3, 2)
-    everyone = np.average(answers, axis=1, weights=[64, 64, 4])
-    np.testing.assert_allclose(people.predict_proba(texts), everyone)
-    known = people.predict_proba(texts, [["sincere"]] * 40)
-    np.testing.assert_allclose(known, answers[:, 0])
-    both = people.predict_proba(texts, [["sincere", "contrary"]] * 40)
-    np.testing.assert_allclose(both, answers[:, :2].mean(axis=1))
-
-
-def test_contrary_people_get_contrary_heads(model: str) -> None:
-    alone = lesson(annotations=judged(), dev_texts=(), dev_soft_labels=None, dev_hard_labels=None)
-    tuned = member(model, annotator_heads=True, epochs=12).fit(alone, random_state=0)
+def test_contrary_people_get_contrary_answers(people: TransformerMember) -> None:
     texts, classes = texts_and_classes(40, 7)
-    answers = tuned.predict_annotators(texts).argmax(axis=2)
-    assert (answers[:, 0] == classes).mean() > 0.9
-    assert (answers[:, 1] == 1 - classes).mean() > 0.9
+    sincere, contrary = (
+        people.predict_proba(texts, [[name]] * 40).argmax(axis=1) for name in people.annotators_[:2]
+    )
+    assert (sincere == classes).mean() > 0.9
+    assert (contrary == 1 - classes).mean() > 0.9
+    assert np.abs(people.predict_proba(texts) - 0.5).max() < 0.2
+    assert people.history_[-1]["dev_known_ce"] < people.history_[0]["dev_known_ce"]
 
 
-def test_judges_without_a_head_leave_it_to_everyone(people: TransformerMember) -> None:
-    texts, _ = texts_and_classes(3, 7)
-    with pytest.warns(EDOWarning, match="2 of 3 texts"):
-        given = people.predict_proba(texts, [["stranger"], ["sincere", "stranger"], []])
-    np.testing.assert_allclose(given[[0, 2]], people.predict_proba(texts)[[0, 2]])
-    np.testing.assert_allclose(given[1], people.predict_annotators(texts)[1, 0])
+def test_an_annotator_that_is_not_known_gets_exactly_the_anonymous_answer(
+    people: TransformerMember,
+) -> None:
+    texts, _ = texts_and_classes(5, 7)
+    anonymous = people.predict_proba(texts)
+    given = people.predict_proba(texts, [["stranger"], ["sincere"], [], ["new", "other"], [""]])
+    np.testing.assert_array_equal(given[[0, 2, 3, 4]], anonymous[[0, 2, 3, 4]])
+    assert np.abs(given[1] - anonymous[1]).max() > 0.1
 
 
-def test_heads_survive_the_disk(people: TransformerMember, tmp_path: Path) -> None:
+def test_a_panel_is_the_mean_of_its_annotators_in_any_order(people: TransformerMember) -> None:
+    texts, _ = texts_and_classes(6, 7)
+    names = [*people.annotators_, "stranger"]
+    each = [people.predict_proba(texts, [[name]] * 6) for name in names]
+    panel = people.predict_proba(texts, [names] * 6)
+    np.testing.assert_allclose(panel, np.mean(each, axis=0), atol=1e-6)
+    order = [3, 5, 0, 1, 4, 2]
+    other = people.predict_proba([texts[i] for i in order], [names[::-1]] * 6)
+    np.testing.assert_allclose(other, panel[order], atol=1e-6)
+
+
+def test_a_text_is_encoded_once_for_all_its_annotators(
+    people: TransformerMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = count_encoded(monkeypatch)
+    people.predict_proba(["nice day"] * 3 + ["no"] * 2, [[name] for name in [*"abc", "rare", "a"]])
+    assert sum(sizes) == 2
+
+
+def test_known_annotators_survive_the_disk(people: TransformerMember, tmp_path: Path) -> None:
     texts, _ = texts_and_classes(5, 7)
     people.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
-    assert loaded.annotators_ == ["sincere", "contrary", "rare"]
-    np.testing.assert_allclose(
-        loaded.predict_annotators(texts), people.predict_annotators(texts), rtol=0, atol=1e-7
+    assert loaded.known_annotators == ("sincere", "contrary", "rare")
+    for panel in (None, [["contrary"], ["rare"], [], ["x"], ["sincere", "rare"]]):
+        np.testing.assert_allclose(
+            loaded.predict_proba(texts, panel), people.predict_proba(texts, panel), atol=1e-7
+        )
+
+
+def test_heads_of_an_earlier_version_are_refused(fitted: TransformerMember, tmp_path: Path) -> None:
+    fitted.save(tmp_path)
+    path = tmp_path / "transformer.json"
+    for heads in (False, True):
+        state = json.loads(path.read_text())
+        state["options"]["annotator_heads"] = heads
+        del state["scale"]
+        path.write_text(json.dumps(state))
+        if heads:
+            with pytest.raises(InputError, match="head per annotator"):
+                TransformerMember.load(tmp_path)
+        else:
+            assert TransformerMember.load(tmp_path).scale_ == NOMINAL
+        fitted.save(tmp_path)
+
+
+# Answer scales
+
+
+def test_points_of_a_scale_are_learned(model: str, tmp_path: Path) -> None:
+    scale = Scale("ordinal", (1.0, 2.0, 4.0))
+    rude = [text.count("rude") for text, _ in zip(*texts_and_classes(64, 0), strict=True)]
+    dev_rude = [text.count("rude") for text, _ in zip(*texts_and_classes(24, 1), strict=True)]
+    shares = np.array([[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])
+    targets, dev = shares[np.minimum(rude, 1)], shares[np.minimum(dev_rude, 1)]
+    data = lesson(
+        targets=lambda epoch: targets, dev_soft_labels=dev, dev_hard_labels=None, scale=scale
     )
+    for options in ({}, {"loss": "rps"}, {"loss": "ce+rps", "link": "cumulative"}):
+        tuned = member(model, epochs=8, **options)
+        tuned.n_classes = 3
+        tuned.fit(data, random_state=0)
+        scores = [report["dev_rps"] for report in tuned.history_]
+        assert tuned.best_epoch_ == int(np.argmin(scores)) + 1
+        found = tuned.predict_proba(data.dev_texts)
+        assert rps(found, dev, scale.positions) == pytest.approx(min(scores))
+        assert min(scores) < 0.3 * scores[0]
+    tuned.save(tmp_path)
+    loaded = TransformerMember.load(tmp_path)
+    assert loaded.scale_ == scale
+    np.testing.assert_allclose(loaded.predict_proba(data.dev_texts), found, atol=1e-7)
+
+
+@pytest.mark.parametrize("annotators", [False, True])
+def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators: bool) -> None:
+    def labels(texts: Any) -> np.ndarray:
+        return np.array([["rude" in text, "nice" in text] for text in texts], dtype=float)
+
+    data = lesson(n=128, scale=Scale("multi-label"))
+    targets, dev = labels(data.texts), labels(data.dev_texts)
+    eager = judged(
+        items=range(128),
+        annotators=["sincere", "eager"],
+        item_codes=np.repeat(np.arange(128), 2),
+        annotator_codes=np.tile([0, 1], 128),
+        label_codes=None,
+        label_probabilities=np.stack([targets, np.ones_like(targets)], axis=1).reshape(-1, 2),
+    )
+    data = replace(
+        data,
+        targets=lambda epoch: targets,
+        annotations=eager,
+        dev_soft_labels=dev,
+        dev_hard_labels=dev.astype(np.int32),
+    )
+    options = {**KNOWN, "epochs": 12} if annotators else {"epochs": 12}
+    tuned = member(model, **options).fit(data, random_state=0)
+    texts, _ = texts_and_classes(60, 7)
+    who = [["sincere"]] * 60 if annotators else None
+    found = tuned.predict_proba(texts, who)
+    assert ((found > 0.5) == labels(texts)).mean() > 0.85
+    if annotators:
+        assert tuned.predict_proba(texts, [["eager"]] * 60).mean() > 0.9
+    tuned.save(tmp_path)
+    loaded = TransformerMember.load(tmp_path)
+    np.testing.assert_allclose(loaded.predict_proba(texts, who), found, atol=1e-7)
+
+
+@pytest.mark.parametrize("option", ["criterion=rps", "loss=rps", "link=cumulative"])
+def test_options_of_ordinal_scales_are_refused_on_others(model: str, option: str) -> None:
+    name, _, value = option.partition("=")
+    with pytest.raises(InputError, match=f"{name}='{value}' is for ordinal scales"):
+        member(model, **{name: value}).fit(lesson(), random_state=0)
 
 
 # One class only
@@ -264,21 +381,34 @@ def test_targets_of_one_class_make_a_constant_member(model: str, tmp_path: Path)
 # Memory
 
 
-def fail_above(monkeypatch: pytest.MonkeyPatch, most: int, training_only: bool = True) -> list[int]:
-    """Make the network run out of memory for batches larger than ``most``; sizes that worked."""
+def count_encoded(monkeypatch: pytest.MonkeyPatch, check: Any = None) -> list[int]:
+    """How many texts the network encodes, batch by batch; ``check`` sees each batch before."""
     from edokit.members.recipes._network import MemberNetwork
 
-    forward, sizes = MemberNetwork.forward, []
+    features, sizes = MemberNetwork.features, []
 
-    def limited(self, input_ids, *args, **kwargs):
-        if len(input_ids) > most and (self.training or not training_only):
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        if self.training:
-            sizes.append(len(input_ids))
-        return forward(self, input_ids, *args, **kwargs)
+    def counted(self, input_ids, **inputs):
+        if check is not None:
+            check(self, len(input_ids))
+        sizes.append(len(input_ids))
+        return features(self, input_ids, **inputs)
 
-    monkeypatch.setattr(MemberNetwork, "forward", limited)
+    monkeypatch.setattr(MemberNetwork, "features", counted)
     return sizes
+
+
+def fail_above(monkeypatch: pytest.MonkeyPatch, most: int, training_only: bool = True) -> list[int]:
+    """Make the network run out of memory for batches larger than ``most``; sizes that worked."""
+    worked: list[int] = []
+
+    def check(network: Any, size: int) -> None:
+        if size > most and (network.training or not training_only):
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        if network.training:
+            worked.append(size)
+
+    count_encoded(monkeypatch, check)
+    return worked
 
 
 def test_out_of_memory_halves_the_batch_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,13 +486,9 @@ def test_dev_texts_need_labels(model: str) -> None:
         member(model).fit(lesson(dev_soft_labels=None), random_state=0)
 
 
-def test_heads_per_annotator_need_annotations(
-    model: str, fitted: TransformerMember, people: TransformerMember
-) -> None:
+def test_known_annotators_need_annotations(model: str, people: TransformerMember) -> None:
     with pytest.raises(InputError, match="needs annotations"):
-        member(model, annotator_heads=True).fit(lesson(), random_state=0)
-    with pytest.raises(InputError, match="one head"):
-        fitted.predict_annotators(["no"])
+        member(model, annotators=True).fit(lesson(), random_state=0)
     with pytest.raises(InputError, match="2 texts came with 1 list of annotators"):
         people.predict_proba(["no", "no"], [["sincere"]])
 
@@ -410,8 +536,8 @@ def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
 
 def test_training_that_diverges_is_an_error(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "edokit.members.recipes._network.target_loss",
-        lambda kind, logits, targets: logits.sum() * float("nan"),
+        "edokit.members.recipes._network.row_losses",
+        lambda kind, logits, targets, steps: logits.sum(dim=-1) * float("nan"),
     )
     with pytest.raises(InputError, match="diverged: in epoch 1"):
         member(model).fit(lesson(), random_state=0)

@@ -132,7 +132,7 @@ def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> No
     with pytest.raises(InputError, match=r"shape \[64, 3, 2\]"):
         members(model).fit(wrong, head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="a head per member"):
-        members(model, annotator_heads=True).fit(joint_data(), head=EDOHead(K), random_state=0)
+        members(model, annotators=True).fit(joint_data(), head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="trained end to end"):
         EndToEndMembers.load(tmp_path)
     for use in (lambda m: m.predict_proba(["no"]), lambda m: m.save(tmp_path)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,18 +16,25 @@ from edokit._errors import InputError
 from edokit.members.pretrained import load_backbone, load_tokenizer
 from edokit.members.recipes._fine_tuning import FineTuning
 from edokit.members.recipes._network import (
-    AnnotatorHeads,
+    AnnotatorHead,
+    Link,
     MemberHeads,
     MemberNetwork,
     OneHead,
     adversarial_step,
-    annotator_loss,
-    class_prior,
-    cross_entropy,
-    manhattan,
     parameter_groups,
+    row_losses,
 )
-from edokit.members.recipes._tokens import Reader, batches_by_length, padded, with_speaker_tags
+from edokit.members.recipes._tokens import (
+    AnnotatorTargets,
+    EpochTargets,
+    Reader,
+    annotator_labels,
+    batches_by_length,
+    padded,
+    with_speaker_tags,
+)
+from edokit.metrics import rps_items
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def reader(model: str) -> Reader:
 
 def network(model: str, pooling: str = "mean") -> MemberNetwork:
     width = 32 if pooling == "mean+target" else 16
-    return MemberNetwork(load_backbone(model), pooling, OneHead(width, 2)).eval()
+    return MemberNetwork(load_backbone(model), pooling, OneHead(width, Link("softmax", 2))).eval()
 
 
 def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -152,27 +160,73 @@ def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader
     assert not torch.allclose(net(**batch), net(**other))
 
 
-def test_heads_set_prior_the_class_prior() -> None:
-    prior = class_prior(np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]]))
-    np.testing.assert_allclose(prior, [0.8, 0.2])
+PEOPLE = (8.0, 1.0, 0.0)
+STEPS = torch.ones(3)
+
+
+def people_head(kind: str, classes: int = 4, shrinkage: float = 2.0) -> AnnotatorHead:
+    """A head whose annotators have learned something."""
+    torch.manual_seed(0)
+    head = AnnotatorHead(6, Link(kind, classes), PEOPLE, shrinkage).eval()
+    torch.nn.init.normal_(head.vectors, std=5.0)
+    torch.nn.init.normal_(head.offsets)
+    return head
+
+
+@pytest.mark.parametrize("kind", ["softmax", "cumulative", "sets"])
+def test_heads_start_at_the_mean_of_the_targets(kind: str) -> None:
+    targets = np.array([[1.0, 0.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+    totals = targets.sum(axis=0) + 1.0
+    wanted = totals / (8.0 if kind == "sets" else totals.sum())
     for head, shape in (
-        (OneHead(4, 2), (3, 2)),
-        (AnnotatorHeads(4, 2, 5), (3, 5, 2)),
-        (MemberHeads(4, 2, 6), (3, 6, 2)),
+        (OneHead(6, Link(kind, 4)), (3, 4)),
+        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (3, 4)),
+        (MemberHeads(6, Link(kind, 4), 5), (3, 5, 4)),
     ):
-        head.set_prior(prior)
-        logits = head(torch.zeros(3, 4))
-        assert logits.shape == shape
-        torch.testing.assert_close(
-            torch.softmax(logits, dim=-1),
-            torch.tensor([0.8, 0.2]).expand(shape),
-        )
+        several = isinstance(head, MemberHeads)
+        head.set_prior(np.stack([targets] * 5, axis=1) if several else targets)
+        found = head.link.probabilities(head(torch.zeros(3, 6)))
+        assert found.shape == shape
+        np.testing.assert_allclose(found.detach(), np.broadcast_to(wanted, shape), rtol=1e-5)
+
+
+@given(
+    cuts=st.lists(st.floats(-30, 30), min_size=1, max_size=5),
+    score=st.floats(-60, 60),
+)
+def test_cumulative_links_are_differences_of_sigmoids(cuts: list[float], score: float) -> None:
+    link = Link("cumulative", len(cuts) + 1)
+    with torch.no_grad():
+        link.first_cut.fill_(cuts[0])
+        link.log_gaps.copy_(torch.tensor([c / 10 for c in cuts[1:]]))
+    edges = np.concatenate([[cuts[0]], np.exp(np.array(cuts[1:]) / 10)]).cumsum()
+    below = 1 / (1 + np.exp(-(edges - score)))
+    wanted = np.diff([0.0, *below, 1.0])
+    logits = link(torch.tensor([[score]], dtype=torch.float64))
+    assert torch.isfinite(logits).all()
+    np.testing.assert_allclose(link.probabilities(logits)[0].detach(), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "cumulative", "sets"])
+def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None:
+    head = people_head(kind)
+    pooled = torch.randn(2, 6)
+    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
+    found = head(pooled, rows, annotators)
+    torch.testing.assert_close(found[:2], head(pooled))
+    for k, share in ((0, 8 / 10), (1, 1 / 3)):
+        hidden = torch.nn.functional.gelu(head.first(pooled[0] + share * head.vectors[k]))
+        wanted = head.link(head.shared(hidden) + share * head.offsets[k])
+        torch.testing.assert_close(found[2 + k], wanted)
+    torch.testing.assert_close(found[4], found[1])  # nobody in particular
 
 
 def test_annotators_start_alike_and_members_do_not() -> None:
-    pooled = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-    people, members = AnnotatorHeads(4, 2, 5)(pooled), MemberHeads(4, 2, 5)(pooled)
-    assert torch.equal(people[:, 0], people[:, 1])
+    pooled = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
+    head = AnnotatorHead(6, Link("softmax", 2), PEOPLE, 0.0).eval()
+    people = head(pooled, torch.tensor([0, 0]), torch.tensor([0, 1]))
+    assert torch.equal(people[3], people[4])
+    members = MemberHeads(6, Link("softmax", 2), 5)(pooled)
     assert not torch.allclose(members[:, 0], members[:, 1])
 
 
@@ -181,17 +235,69 @@ def test_annotators_start_alike_and_members_do_not() -> None:
 
 def test_losses_are_what_they_are_called() -> None:
     p, t = torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([[1.0, 0.0], [0.25, 0.75]])
-    torch.testing.assert_close(
-        cross_entropy(p.log(), t), -(torch.log(torch.tensor([0.9, 0.5])).sum() / 2)
+    ce = row_losses("ce", p.log(), t, STEPS[:1])
+    torch.testing.assert_close(ce, -torch.log(torch.tensor([0.9, 0.5])))
+    md = row_losses("md", p.log(), t, STEPS[:1])
+    torch.testing.assert_close(md, torch.tensor([0.2, 0.5]))
+
+
+def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet(np.ones(4), 5), rng.dirichlet(np.ones(4), 5)
+    places = (0.0, 1.0, 3.0, 3.5)
+    steps = torch.tensor(np.diff(places))
+    found = row_losses("rps", torch.tensor(p).log(), torch.tensor(q), steps)
+    np.testing.assert_allclose(found, rps_items(p, q, places))
+    both = row_losses("ce+rps", torch.tensor(p).log(), torch.tensor(q), steps)
+    ce = row_losses("ce", torch.tensor(p).log(), torch.tensor(q), steps)
+    torch.testing.assert_close(both, ce + found)
+
+
+def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
+    scores, shares = torch.randn(5, 3), torch.rand(5, 3)
+    found = row_losses("ce", Link("sets", 3)(scores), shares, STEPS)
+    each = torch.nn.functional.binary_cross_entropy_with_logits(scores, shares, reduction="none")
+    torch.testing.assert_close(found, each.mean(dim=1))
+
+
+def test_pairs_of_texts_are_found_in_any_order() -> None:
+    people = SimpleNamespace(
+        items=["a", "b", "c"],
+        annotators=["ann", "new", "bob"],
+        item_codes=np.array([2, 0, 2, 0]),
+        annotator_codes=np.array([0, 1, 2, 0]),
+        label_codes=np.array([0, 1, 1, 0]),
+        label_probabilities=None,
     )
-    torch.testing.assert_close(manhattan(p.log(), t), torch.tensor((0.2 + 0.5) / 2))
+    pairs, labels = annotator_labels(people, ["bob", "ann"], 2)
+    assert pairs.annotators.tolist() == [-1, 1, 1, 0]
+    assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
+    where, rows = pairs.of(np.array([2, 1, 0]))
+    assert (where.tolist(), rows.tolist()) == ([2, 3, 0, 1], [0, 0, 2, 2])
 
 
-def test_annotators_of_an_item_count_alike_and_so_do_items() -> None:
-    logits = torch.log(torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.9, 0.1], [0.5, 0.5]]]))
-    answers = torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
-    by_hand = (-np.log(0.9) + (-np.log(0.1) - np.log(0.5)) / 2) / 2
-    assert float(annotator_loss(logits, answers)) == pytest.approx(by_hand)
+def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
+    n = 200
+    people = SimpleNamespace(
+        items=range(n),
+        annotators=["ann", "bob"],
+        item_codes=np.repeat(np.arange(n), 2),
+        annotator_codes=np.tile([0, 1], n),
+        label_codes=np.tile([0, 1], n),
+        label_probabilities=None,
+    )
+    targets = EpochTargets(lambda epoch: np.full((n, 2), 0.5), (n, 2))
+    labels = AnnotatorTargets(targets, people, 2, 0.2, seed=3)
+    hidden = []
+    for epoch in (0, 1, 0):
+        labels.begin(epoch)
+        batch = labels.of(np.arange(n))
+        hidden.append(batch["pair_annotators"] < 0)
+        weights = np.bincount(batch["pair_rows"], batch["pair_weights"])
+        np.testing.assert_allclose(weights, 1.0)
+    assert 0.1 < hidden[0].mean() < 0.3
+    assert (hidden[0] != hidden[1]).any()
+    assert (hidden[0] == hidden[2]).all()
 
 
 # Adversarial step
@@ -238,7 +344,7 @@ def test_the_step_hurts(model: str, reader: Reader) -> None:
     targets = torch.eye(2)
 
     def loss() -> torch.Tensor:
-        return cross_entropy(net(**batch), targets)
+        return row_losses("ce", net(**batch), targets, STEPS[:1]).mean()
 
     clean = loss()
     clean.backward()
@@ -263,6 +369,19 @@ def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
     assert rates["backbone.encoder.layer.0.output.dense.weight"] == pytest.approx(1e-3 / 4)
     assert rates["backbone.embeddings.word_embeddings.weight"] == pytest.approx(1e-3 / 8)
     assert len(rates) == len(list(net.parameters()))
+
+
+def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> None:
+    head = AnnotatorHead(16, Link("softmax", 2), PEOPLE, 0.0)
+    net = MemberNetwork(load_backbone(model), "mean", head)
+    rate = {
+        id(weight): (group["lr"], group["weight_decay"])
+        for group in parameter_groups(net, 1e-3, 1.0, 0.01, 5e-3, 0.1)
+        for weight in group["params"]
+    }
+    assert rate[id(head.vectors)] == rate[id(head.offsets)] == (0.1, 0.0)
+    assert rate[id(head.first.weight)] == rate[id(head.shared.weight)] == (5e-3, 0.01)
+    assert rate[id(net.backbone.get_input_embeddings().weight)] == (1e-3, 0.01)
 
 
 def test_biases_and_norms_do_not_decay(model: str) -> None:
@@ -327,6 +446,6 @@ def test_options_that_make_no_sense_are_refused(option: str, value: object) -> N
         FineTuning(**{"n_classes": 2, option: value})
 
 
-def test_a_head_per_annotator_has_no_manhattan_loss() -> None:
-    with pytest.raises(InputError, match="single labels"):
-        FineTuning(2, annotator_heads=True, loss="md")
+def test_known_annotators_have_no_manhattan_loss() -> None:
+    with pytest.raises(InputError, match="loss='md'"):
+        FineTuning(2, annotators=True, loss="md")

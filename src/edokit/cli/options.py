@@ -84,7 +84,7 @@ Judges = Annotated[
     Path | None,
     typer.Option(
         help="The annotators of each item (item and annotator columns, or a source of annotations):"
-        " members with a head per annotator predict for these."
+        " members that know annotators predict for these."
     ),
 ]
 

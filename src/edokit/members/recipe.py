@@ -49,7 +49,7 @@ class MemberData:
     dev_hard_labels : ndarray of shape (N_dev,), default=None
         Hard labels of the dev texts; of sets (N_dev, C).
     annotations : object, default=None
-        The annotations of the N texts, for recipes with a head per annotator: ``annotators`` [A],
+        The annotations of the N texts, for recipes that learn who labelled: ``annotators`` [A],
         ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
         ``label_probabilities`` [M, C]) as in `edokit.Annotations`.
     dev_annotations : object, default=None

@@ -59,8 +59,8 @@ def score_members(
     trust : sequence of str, default=()
         Packages beside scikit-learn whose types may be loaded and whose recipes may be imported.
     annotators : mapping of str to iterable of str, default=None
-        Annotators known to label an item, by item: members with a head per annotator then predict
-        the labels of these.
+        Annotators known to label an item, by item: members that know annotators then predict the
+        labels of these.
     by_annotator : bool, default=False
         Predict a row for each pair of an item and one of its ``annotators``. The members of a group
         with per-annotator supervision are then one member, named like the group: the one trained
@@ -283,10 +283,10 @@ class _ItemAnnotators:
         self._annotators = each
         self._unknown = np.zeros(len(each), dtype=bool)
         self.unused: dict[str, bool] = {}
-        """Whether a member, by name, has no head per annotator."""
+        """Whether a member, by name, knows no annotators."""
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
-        """Probabilities of each row: of its annotators, if the member has heads for them."""
+        """Probabilities of each row: of its annotators, if the member knows some."""
         heads = set(member.known_annotators)
         self.unused[name] = not heads
         if not heads:
@@ -346,10 +346,10 @@ class _ItemAnnotators:
             warn(
                 f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators"
                 f" apart and predict as always: {examples(without)} (train with --supervision"
-                " per-annotator, or a transformer with annotator_heads=true)"
+                " per-annotator, or a transformer with annotators=true)"
             )
         if self._unknown.any() and len(without) < len(self.unused):
             warn(
                 f"for {int(self._unknown.sum())} of {counted(len(self._unknown), self._row)} some"
-                " members know none of the annotators; there they average over all annotators"
+                " members know none of the annotators; there they predict as always"
             )

@@ -434,8 +434,11 @@ def plan_end_to_end(
     check_number("members", members, 1, whole=True)
     recipe: Any = find_recipe(_HEADS_RECIPE)
     # There is a head per member already.
-    left_out = (*HEAD_OPTIONS, "annotator_heads")
-    known = {key: value for key, value in known_options(recipe).items() if key not in left_out}
+    known = {
+        key: value
+        for key, value in known_options(recipe).items()
+        if key not in HEAD_OPTIONS and not key.startswith(("annotator", "anonymous"))
+    }
     given = check_options("training end to end", known, options)
     heads = {"n_members": members, "preset": preset}
     network = recipe(len(data.classes), **given, **heads)

@@ -42,10 +42,10 @@ class EndToEndMembers(FineTunedMember):
         check_number("n_members", self.n_members, 1, whole=True)
         check_number("member_weight", self.member_weight, 0.0)
         check_number("joint_learning_rate", self.joint_learning_rate, 0.0, 1.0, above=True)
-        if self.annotator_heads:
+        if self.annotators:
             raise InputError(
-                "end to end there is a head per member, so annotator_heads can't be set",
-                "choose annotator_heads=False",
+                "end to end there is a head per member, so annotators can't be set",
+                "choose annotators=False",
             )
 
     @property
@@ -57,6 +57,7 @@ class EndToEndMembers(FineTunedMember):
         """Refuse data without a dev split, or without a class that the preset weighs."""
         from edokit.ensemble import PRESETS
 
+        super().check_data(data)
         check_splits(data, None)
         rows = rows_for_job(data, None, None)
         if not len(rows.stop):
@@ -107,7 +108,7 @@ class EndToEndMembers(FineTunedMember):
         require_packages("fine-tuning")
         import torch
 
-        from edokit.members.recipes._network import target_loss
+        from edokit.members.recipes._network import row_losses
         from edokit.members.recipes._tokens import EpochTargets
         from edokit.members.recipes._trainer import Task
 
@@ -125,7 +126,8 @@ class EndToEndMembers(FineTunedMember):
         def loss_of(network: Any, logits: torch.Tensor, batch: Any) -> torch.Tensor:
             probabilities = torch.softmax(logits.double(), dim=-1)
             joint = network.joint.loss(probabilities, batch["soft_labels"], batch["hard_labels"])
-            own = target_loss(self.loss, logits, batch["targets"])
+            steps = network.head.link.steps
+            own = row_losses(self.loss, logits, batch["targets"], steps).mean()
             total: torch.Tensor = joint.total + self.member_weight * own
             return total
 
@@ -138,7 +140,7 @@ class EndToEndMembers(FineTunedMember):
 
         heads = (shape[0], self.n_members, self.n_classes)
         targets = EpochTargets(data.targets, heads, soft_labels=soft, hard_labels=hard)
-        task = Task(targets, soft.astype(float), loss_of, pool, head, self.joint_learning_rate)
+        task = Task(targets, loss_of, pool, None, head, self.joint_learning_rate)
         self._tune(data, task, random_state, progress)
         head.load_state_dict(self._tuned.network.joint.state_dict())
         self.weights_, self.size_ = head.final_weights().tolist(), head.size
@@ -146,10 +148,10 @@ class EndToEndMembers(FineTunedMember):
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities of every member [N, K, C]."""
-        return self._probabilities(texts, (self.n_members,))
+        return self._probabilities(texts, (self.n_members,))[0]
 
     def new_heads(self, width: int) -> Any:
         """Heads on so many features, not trained yet."""
         from edokit.members.recipes._network import MemberHeads
 
-        return MemberHeads(width, self.n_classes, self.n_members)
+        return MemberHeads(width, self.new_link(), self.n_members)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,16 +21,19 @@ from edokit._io.schema import (
     plain,
     read_document,
     record,
+    text,
 )
 from edokit._types import Floats
 from edokit.members.pretrained import load_tokenizer, require_packages
 from edokit.members.recipe import Member, MemberData, Progress, Text, check_number
+from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
 F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
 WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
-CRITERIA = ("ce", "f1")
-LOSSES = ("ce", "md")
+CRITERIA = ("", "ce", "f1", "rps")
+LOSSES = ("ce", "md", "rps", "ce+rps")
+LINKS = ("softmax", "cumulative")
 POOLINGS = ("first", "last", "mean", "mean+target")
 
 
@@ -49,9 +52,10 @@ class FineTuning:
     """The most epochs; the learning rate falls linearly to 0 over all of them."""
     patience: int = 3
     """Epochs without a better one after which training stops; 0: never."""
-    criterion: str = "ce"
-    """What makes an epoch better on the dev texts: a lower cross-entropy to the soft labels
-    ("ce"), or a micro-F1 on the hard labels that is higher by 0.01 at least ("f1"; the paper)."""
+    criterion: str = ""
+    """What makes an epoch better on the dev texts: a lower cross-entropy ("ce") or ranked
+    probability score ("rps", ordinal scales) to the soft labels, or a micro-F1 on the hard labels
+    that is higher by 0.01 at least ("f1"; the paper). Empty: "rps" of ordinal scales, else "ce"."""
     warmup_steps: int = 500
     """Capped to a tenth of the run."""
     weight_decay: float | None = None
@@ -59,7 +63,11 @@ class FineTuning:
     max_length: int = 512
     """Tokens; longer texts are cut."""
     loss: str = "ce"
-    """Cross-entropy ("ce") or Manhattan distance ("md") to the targets."""
+    """Cross-entropy ("ce"), Manhattan distance ("md") or, of ordinal scales, ranked probability
+    score ("rps") to the targets, or the sum of two ("ce+rps"). Of sets: the mean over labels."""
+    link: str = "softmax"
+    """Of ordinal scales: a score per class ("softmax"), or one score and cut points between the
+    classes ("cumulative")."""
     pooling: str = "mean"
     """Which tokens' last hidden states the classifier gets: the "first", the "last" (in a decoder
     the only one that depends on the whole text), the "mean" over all, or that joined with the mean
@@ -70,14 +78,26 @@ class FineTuning:
     """The learning rate of each layer is this share of the one above it; 1: all the same."""
     speaker_tags: bool = False
     """Name the speaker in each line of (utterance, context)."""
-    annotator_heads: bool = False
-    """One head per annotator, trained on the annotations instead of the targets."""
+    head_learning_rate: float | None = None
+    """None: as the encoder's."""
+    annotators: bool = False
+    """Learn who labelled: the member predicts for nobody in particular, and for each annotator."""
+    annotator_learning_rate: float = 2e-3
+    """Learning rate of what is an annotator's own: a vector beside the features of a text, and a
+    bias per class."""
+    annotator_dropout: float = 0.2
+    """Share of the labels whose annotator is hidden in an epoch."""
+    annotator_shrinkage: float = 5.0
+    """What is an annotator's own counts by n / (n + this), n their number of labels."""
+    anonymous_weight: float = 0.5
+    """Weight of the loss for nobody in particular beside that of the annotators' labels."""
     device: str | None = None
     """"cpu", "cuda", "cuda:1", "mps"; None: a GPU where there is one."""
 
     def __post_init__(self) -> None:
         one_of("criterion", self.criterion, CRITERIA)
         one_of("loss", self.loss, LOSSES)
+        one_of("link", self.link, LINKS)
         one_of("pooling", self.pooling, POOLINGS)
         least = {"n_classes": 2, "batch_size": 1, "eval_batch_size": 1, "epochs": 1}
         for name, bound in {**least, "patience": 0, "warmup_steps": 0, "max_length": 8}.items():
@@ -87,11 +107,16 @@ class FineTuning:
         check_number("layer_decay", self.layer_decay, 0.0, 1.0, above=True)
         if self.weight_decay is not None:
             check_number("weight_decay", self.weight_decay, 0.0, 1.0)
-        if self.annotator_heads and self.loss != "ce":
+        if self.head_learning_rate is not None:
+            check_number("head_learning_rate", self.head_learning_rate, 0.0, 1.0, above=True)
+        check_number("annotator_learning_rate", self.annotator_learning_rate, 0.0, 1.0, above=True)
+        check_number("annotator_dropout", self.annotator_dropout, 0.0, 1.0)
+        check_number("annotator_shrinkage", self.annotator_shrinkage, 0.0)
+        check_number("anonymous_weight", self.anonymous_weight, 0.0)
+        if self.annotators and self.loss == "md":
             raise InputError(
-                f"a head per annotator trains on single labels, for which loss={self.loss!r} is"
-                " not defined",
-                "choose loss='ce', or annotator_heads=False",
+                "annotators give single labels, from which loss='md' learns no distribution",
+                "choose loss='ce', or annotators=False",
             )
 
     def weight_decay_of(self, seed: int) -> float:
@@ -107,7 +132,7 @@ class FineTuning:
 
 @dataclass(eq=False)
 class FineTunedMember(FineTuning, Member):
-    """What members with one head, a head per annotator and a head per member share."""
+    """What members with one head, one that knows annotators and a head per member share."""
 
     resamples: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
@@ -121,12 +146,29 @@ class FineTunedMember(FineTuning, Member):
     """Fitted attributes that are kept, without their underscore."""
 
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
-    """Per epoch: epoch, loss, dev_ce and dev_f1."""
+    """Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps."""
     best_epoch_: int | None = field(default=None, init=False, repr=False)
     """The epoch whose weights were kept, counted from 1."""
     constant_: list[float] | None = field(default=None, init=False, repr=False)
     """The one prediction [C] of a member whose targets have a single class."""
+    scale_: Scale = field(default=NOMINAL, init=False, repr=False)
+    """The answer scale of its targets."""
     _tuned: Any = field(default=None, init=False, repr=False)
+
+    def check_data(self, data: Any) -> None:
+        """Refuse sets where it can't learn them, and options of ordinal scales on others."""
+        super().check_data(data)
+        scale = data.scale
+        if scale.positions is not None:
+            return
+        for name, ordinal in (("criterion", "rps"), ("loss", "rps"), ("link", "cumulative")):
+            if ordinal in getattr(self, name):
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} is for ordinal scales, but this one is"
+                    f" {scale}",
+                    f"leave {name} out, or declare the scale",
+                    parameters=(name, "scale"),
+                )
 
     def options(self) -> dict[str, Any]:
         """Every option by name, as plain values."""
@@ -151,6 +193,13 @@ class FineTunedMember(FineTuning, Member):
         """Heads on so many features, not trained yet."""
         raise NotImplementedError
 
+    def new_link(self) -> Any:
+        """What turns the scores of a head into logits."""
+        from edokit.members.recipes._network import Link
+
+        kind = "sets" if self.scale_.is_multi_label else self.link
+        return Link(kind, self.n_classes, self.scale_.steps)
+
     def save(self, folder: Path) -> None:
         """Write weights (safetensors), configs (JSON) and tokenizer."""
         folder = Path(folder)
@@ -158,8 +207,9 @@ class FineTunedMember(FineTuning, Member):
         if self.constant_ is None:
             self._fitted().save(folder)
         kept = {name: getattr(self, f"{name}_") for name in self._kept}
-        text = json.dumps({"options": self.options(), **kept}, ensure_ascii=False, indent=2)
-        (folder / self._file).write_text(text + "\n", encoding="utf-8")
+        kept["scale"] = asdict(self.scale_)
+        state = json.dumps({"options": self.options(), **kept}, ensure_ascii=False, indent=2)
+        (folder / self._file).write_text(state + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> Any:
@@ -171,12 +221,18 @@ class FineTunedMember(FineTuning, Member):
                 f"{folder} is not the folder of {cls._kind}: it has no {cls._file}", hint
             )
         needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, loose)}
-        state = read_document(path, record(needed), f"a file of {cls._kind}", hint)
+        scale = record({"kind": text}, {"positions": listed(number())}, only=True)
+        form = record(needed, {"scale": scale})
+        state = read_document(path, form, f"a file of {cls._kind}", hint)
         for file in folder.glob("*config.json"):
             read_document(file, plain, "a whole configuration", hint)
         try:
             with errors_in(path):
-                member = cls(**{**state["options"], "device": device})
+                options = dict(state["options"])
+                if options.pop("annotator_heads", False):
+                    raise InputError("a head per annotator is no longer read", "train it again")
+                member = cls(**{**options, "device": device})
+                member.scale_ = Scale(**(state.get("scale") or {}))
         except TypeError as error:
             raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
         for name in cls._kept:
@@ -198,13 +254,17 @@ class FineTunedMember(FineTuning, Member):
     def _tune(self, data: MemberData, task: Any, seed: int, progress: Progress | None) -> None:
         from edokit.members.recipes._trainer import fine_tune
 
+        self.scale_ = data.scale
         self._tuned = fine_tune(self, data, task, seed=seed, progress=progress)
         self.history_, self.best_epoch_ = self._tuned.history, self._tuned.best_epoch
 
-    def _probabilities(self, texts: Sequence[Text], heads: tuple[int, ...]) -> Floats:
-        """Probabilities of all heads [N, …, C]."""
+    def _probabilities(
+        self, texts: Sequence[Text], heads: tuple[int, ...], pairs: Any = None
+    ) -> tuple[Floats, Any]:
+        """Probabilities of all heads [N, …, C], and of pairs of a text and an annotator [P, C]."""
         tuned = self._fitted()
         if not len(texts):
-            return np.empty((0, *heads, self.n_classes))
-        probabilities: Floats = tuned.predict(texts, self.eval_batch_size)
-        return probabilities
+            empty = np.empty((0, *heads, self.n_classes))
+            return empty, empty
+        found: tuple[Floats, Any] = tuned.predict(texts, self.eval_batch_size, pairs)
+        return found

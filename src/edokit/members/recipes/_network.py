@@ -1,8 +1,7 @@
-"""The network of a fine-tuned member: encoder, pooling, heads, losses, learning rates."""
+"""The network of a fine-tuned member: encoder, pooling, heads, links, losses, learning rates."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,16 +14,17 @@ from torch import nn
 from torch.nn import functional as F
 
 from edokit._errors import InputError
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.members.pretrained import free_memory, out_of_memory
-from edokit.members.recipes._tokens import Arrays, Reader, Tokens
+from edokit.members.recipes._tokens import Arrays, Pairs, Reader, Tokens
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
+_PAIRS = 8192  # pairs of a text and an annotator that go through the head at once
 
 
 class MemberNetwork(nn.Module):  # type: ignore[misc]
-    """Logits from tokens: [B, C] with one head, [B, H, C] with several."""
+    """Logits from tokens: of each text, and of pairs of a text and an annotator."""
 
     def __init__(self, backbone: nn.Module, pooling: str, head: nn.Module) -> None:
         super().__init__()
@@ -37,36 +37,44 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
 
     def forward(
         self,
+        pair_rows: torch.Tensor | None = None,
+        pair_annotators: torch.Tensor | None = None,
+        **tokens: torch.Tensor,
+    ) -> torch.Tensor:
+        """Logits of the texts [B, …]; with pairs, [B + P, …] where those of the pairs follow.
+
+        A pair is the row of a text and the code of an annotator, -1 for nobody in particular.
+        """
+        pooled = self.dropout(self.features(**tokens))
+        with torch.autocast(pooled.device.type, enabled=False):
+            pairs = () if pair_rows is None else (pair_rows, pair_annotators)
+            logits: torch.Tensor = self.head(pooled, *pairs)
+        return logits
+
+    def features(
+        self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         target_mask: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Logits in float32, also where the encoder computes in bfloat16."""
+        """Pooled hidden states [B, W] in float32, also where the encoder computes in bfloat16."""
         segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         hidden = self.backbone(
             input_ids=input_ids, attention_mask=attention_mask, **segments
         ).last_hidden_state
         with torch.autocast(hidden.device.type, enabled=False):
-            pooled = self._pool(hidden.float(), attention_mask, target_mask)
-            logits: torch.Tensor = self.head(self.dropout(pooled))
-        return logits
+            return self._pool(hidden.float(), attention_mask, target_mask)
 
-    def rescale_heads(self, **batch: torch.Tensor) -> None:
+    def rescale_heads(self, **tokens: torch.Tensor) -> None:
         """Divide the weights of new heads by the scale of a first batch's features, if above 1.
 
         A decoder's hidden states may be ten times an encoder's, and so would the first logits be.
         """
         training = self.training
-        features: list[torch.Tensor] = []
-        hook = self.dropout.register_forward_hook(lambda _, __, pooled: features.append(pooled))
         with torch.no_grad():
-            self.eval()(**batch)
-            scale = features[0].float().pow(2).mean().sqrt()
-            for weight in self.head.parameters():
-                if weight.dim() > 1:
-                    weight.div_(scale.clamp(min=1.0))
-        hook.remove()
+            scale = self.eval().features(**tokens).pow(2).mean().sqrt().clamp(min=1.0)
+            self.head.rescale(scale)
         self.train(training)
 
     def _pool(
@@ -83,65 +91,162 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
         return torch.cat([everything, _mean(hidden, target_mask)], dim=-1)
 
 
-class OneHead(nn.Module):  # type: ignore[misc]
-    """Logits [B, C]; at the start every text has the class prior."""
+class Link(nn.Module):  # type: ignore[misc]
+    """From the scores of a head to logits, whose softmax is a distribution.
 
-    def __init__(self, width: int, n_classes: int) -> None:
-        super().__init__()
-        self.shared = _linear(width, n_classes)
-
-    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Logits [B, C]."""
-        logits: torch.Tensor = self.shared(pooled)
-        return logits
-
-    def set_prior(self, prior: Floats) -> None:
-        """Set the bias to the log of the class prior [C]."""
-        _set_bias(self.shared, prior)
-
-
-class AnnotatorHeads(OneHead):
-    """Logits [B, A, C]: what all annotators share plus each one's deviation, 0 at the start.
-
-    Annotators with few items stay close to the others.
+    ``softmax``: a score per class. ``sets``: a score per label [..., L], logits [..., L, 2] of
+    "not chosen" and "chosen". ``cumulative``: one score; cut points between the classes, of which
+    P(class ≤ c) = sigmoid(cut_c − score).
     """
 
-    def __init__(self, width: int, n_classes: int, n_annotators: int) -> None:
-        super().__init__(width, n_classes)
-        self.shape = (n_annotators, n_classes)
-        self.deviation = nn.Linear(width, n_annotators * n_classes)
-        nn.init.zeros_(self.deviation.weight)
-        nn.init.zeros_(self.deviation.bias)
-
-    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Logits [B, A, C]."""
-        own: torch.Tensor = self.deviation(pooled).unflatten(-1, self.shape)
-        return self.shared(pooled).unsqueeze(1) + own
-
-
-class MemberHeads(nn.Module):  # type: ignore[misc]
-    """Logits [B, K, C] of K members on one encoder, each from a start of its own."""
-
-    def __init__(self, width: int, n_classes: int, n_members: int) -> None:
+    def __init__(self, kind: str, n_classes: int, steps: Floats | None = None) -> None:
         super().__init__()
-        self.shape = (n_members, n_classes)
-        self.members = _linear(width, n_members * n_classes)
+        self.kind = kind
+        self.scores = 1 if kind == "cumulative" else n_classes
+        # Where the network is, for losses of ordinal scales; no part of what is saved.
+        distances = torch.ones(n_classes - 1) if steps is None else torch.tensor(steps).float()
+        self.register_buffer("steps", distances, persistent=False)
+        if kind == "cumulative":
+            self.first_cut = nn.Parameter(torch.zeros(1))
+            self.log_gaps = nn.Parameter(torch.zeros(n_classes - 2))
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        """Logits [..., C], or [..., L, 2] of sets."""
+        if self.kind == "sets":
+            return torch.stack([torch.zeros_like(scores), scores], dim=-1)
+        if self.kind == "softmax":
+            return scores
+        gaps = self.log_gaps.exp()
+        distances = torch.cat([self.first_cut, gaps]).cumsum(dim=0) - scores
+        # σ(a) − σ(b) = σ(a) σ(−b) (1 − exp(b − a)): no difference of nearly equal numbers.
+        inside = F.logsigmoid(distances[..., 1:]) + F.logsigmoid(-distances[..., :-1])
+        inside = inside + torch.log(-torch.expm1(-gaps))
+        ends = F.logsigmoid(distances[..., :1]), F.logsigmoid(-distances[..., -1:])
+        return torch.cat([ends[0], inside, ends[1]], dim=-1)
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Probabilities [..., C] of classes, or [..., L] of labels, in double precision."""
+        if logits.device.type == "mps":  # no double precision there
+            logits = logits.cpu()
+        found = torch.softmax(logits.double(), dim=-1)
+        return found[..., 1] if self.kind == "sets" else found
+
+    def bias(self, targets: Floats) -> Floats:
+        """Scores [S] at which every text has the mean of targets [N, C]; cut points are set.
+
+        As if one more item of each class had been seen.
+        """
+        totals = targets.sum(axis=0) + 1.0
+        if self.kind == "sets":
+            share: Floats = totals / (len(targets) + 2.0)
+            return np.log(share) - np.log1p(-share)
+        prior: Floats = totals / totals.sum()
+        if self.kind == "softmax":
+            return np.log(prior)
+        below = np.cumsum(prior)[:-1]
+        cuts = np.log(below) - np.log1p(-below)
+        with torch.no_grad():
+            self.first_cut.copy_(torch.from_numpy(cuts[:1]))
+            self.log_gaps.copy_(torch.from_numpy(np.log(np.diff(cuts))))
+        return np.zeros(1)
+
+
+class OneHead(nn.Module):  # type: ignore[misc]
+    """Logits [B, …]; at the start every text has the class prior."""
+
+    def __init__(self, width: int, link: Link) -> None:
+        super().__init__()
+        self.shared = _linear(width, link.scores)
+        self.link = link
 
     def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Logits [B, K, C]."""
-        logits: torch.Tensor = self.members(pooled).unflatten(-1, self.shape)
+        """Logits of each text."""
+        logits: torch.Tensor = self.link(self.shared(pooled))
         return logits
 
-    def set_prior(self, prior: Floats) -> None:
-        """Set the bias of every member to the log of the class prior [C]."""
-        _set_bias(self.members, np.tile(prior, self.shape[0]))
+    def set_prior(self, targets: Floats) -> None:
+        """Predict the mean of targets [N, C] whatever the text."""
+        _set_bias(self.shared, self.link.bias(targets))
+
+    def rescale(self, scale: torch.Tensor) -> None:
+        """Get ready for features of this scale."""
+        self.shared.weight.div_(scale)
 
 
-def class_prior(targets: Floats) -> Floats:
-    """Shares of the classes [C] in targets [N, C], as if one more item of each had been seen."""
-    totals = targets.sum(axis=0) + 1.0
-    prior: Floats = totals / totals.sum()
-    return prior
+class AnnotatorHead(nn.Module):  # type: ignore[misc]
+    """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
+
+    Both are 0 at the start, and count by n / (n + ``shrinkage``), n the labels that they are
+    learned from [A]. Nobody in particular (code -1) has neither.
+    """
+
+    def __init__(self, width: int, link: Link, labels: Sequence[float], shrinkage: float) -> None:
+        super().__init__()
+        self.first = _linear(width, width)
+        self.shared = _linear(width, link.scores)
+        self.dropout = nn.Dropout(_DROPOUT)
+        self.link = link
+        self.vectors = nn.Parameter(torch.zeros(len(labels), width))
+        self.offsets = nn.Parameter(torch.zeros(len(labels), link.scores))
+        counts = torch.tensor(labels, dtype=torch.float32).unsqueeze(1)
+        self.register_buffer("share", counts / (counts + shrinkage).clamp(min=1.0))
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(
+        self,
+        pooled: torch.Tensor,
+        rows: torch.Tensor | None = None,
+        annotators: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits [B, …] of each text, followed by those of the pairs [P, …]."""
+        hidden = self.first(pooled)
+        if rows is None or annotators is None:
+            return self._logits(hidden, None)
+        codes = annotators.clamp(min=0)
+        share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(1)
+        vectors = F.embedding(codes, self.vectors) * (share * self.scale)
+        # A layer of a sum is the sum of the layers: each text goes through it once.
+        own = hidden[rows] + F.linear(vectors, self.first.weight)
+        offsets = F.embedding(codes, self.offsets) * share
+        nobody = offsets.new_zeros((len(hidden), offsets.shape[1]))
+        return self._logits(torch.cat([hidden, own]), torch.cat([nobody, offsets]))
+
+    def _logits(self, hidden: torch.Tensor, offsets: torch.Tensor | None) -> torch.Tensor:
+        scores = self.shared(self.dropout(F.gelu(hidden)))
+        logits: torch.Tensor = self.link(scores if offsets is None else scores + offsets)
+        return logits
+
+    def set_prior(self, targets: Floats) -> None:
+        """Predict the mean of targets [N, C] whatever the text."""
+        _set_bias(self.shared, self.link.bias(targets))
+
+    def rescale(self, scale: torch.Tensor) -> None:
+        """Get ready for features of this scale."""
+        self.first.weight.div_(scale)
+        self.scale.copy_(scale)
+
+
+class MemberHeads(OneHead):
+    """Logits [B, K, …] of K members on one encoder, each from a start of its own."""
+
+    def __init__(self, width: int, link: Link, n_members: int) -> None:
+        super().__init__(width, link)
+        del self.shared
+        self.shape = (n_members, link.scores)
+        self.members = _linear(width, n_members * link.scores)
+
+    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Logits of each text by each member."""
+        logits: torch.Tensor = self.link(self.members(pooled).unflatten(-1, self.shape))
+        return logits
+
+    def set_prior(self, targets: Floats) -> None:
+        """Predict the mean of targets [N, K, C] whatever the text, by every member."""
+        _set_bias(self.members, np.tile(self.link.bias(targets.mean(axis=1)), self.shape[0]))
+
+    def rescale(self, scale: torch.Tensor) -> None:
+        """Get ready for features of this scale."""
+        self.members.weight.div_(scale)
 
 
 def _mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -156,67 +261,73 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
-def _set_bias(layer: nn.Linear, prior: Floats) -> None:
+def _set_bias(layer: nn.Linear, scores: Floats) -> None:
     with torch.no_grad():
-        layer.bias.copy_(torch.tensor([math.log(share) for share in prior]))
+        layer.bias.copy_(torch.from_numpy(scores))
 
 
-def target_loss(kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Mean over items of the distance between logits [..., C] and targets [..., C]."""
-    return (manhattan if kind == "md" else cross_entropy)(logits, targets)
+def row_losses(
+    kind: str, logits: torch.Tensor, targets: torch.Tensor, steps: torch.Tensor
+) -> torch.Tensor:
+    """Losses [...] of logits [..., C] to targets [..., C].
 
-
-def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """−mean Σ_c t_c ln p_c."""
-    return -(targets * F.log_softmax(logits, dim=-1)).sum(dim=-1).mean()
-
-
-def manhattan(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """mean Σ_c |p_c − t_c|."""
-    return (F.softmax(logits, dim=-1) - targets).abs().sum(dim=-1).mean()
-
-
-def annotator_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of heads [B, A, C] to labels [B, A, C]; a row of zeros: no label.
-
-    Annotators of an item count alike, and so do items.
+    ``ce``: −Σ_c t_c ln p_c. ``md``: Σ_c |p_c − t_c|. ``rps``: Σ_c step_c (F_c − G_c)² on cumulative
+    shares. ``ce+rps``: both. Of sets, logits are [..., L, 2] and targets [..., L]; their losses are
+    means over the labels.
     """
-    per_label = -(labels * F.log_softmax(logits, dim=-1)).sum(dim=-1)
-    labelled = (labels.sum(dim=-1) > 0).to(logits.dtype)
-    return (per_label.sum(dim=1) / labelled.sum(dim=1).clamp(min=1.0)).mean()
+    sets = logits.dim() > targets.dim()
+    if sets:
+        targets = torch.stack([1 - targets, targets], dim=-1)
+    total = logits.new_zeros(logits.shape[:-1])
+    for name in kind.split("+"):
+        if name == "ce":
+            total = total - (targets * F.log_softmax(logits, dim=-1)).sum(dim=-1)
+            continue
+        gaps = F.softmax(logits, dim=-1) - targets
+        if name == "rps":
+            total = total + (gaps.cumsum(dim=-1)[..., :-1].square() * steps).sum(dim=-1)
+        else:
+            total = total + gaps.abs().sum(dim=-1)
+    return total.mean(dim=-1) if sets else total
 
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
 
 
+_ANNOTATORS = ("head.vectors", "head.offsets")
+
+
 def parameter_groups(
-    network: nn.Module, learning_rate: float, layer_decay: float, weight_decay: float
+    network: nn.Module,
+    learning_rate: float,
+    layer_decay: float,
+    weight_decay: float,
+    head_rate: float | None = None,
+    annotator_rate: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads learn at ``learning_rate``, the encoder's top layer at ``layer_decay`` times it, each
-    layer below at that times the one above, embeddings slowest. Biases and norms don't decay.
+    Heads learn at ``head_rate`` (None: at ``learning_rate``), what is an annotator's own at
+    ``annotator_rate``, the encoder's top layer at ``layer_decay`` times ``learning_rate``, each
+    layer below at that times the one above, embeddings slowest. Biases and norms don't decay, and
+    annotators shrink by another rule.
     """
     named = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
     numbers = [int(found[1]) for name, _ in named if (found := _LAYER.search(name))]
     depth = max(numbers, default=-1) + 1
-    norms = {
-        f"{name}.weight"
-        for name, module in network.named_modules()
-        if "norm" in type(module).__name__.lower()
-    }
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
     for name, weight in named:
-        below = 0
         if name.startswith("backbone."):
             found = _LAYER.search(name)
             # Embeddings, and biases of positions that all layers share, are below the first layer.
             below = depth - int(found[1]) if found else depth + 1
-        decays = not name.endswith("bias") and name not in norms
-        rates = {
-            "lr": learning_rate * layer_decay**below,
-            "weight_decay": weight_decay if decays else 0.0,
-        }
+            rate = learning_rate * layer_decay**below
+        elif name in _ANNOTATORS:
+            below, rate = -1, annotator_rate
+        else:
+            below, rate = 0, learning_rate if head_rate is None else head_rate
+        decays = weight.dim() > 1 and below >= 0
+        rates = {"lr": rate, "weight_decay": weight_decay if decays else 0.0}
         groups.setdefault((below, decays), {"params": [], **rates})["params"].append(weight)
     return [groups[key] for key in sorted(groups)]
 
@@ -256,37 +367,44 @@ def in_batches(
     device: torch.device,
 ) -> npt.NDArray[Any]:
     """What ``forward`` gives for all tokens [N, …], computed in batches of similar length."""
-    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
-    parts = []
-    for start in range(0, len(order), batch_size):
-        batch = reader.padded([tokens[i] for i in order[start : start + batch_size]])
-        with torch.no_grad():
-            parts.append(forward(**on_device(batch, device)).cpu().numpy())
-    result = np.empty((len(tokens), *parts[0].shape[1:]), dtype=parts[0].dtype)
-    result[order] = np.concatenate(parts)
+    with torch.no_grad():
+        parts = [
+            (items, forward(**batch).cpu().numpy())
+            for items, batch in length_batches(tokens, reader, batch_size, device)
+        ]
+    first = parts[0][1]
+    result = np.empty((len(tokens), *first.shape[1:]), dtype=first.dtype)
+    for items, part in parts:
+        result[items] = part
     return result
 
 
+def length_batches(
+    tokens: Sequence[Tokens], reader: Reader, batch_size: int, device: torch.device
+) -> Iterator[tuple[Ints, dict[str, torch.Tensor]]]:
+    """Positions and inputs of batches of similar length."""
+    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+    for start in range(0, len(order), batch_size):
+        items = order[start : start + batch_size]
+        yield items, on_device(reader.padded([tokens[i] for i in items]), device)
+
+
 def predict_probabilities(
-    network: nn.Module, tokens: Sequence[Tokens], reader: Reader, size: int, device: torch.device
-) -> Floats:
-    """Softmax of the network's logits [N, …, C], in the order of the texts.
+    network: Any,
+    tokens: Sequence[Tokens],
+    reader: Reader,
+    size: int,
+    device: torch.device,
+    pairs: Pairs | None = None,
+) -> tuple[Floats, Floats | None]:
+    """Probabilities of the texts [N, …, C] and of the pairs [P, C], in their order.
 
     Where a batch does not fit into memory, batches half as large are tried once.
     """
     network.eval()
-    half = uses_bfloat16(device)
-
-    def forward(**batch: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext():
-            logits = network(**batch)
-        if device.type == "mps":  # no double precision there
-            logits = logits.cpu()
-        return torch.softmax(logits.double(), dim=-1)
-
     for smaller in (size, -(-size // 2)):
         try:
-            return in_batches(forward, tokens, reader, smaller, device)
+            return _predicted(network, tokens, reader, smaller, device, pairs)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -295,6 +413,47 @@ def predict_probabilities(
         f"a batch of {smaller} texts does not fit into the GPU's memory",
         "lower eval_batch_size or max_length",
     )
+
+
+def _predicted(
+    network: Any,
+    tokens: Sequence[Tokens],
+    reader: Reader,
+    size: int,
+    device: torch.device,
+    pairs: Pairs | None,
+) -> tuple[Floats, Floats | None]:
+    head, half = network.head, uses_bfloat16(device)
+    known: Any = None
+
+    def numpy(logits: torch.Tensor) -> Floats:
+        found: Floats = head.link.probabilities(logits).cpu().numpy()
+        return found
+
+    order, parts = [], []
+    for items, batch in length_batches(tokens, reader, size, device):
+        with torch.no_grad():
+            with torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext():
+                pooled = network.features(**batch)
+            anonymous = numpy(head(pooled))
+            order.append(items)
+            parts.append(anonymous)
+            if pairs is None:
+                continue
+            if known is None:
+                known = np.empty((len(pairs.annotators), *anonymous.shape[1:]))
+            where, rows = pairs.of(items)
+            known[where] = anonymous[rows]
+            is_known = pairs.annotators[where] >= 0
+            where, rows = where[is_known], rows[is_known]
+            for start in range(0, len(where), _PAIRS):
+                some = slice(start, start + _PAIRS)
+                given = {"rows": rows[some], "annotators": pairs.annotators[where[some]]}
+                logits = head(pooled, **on_device(given, device))[len(items) :]
+                known[where[some]] = numpy(logits)
+    result = np.empty((len(tokens), *parts[0].shape[1:]))
+    result[np.concatenate(order)] = np.concatenate(parts)
+    return result, known
 
 
 def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:

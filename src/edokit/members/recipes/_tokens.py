@@ -194,41 +194,77 @@ class EpochTargets:
         return int(present[0])
 
 
-class AnnotatorTargets:
-    """Labels by annotator [N, A, C]; zeros where one did not label the item."""
+class Pairs(NamedTuple):
+    """P pairs of a text and an annotator, those of a text side by side."""
 
-    def __init__(self, annotations: Any, n_texts: int, n_classes: int) -> None:
-        if annotations is None:
-            raise InputError(
-                "a head per annotator needs annotations, but there are only targets",
-                "pass annotations, or choose annotator_heads=False",
-            )
+    starts: Ints
+    """Where the pairs of each of N texts begin, and the end [N + 1]."""
+    annotators: Ints
+    """The code of the annotator of each pair [P]; -1: not known."""
+
+    def of(self, items: Ints) -> tuple[Ints, Ints]:
+        """Positions of the pairs of these texts, and which of the texts each belongs to."""
+        counts = self.starts[items + 1] - self.starts[items]
+        rows = np.repeat(np.arange(len(items)), counts)
+        inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.starts[items][rows] + inside, rows
+
+
+class AnnotatorTargets:
+    """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
+
+    In every epoch, annotators are hidden (-1) in a share of the pairs. The pairs of an item weigh
+    1 together.
+    """
+
+    def __init__(
+        self, targets: EpochTargets, annotations: Any, n_classes: int, hidden: float, seed: int
+    ) -> None:
+        self._targets, self._hidden, self._seed = targets, hidden, seed
         self.annotators = [str(name) for name in annotations.annotators]
-        item, annotator = map(np.asarray, (annotations.item_codes, annotations.annotator_codes))
-        labels = np.asarray(annotations.label_probabilities)
-        if annotations.label_codes is not None:
-            labels = np.eye(n_classes)[np.asarray(annotations.label_codes)]
-        order = np.argsort(item, kind="stable")
-        self._annotator = annotator[order]
-        self._labels = labels[order].astype(np.float32)
-        self._starts = np.searchsorted(item[order], np.arange(n_texts + 1))
-        self._shape = (len(self.annotators), n_classes)
-        self.activity = np.bincount(annotator, minlength=len(self.annotators)).astype(np.float64)
+        self.pairs, self._labels = annotator_labels(annotations, self.annotators, n_classes)
+        self.activity = np.bincount(self.pairs.annotators, minlength=len(self.annotators))
         """How many labels each annotator gave [A]."""
-        self.prior = self._labels.astype(np.float64)
-        """All labels [M, C]."""
+        self._codes = self.pairs.annotators
+
+    @property
+    def now(self) -> npt.NDArray[np.float32]:
+        """Targets of the epoch [N, C]."""
+        return self._targets.now
 
     def begin(self, epoch: int) -> None:
-        """Labels are the same in every epoch."""
+        """Draw the targets of an epoch, and who is hidden."""
+        self._targets.begin(epoch)
+        drawn = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
+        self._codes = np.where(drawn < self._hidden, -1, self.pairs.annotators)
 
     def of(self, items: Ints) -> Arrays:
-        """Labels [B, A, C]; several labels of one annotator for an item are averaged."""
-        batch = np.zeros((len(items), *self._shape), dtype=np.float32)
-        for row, item in enumerate(items):
-            own = slice(self._starts[item], self._starts[item + 1])
-            np.add.at(batch[row], self._annotator[own], self._labels[own])
-        totals = batch.sum(axis=-1, keepdims=True)
-        return {"targets": batch / np.where(totals > 0, totals, 1.0)}
+        """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
+        where, rows = self.pairs.of(items)
+        return {
+            **self._targets.of(items),
+            "pair_rows": rows,
+            "pair_annotators": self._codes[where],
+            "pair_targets": self._labels[where].astype("f4"),
+            "pair_weights": (1.0 / np.bincount(rows, minlength=len(items)))[rows].astype("f4"),
+        }
+
+
+def annotator_labels(
+    annotations: Any, annotators: Sequence[str], n_classes: int
+) -> tuple[Pairs, Floats]:
+    """A pair for each annotation, item by item, and its label [P, C]."""
+    code_of = {name: code for code, name in enumerate(annotators)}
+    codes = np.array([code_of.get(str(name), -1) for name in annotations.annotators], dtype=int)
+    labels = np.asarray(annotations.label_probabilities)
+    if annotations.label_codes is not None:
+        labels = np.eye(n_classes)[np.asarray(annotations.label_codes)]
+    item = np.asarray(annotations.item_codes)
+    order = np.argsort(item, kind="stable")
+    n_items = len(annotations.items)
+    starts = np.searchsorted(item[order], np.arange(n_items + 1))
+    pairs = Pairs(starts, codes[np.asarray(annotations.annotator_codes)[order]])
+    return pairs, labels[order].astype(float)
 
 
 class EpochBatches:

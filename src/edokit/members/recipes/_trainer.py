@@ -34,32 +34,39 @@ from edokit.members.recipes._fine_tuning import F1_DELTA, FineTunedMember
 from edokit.members.recipes._network import (
     MemberNetwork,
     adversarial_step,
-    class_prior,
     on_device,
     parameter_groups,
     predict_probabilities,
     uses_bfloat16,
 )
-from edokit.members.recipes._tokens import AnnotatorTargets, EpochBatches, EpochTargets, Reader
-from edokit.metrics import compute_metrics
+from edokit.members.recipes._tokens import (
+    AnnotatorTargets,
+    EpochBatches,
+    EpochTargets,
+    Pairs,
+    Reader,
+)
+from edokit.metrics import compute_metrics, rps
 
 Batch = dict[str, torch.Tensor]
-_LABELS = ("targets", "soft_labels", "hard_labels")  # in a batch beside the network's inputs
+# In a batch beside the network's inputs.
+_LABELS = ("targets", "soft_labels", "hard_labels", "pair_targets", "pair_weights")
 _FIRST_BATCH = 8  # texts from which the scale of a model's features is estimated
 _WEIGHTS = "model.safetensors"
 
 
 @dataclass
 class Task:
-    """What differs between one head, a head per annotator and a head per member."""
+    """What differs between one head, one that knows annotators and a head per member."""
 
     targets: EpochTargets | AnnotatorTargets
-    prior: Floats
-    """Labels [M, C] whose mean the heads predict at the start."""
+    """Their mean, in the first epoch, is what heads predict at the start."""
     loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
     """Loss of the network's logits on a batch."""
     pool: Callable[[MemberNetwork, Floats], Floats]
     """From the network's probabilities [N, …, C] to one distribution per text [N, C]."""
+    dev_pairs: tuple[Pairs, Floats] | None = None
+    """Who labelled the dev texts, and these labels [P, C], where annotators are known."""
     joint: nn.Module | None = None
     """Ensemble weights that are trained with the members; each attempt starts from a copy."""
     joint_learning_rate: float = 0.0
@@ -73,14 +80,17 @@ class FineTuned:
     reader: Reader
     device: torch.device
     history: list[dict[str, Any]]
-    """Per epoch: loss, dev_ce and dev_f1."""
+    """Per epoch: loss and metrics on dev."""
     best_epoch: int | None
     """The epoch whose weights these are, counted from 1; None without dev texts."""
 
-    def predict(self, texts: Sequence[Text], batch_size: int) -> Floats:
-        """Probabilities of all heads [N, …, C]."""
+    def predict(
+        self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
+    ) -> tuple[Floats, Any]:
+        """Probabilities of all heads [N, …, C], and those of pairs [P, C]."""
         tokens = self.reader(texts)
-        return predict_probabilities(self.network, tokens, self.reader, batch_size, self.device)
+        network, reader = self.network, self.reader
+        return predict_probabilities(network, tokens, reader, batch_size, self.device, pairs)
 
     def save(self, folder: Path) -> None:
         """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
@@ -173,8 +183,10 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
             )
         self.soft_labels = np.asarray(soft, dtype=np.float64)
         self.hard_labels: Any = data.dev_hard_labels
+        self.scale = data.scale
+        self.criterion = options.criterion or ("rps" if data.scale.positions else "ce")
         if labelled and self.hard_labels is None:
-            self.hard_labels = np.argmax(soft, axis=1)
+            self.hard_labels = self.scale.hard(self.soft_labels)
         self.epoch = -1
         self.best_epoch: int | None = None
         self.best_weights: dict[str, torch.Tensor] = {}
@@ -184,7 +196,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         """Train a new network."""
         options, reader, device = self.options, self.reader, self.device
         self.network = _new_network(load_backbone(options.model), options)
-        self.network.head.set_prior(class_prior(self.task.prior))
+        self.network.head.set_prior(self.task.targets.now.astype(float))
         self.network.to(device)
         tokens = reader(self.texts)
         first = reader.padded(tokens[:_FIRST_BATCH])
@@ -202,14 +214,24 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         return self.tuned
 
     def evaluate(self) -> dict[str, float]:
-        """CE and F1 of the pooled probabilities on the dev texts."""
-        found = self.tuned.predict(self.dev_texts, self.options.eval_batch_size)
+        """Metrics on the dev texts: of the pooled probabilities, and of known annotators."""
+        pairs, labels = self.task.dev_pairs or (None, None)
+        found, known = self.tuned.predict(self.dev_texts, self.options.eval_batch_size, pairs)
         pooled = self.task.pool(self.network, found)
-        if not np.isfinite(pooled).all():
-            return {"eval_ce": float("nan"), "eval_f1": 0.0}
-        labels: Any = (self.soft_labels, self.hard_labels)
-        scores: Any = compute_metrics(pooled, *labels, metrics=("ce", "f1"))
-        return {f"eval_{name}": scores[name] for name in scores}
+        scores = self._scores(pooled, self.soft_labels, self.hard_labels)
+        value = scores[self.criterion]
+        if labels is not None:
+            of_known = self._scores(known, labels, self.scale.hard(labels))
+            value = (value + of_known[self.criterion]) / 2
+            scores |= {f"known_{name}": of_known[name] for name in of_known}
+        return {f"eval_{name}": scores[name] for name in scores} | {"eval_criterion": value}
+
+    def _scores(self, p: Floats, q: Floats, y: Any) -> dict[str, float]:
+        if not np.isfinite(p).all():
+            return {"ce": float("nan"), "f1": 0.0, "rps": float("nan")}
+        rows, scale = self.scale.rows, self.scale
+        found: Any = compute_metrics(rows(p), rows(q), scale.row_codes(y), metrics=("ce", "f1"))
+        return found if scale.positions is None else {**found, "rps": rps(p, q, scale.positions)}
 
     def on_epoch_begin(self, *_: Any, **__: Any) -> None:
         """Draw the targets of the epoch."""
@@ -225,9 +247,10 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
 
     def on_evaluate(self, _: Any, state: Any, __: Any, *, metrics: Any, **___: Any) -> None:
         """Report an epoch, and keep its weights if it is the best so far."""
-        self._report({"dev_ce": metrics["eval_ce"], "dev_f1": metrics["eval_f1"]})
-        value, best = metrics[f"eval_{self.options.criterion}"], state.best_metric
-        if best is None or (value > best if self.options.criterion == "f1" else value < best):
+        scores = {name.replace("eval_", "dev_", 1): metrics[name] for name in metrics}
+        value, best = scores.pop("dev_criterion"), state.best_metric
+        self._report(scores)
+        if best is None or (value > best if self.criterion == "f1" else value < best):
             state.best_metric, self.best_epoch = value, self.epoch + 1
             self.best_weights = _copy_of_weights(self.network, self.device)
 
@@ -247,7 +270,14 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
     def _optimizer(self) -> torch.optim.Optimizer:
         options, task, network = self.options, self.task, self.network
         decay = options.weight_decay_of(self.seed)
-        groups = parameter_groups(network, options.learning_rate, options.layer_decay, decay)
+        groups = parameter_groups(
+            network,
+            options.learning_rate,
+            options.layer_decay,
+            decay,
+            options.head_learning_rate,
+            options.annotator_learning_rate,
+        )
         if task.joint is not None:
             network.joint = copy.deepcopy(task.joint).to(self.device)
             weights = list(network.joint.parameters())
@@ -258,7 +288,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
     def _train(self, accumulation: int, warmup_steps: int) -> None:
         options, device = self.options, self.device
         evaluated = len(self.dev_texts) > 0
-        by_f1 = options.criterion == "f1"
+        by_f1 = self.criterion == "f1"
         with tempfile.TemporaryDirectory(prefix="edo-") as folder:
             arguments = _arguments_on(
                 device,
@@ -273,7 +303,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
                 seed=self.seed,
                 remove_unused_columns=False,
                 eval_strategy="epoch" if evaluated else "no",
-                metric_for_best_model=options.criterion,
+                metric_for_best_model="criterion",
                 greater_is_better=by_f1,
                 save_strategy="no",
                 logging_strategy="no",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from edokit._errors import HAVE, InputError, are, counted, warn
+from edokit._errors import InputError, counted, warn
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text
@@ -19,124 +19,124 @@ from edokit.members.recipes._fine_tuning import FineTunedMember
 class TransformerMember(FineTunedMember):
     """A pretrained encoder with a classifier on top, fine-tuned together.
 
-    Options are those of `FineTuning`. With ``annotator_heads`` every annotator has a classifier
-    of their own on the same encoder.
+    Options are those of `FineTuning`. With ``annotators`` it also learns who labelled.
     """
 
+    multi_label: ClassVar[bool] = True
     _file = "transformer.json"
     _kind = "a saved transformer member"
     _kept = ("history", "best_epoch", "annotators", "activity", "constant")
 
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
-    """The annotators that have a head."""
-    activity_: list[float] = field(default_factory=list, init=False, repr=False)
+    """The annotators that it knows."""
+    activity_: list[int] = field(default_factory=list, init=False, repr=False)
     """How many labels of each of them there were to train on."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
-        """The annotators that have a head."""
+        """The annotators that it knows."""
         return tuple(self.annotators_)
 
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
-        from edokit.members.recipes._network import annotator_loss, target_loss
-        from edokit.members.recipes._tokens import AnnotatorTargets, EpochTargets
+        from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._trainer import Task
 
+        self.check_data(data)
         n_texts = len(data.texts)
         self.constant_ = None
-        if self.annotator_heads:
-            labels = AnnotatorTargets(data.annotations, n_texts, self.n_classes)
-            self.annotators_, self.activity_ = labels.annotators, labels.activity.tolist()
-            task = Task(
-                labels,
-                labels.prior,
-                lambda network, logits, batch: annotator_loss(logits, batch["targets"]),
-                lambda network, probabilities: self._average(probabilities),
+        targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
+        if self.annotators:
+            return self._fit_annotators(data, targets, random_state, progress)
+        ordered = not data.scale.is_multi_label
+        if ordered and n_texts and (only := targets.only_class(self.epochs)) is not None:
+            # As if one more item of each class had been seen, as heads start.
+            counts = n_texts * np.eye(self.n_classes)[only] + 1.0
+            self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
+            warn(f"all targets have one class, '{only}': this member always predicts it")
+            return self
+
+        def loss_of(network: Any, logits: Any, batch: Any) -> Any:
+            steps = network.head.link.steps
+            return _network.row_losses(self.loss, logits, batch["targets"], steps).mean()
+
+        task = Task(targets, loss_of, lambda network, probabilities: probabilities)
+        self._tune(data, task, random_state, progress)
+        return self
+
+    def _fit_annotators(
+        self, data: MemberData, targets: Any, random_state: int, progress: Progress | None
+    ) -> Any:
+        """Fit on each annotator's own labels, and on the targets for nobody in particular."""
+        from edokit.members.recipes import _network, _tokens
+        from edokit.members.recipes._trainer import Task
+
+        if data.annotations is None:
+            raise InputError(
+                "a member that knows annotators needs annotations, but there are only targets",
+                "pass annotations, or choose annotators=False",
             )
-        else:
-            targets = EpochTargets(data.targets, (n_texts, self.n_classes))
-            if n_texts and (only := targets.only_class(self.epochs)) is not None:
-                # As if one more item of each class had been seen, as heads start.
-                counts = n_texts * np.eye(self.n_classes)[only] + 1.0
-                self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
-                warn(f"all targets have one class, '{only}': this member always predicts it")
-                return self
-            task = Task(
-                targets,
-                targets.now.astype(float),
-                lambda network, logits, batch: target_loss(self.loss, logits, batch["targets"]),
-                lambda network, probabilities: probabilities,
-            )
+        labels = _tokens.AnnotatorTargets(
+            targets, data.annotations, self.n_classes, self.annotator_dropout, random_state
+        )
+        self.annotators_, self.activity_ = labels.annotators, labels.activity.tolist()
+        dev = None
+        if data.dev_annotations is not None and len(data.dev_texts):
+            dev = _tokens.annotator_labels(data.dev_annotations, self.annotators_, self.n_classes)
+
+        def loss_of(network: Any, logits: Any, batch: Any) -> Any:
+            n, steps = len(batch["targets"]), network.head.link.steps
+            nobody = _network.row_losses(self.loss, logits[:n], batch["targets"], steps)
+            own = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
+            return (own @ batch["pair_weights"]) / n + self.anonymous_weight * nobody.mean()
+
+        task = Task(labels, loss_of, lambda network, probabilities: probabilities, dev)
         self._tune(data, task, random_state, progress)
         return self
 
     def predict_proba(
         self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
     ) -> Floats:
-        """Probabilities [N, C].
+        """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
 
-        With a head per annotator they are averaged over all annotators, weighted by how many
-        labels each gave; or over ``annotators``, those known to label each text (annotators
-        without a head are left out; a text with none that has a head gets the average over all).
+        With ``annotators``, those known to label each text: the mean over what each of them would
+        answer. For annotators that the member does not know, and texts without any, that is
+        exactly the answer for nobody in particular. Each text is encoded once.
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
-        probabilities = self._probabilities(texts, self._heads)
-        if not self.annotator_heads:
-            return probabilities
-        if annotators is None:
-            return self._average(probabilities)
-        weights = self._head_weights(annotators, len(texts))
-        pooled: Floats = np.einsum("na,nac->nc", weights, probabilities)
-        return pooled
-
-    def predict_annotators(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities of each annotator's label [N, A, C], in the order of ``annotators_``."""
-        if not self.annotator_heads:
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        rows = np.array([distinct[text] for text in texts], dtype=int)
+        if annotators is None or not self.annotators:
+            anonymous: Floats = self._probabilities(list(distinct), ())[0]
+            return np.asarray(anonymous[rows])
+        if len(annotators) != len(texts):
             raise InputError(
-                "this member has one head for all annotators", "train with annotator_heads=True"
-            )
-        return self._probabilities(texts, self._heads)
-
-    def new_heads(self, width: int) -> Any:
-        """Heads on so many features, not trained yet."""
-        from edokit.members.recipes._network import AnnotatorHeads, OneHead
-
-        if self.annotator_heads:
-            return AnnotatorHeads(width, self.n_classes, len(self.annotators_))
-        return OneHead(width, self.n_classes)
-
-    @property
-    def _heads(self) -> tuple[int, ...]:
-        return (len(self.annotators_),) if self.annotator_heads else ()
-
-    def _average(self, probabilities: Floats) -> Floats:
-        """Over annotators [N, A, C] -> [N, C], weighted by how many labels each gave."""
-        average: Floats = np.average(probabilities, axis=1, weights=self.activity_)
-        return average
-
-    def _head_weights(self, annotators: Sequence[Iterable[str]], n_texts: int) -> Floats:
-        """Weights [N, A] of the heads of each text's annotators."""
-        if len(annotators) != n_texts:
-            raise InputError(
-                f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
+                f"{counted(len(texts), 'text')} came with {counted(len(annotators), 'list')} of"
                 " annotators",
                 "give one list of annotators per text",
             )
-        head_of = {name: head for head, name in enumerate(self.annotators_)}
-        weights = np.zeros((n_texts, len(head_of)))
-        for row, names in enumerate(annotators):
-            for name in names:
-                if str(name) in head_of:
-                    weights[row, head_of[str(name)]] += 1
-        unknown = ~weights.any(axis=1)
-        weights[unknown] = self.activity_
-        if unknown.any():
-            warn(
-                f"{are(int(unknown.sum()), n_texts, HAVE, 'text')} no annotator with a head, and"
-                " get the average over all annotators"
-            )
-        normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
-        return normalised
+        from edokit.members.recipes._tokens import Pairs
+
+        # Nobody is asked as an annotator that the member does not know.
+        asked = [[str(name) for name in names] or [""] for names in annotators]
+        code_of = {name: code for code, name in enumerate(self.annotators_)}
+        given = np.repeat(np.arange(len(texts)), list(map(len, asked)))
+        codes = np.array([code_of.get(name, -1) for names in asked for name in names], dtype=int)
+        order = np.argsort(rows[given], kind="stable")
+        starts = np.searchsorted(rows[given][order], np.arange(len(distinct) + 1))
+        found = self._probabilities(list(distinct), (), Pairs(starts, codes[order]))[1]
+        answers: Floats = np.empty_like(found)
+        answers[order] = found
+        first = np.flatnonzero(np.diff(given, prepend=-1))
+        mean: Floats = np.add.reduceat(answers, first) if len(first) else answers
+        return mean / np.bincount(given, minlength=len(texts))[:, None]
+
+    def new_heads(self, width: int) -> Any:
+        """Heads on so many features, not trained yet."""
+        from edokit.members.recipes._network import AnnotatorHead, OneHead
+
+        if self.annotators:
+            return AnnotatorHead(width, self.new_link(), self.activity_, self.annotator_shrinkage)
+        return OneHead(width, self.new_link())
