@@ -53,7 +53,7 @@ def test_each_slice_has_the_metrics_of_its_items() -> None:
         part = people.item_column("lang") == one.value
         alone = edokit.evaluate(p[part], people.take(part), train_annotations=people, samples=100)
         assert one.scores[0].ce == pytest.approx(alone.metrics["ce"])
-        assert one.ce_floor == pytest.approx(alone.ce_floor)
+        assert one.floor == pytest.approx(alone.ce_floor)
         assert (
             one.scores[0].intervals["ce"][0] < one.scores[0].ce < one.scores[0].intervals["ce"][1]
         )

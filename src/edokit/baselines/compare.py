@@ -24,6 +24,7 @@ from edokit.baselines.scores import (
     Score,
     difference,
     item_scores,
+    lowest_score,
     only_label,
     score_methods,
     worth,
@@ -46,13 +47,14 @@ from edokit.ensemble.inputs import (
     source_name,
     warn_if_unanimous,
 )
-from edokit.metrics import MAIN_METRICS, entropy, entropy_items
+from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
+from edokit.metrics.compute import floor_items
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import InputReader, RunRecord
+from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"
 """The method that the others are tested against."""
-_LABELS = {"f1": "F1 ↑", "ce": "CE ↓", "md": "MD ↓", "bs": "BS ↓"}
 _TEST = ("difference", "low", "high", "p_value")
 
 _SLOW = "a search that takes minutes with many members; ask for it by name, or for all methods"
@@ -93,14 +95,15 @@ class Comparison:
 
     @property
     def lowest(self) -> Score:
-        """The method with the lowest CE."""
-        return min(self.scores, key=lambda score: score.ce)
+        """The method with the lowest CE (on an ordinal scale: RPS)."""
+        return lowest_score(self.scores)
 
     @property
     def headline(self) -> list[str]:
         """What must not be missed: EDO (else the best method) beside the constant, a bad slice.
 
-        Empty where it is better than the constant answer in CE and in F1, on all slices alike.
+        Empty where it is better than the constant answer in CE (on an ordinal scale: RPS) and in
+        F1, on all slices alike.
         """
         ours, facts = _ours(self.scores), self.facts
         items, source = facts["items"]["test"], facts["constant"]["source"]
@@ -110,18 +113,22 @@ class Comparison:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``."""
+        """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``.
+
+        The metrics are the main ones of the answer scale (`edokit.metrics.main_metrics`).
+        """
         return {
             "methods": [score.to_dict() for score in self.scores],
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
-            "lowest_ce": self.lowest.name,
+            "lowest_ce": min(self.scores, key=lambda score: score.ce).name,
+            f"lowest_{self.lowest.headline}": self.lowest.name,
             "headline": self.headline,
             **self.facts,
             "slices": [one.to_dict() for one in self.slices],
         }
 
     def table(self) -> Table:
-        """F1, CE, MD and BS, and the CE against constant and uniform mean; for a terminal."""
+        """The main metrics, and the CE (RPS) against constant and uniform mean; for a terminal."""
         return _text_table(self, full=False)
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
@@ -130,7 +137,7 @@ class Comparison:
         return found.text(kind)
 
     def slice_table(self) -> Table:
-        """F1 and CE of the first method by slice, uniform mean and constant beside."""
+        """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
         return slice_table(self.slices, self.facts["level"])
 
     def slice_text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
@@ -296,7 +303,8 @@ def compare(
     )
     if test_labels.classes != dev_labels.classes:
         test_labels = test_labels.with_classes(dev_labels.classes)
-    test = test.order_classes(dev_labels.classes)
+    test, scale = test.order_classes(dev_labels.classes), dev_labels.scale
+    check_same_scale(scale, "annotations", test_labels.scale, "test annotations")
     parts = find_slices(test_labels, by)
     for found, source, part, what in (
         (dev_labels, annotations, split, "annotations"),
@@ -361,7 +369,8 @@ def compare(
         fitted[row.name] = method
         seconds = time.perf_counter() - started
         (on_dev, _), (losses[row.name], hard) = (
-            _losses(row, method, pool, *part) for pool, part in zip(row.pools, truth, strict=True)
+            _losses(row, method, pool, *part, scale)
+            for pool, part in zip(row.pools, truth, strict=True)
         )
         probabilities[row.name] = method.predict_proba(row.pools[1])
         weights = None if row.alone else getattr(method, "weights_", None)
@@ -380,11 +389,11 @@ def compare(
         )
     step(len(rows), len(rows), "done")
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    scored = score_methods(scores, losses, REFERENCE, **resampling)
+    scored = score_methods(scores, losses, REFERENCE, scale=scale, **resampling)
     ours = _ours(scored)
     ranked = [ours, *(score for score in scored if score is not ours)]
-    floor = entropy_items(test_labels.soft_labels)
-    slices = score_slices(parts, ranked, losses, floor, REFERENCE, **resampling)
+    floor = floor_items(test_labels.soft_labels, headline_metric(scale), scale)
+    slices = score_slices(parts, ranked, losses, floor, REFERENCE, scale=scale, **resampling)
     classes = test_labels.classes
     constant = fitted[CONSTANT].constant_  # type: ignore[attr-defined]
     for method in fitted.values():
@@ -396,14 +405,19 @@ def compare(
         members=list(probabilities),
         classes=classes,
         layout=None,
+        scale=scale,
     )
+    best = best_possible(*truth[1], metrics=main_metrics(scale), scale=scale)
     facts = {
         "reference": REFERENCE,
         "items": {"dev": len(dev), "test": len(test)},
         "members": len(dev.members),
         "classes": list(classes),
+        "scale": scale.to_text(classes),
+        "headline_metric": headline_metric(scale),
         "constant": {"shares": constant.shares.tolist(), "source": constant.source},
-        "ce_floor": entropy(test_labels.soft_labels),
+        "ce_floor": best["ce"],
+        "best_possible": best,
         "level": level,
         "samples": samples,
         "seed": random_state,
@@ -413,9 +427,9 @@ def compare(
 
 
 def _ours(scores: Sequence[Score]) -> Score:
-    """The score that headlines are about: EDO's, else the lowest CE but the constant's."""
+    """The score that headlines are about: EDO's, else the lowest but the constant's."""
     rivals = [score for score in scores if score.name != CONSTANT]
-    return {score.name: score for score in rivals}.get("edo") or min(rivals, key=lambda s: s.ce)
+    return {score.name: score for score in rivals}.get("edo") or lowest_score(rivals)
 
 
 class _Row(NamedTuple):
@@ -444,38 +458,42 @@ def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: 
 
 
 def _losses(
-    row: _Row, method: Method, predictions: Predictions, q: Floats, y: Codes
+    row: _Row, method: Method, predictions: Predictions, q: Floats, y: Codes, scale: Scale
 ) -> tuple[dict[str, Floats], Ints | None]:
-    """Each metric item by item [N], and the hard labels [N] where there is one per item."""
+    """Each metric item by item [N], and the hard labels where there is one method."""
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
-        each = [item_scores(P[:, k], P[:, k].argmax(axis=1), q, y) for k in range(P.shape[1])]
-        mean = {metric: np.mean([one[metric] for one in each], axis=0) for metric in MAIN_METRICS}
-        return mean, None
-    codes = {name: code for code, name in enumerate(predictions.classes)}
-    hard = np.array([codes[str(name)] for name in method.predict(predictions)])
-    return item_scores(method.predict_proba(predictions), hard, q, y), hard
+        members = [P[:, k] for k in range(P.shape[1])]
+        each = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
+        return {metric: np.mean([one[metric] for one in each], axis=0) for metric in each[0]}, None
+    hard = method.predict(predictions)
+    if not scale.is_multi_label:
+        codes = {name: code for code, name in enumerate(predictions.classes)}
+        hard = np.array([codes[str(name)] for name in hard])
+    return item_scores(method.predict_proba(predictions), hard, q, y, scale), hard
 
 
 def _text_table(comparison: Comparison, *, full: bool) -> Table:
-    """The four metrics, and the CE against constant and uniform mean; ``full`` with intervals.
+    """The main metrics, and the CE (RPS) against constant and uniform; ``full`` with intervals.
 
     The short one fits into a terminal of 80 characters.
     """
     scores, facts, tested = comparison.scores, comparison.facts, _tested(comparison)
+    metrics, headline = _metrics(comparison), METRIC[scores[0].headline].short
     notes = comparison.headline if full else []
     notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
     if tested:
-        delta = "ΔCE vs" if full else "Δ"
+        delta = f"Δ{headline} vs" if full else "Δ"
         columns = [f"{delta} {other}" for other in (CONSTANT, REFERENCE)]
         columns += [f"p vs {REFERENCE}", "≈ lowest"] if full else []
         p_value = (
             ", and the p-value of a paired sign-flip test (not corrected for the number of tests)"
         )
         notes.append(
-            f"{delta[0]}: {facts['level']:.0%} bootstrap interval of the CE less that of {CONSTANT}"
+            f"{delta[0]}: {facts['level']:.0%} bootstrap interval of the {headline} less that of"
+            f" {CONSTANT}"
             f" ({SHARES[facts['constant']['source']]}) and of the uniform mean"
-            f"{p_value if full else ''}. ≈: not significantly above the lowest CE,"
+            f"{p_value if full else ''}. ≈: not significantly above the lowest {headline},"
             f" {comparison.lowest.name}'s."
         )
         rows = [_tested_row(score, full) for score in scores]
@@ -487,26 +505,33 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
         names = [name for name, own in comparison.skipped.items() if own == reason]
         notes.append(f"Without {', '.join(names)}: {reason}.")
     best = set()  # cells of the largest F1 and the lowest of the others
-    for column, metric in enumerate(MAIN_METRICS, start=1):
-        values = [round(getattr(score, metric), 4) for score in scores]
-        wanted = max(values) if metric == "f1" else min(values)
+    for column, metric in enumerate(metrics, start=1):
+        values = [round(score.metrics[metric], 4) for score in scores]
+        wanted = max(values) if METRIC[metric].higher else min(values)
         best |= {(row, column) for row, value in enumerate(values) if value == wanted}
     items = facts["items"]
     title = f"{counted(len(rows), 'method')}, fitted on {counted(items['dev'], 'item')},"
     title += f" evaluated on {items['test']}"
-    return Table(title, ["method", *_LABELS.values(), *columns], rows, notes, best)
+    return Table(
+        title,
+        ["method", *(METRIC[metric].label for metric in metrics), *columns],
+        rows,
+        notes,
+        best,
+    )
 
 
 def _tested_row(score: Score, full: bool) -> list[Cell]:
     cells, near = _values(score), "≈" if score.within_noise else ""
     if full:
-        for column, metric in enumerate(MAIN_METRICS, start=1):
+        for column, metric in enumerate(score.metrics, start=1):
             low, high = score.intervals[metric]
             cells[column] = f"{cells[column]:.4f} ({low:.4f} … {high:.4f})"
     else:
-        cells[1 + MAIN_METRICS.index("ce")] = f"{score.ce:.4f}{near or ' '}"
-    test = score.against.get("ce")
-    cells += [difference(one, full) for one in (score.against_constant.get("ce"), test)]
+        value = score.metrics[score.headline]
+        cells[1 + list(score.metrics).index(score.headline)] = f"{value:.4f}{near or ' '}"
+    test = score.against.get(score.headline)
+    cells += [difference(one, full) for one in (score.against_constant.get(score.headline), test)]
     if full:
         p = None if test is None else test.p_value
         cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]
@@ -515,26 +540,27 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
 
 def _number_table(comparison: Comparison) -> Table:
     """One column per number: metrics, intervals, tests against uniform and constant, dev."""
-    header = ["method", "about", *MAIN_METRICS, *(f"dev_{metric}" for metric in MAIN_METRICS)]
+    metrics = _metrics(comparison)
+    header = ["method", "about", *metrics, *(f"dev_{metric}" for metric in metrics)]
     header += ["size", "seconds"]
     tested = _tested(comparison)
     if tested:
-        header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
+        header += [f"{metric}_{end}" for metric in metrics for end in ("low", "high")]
         header += [
             f"{metric}_vs_{other}_{part}"
             for other in (REFERENCE, CONSTANT)
-            for metric in MAIN_METRICS
+            for metric in metrics
             for part in _TEST
         ]
-        header.append("within_noise_of_lowest_ce")
+        header.append(f"within_noise_of_lowest_{comparison.lowest.headline}")
     rows = []
     for score in comparison.scores:
         row: list[Cell] = [score.name, score.about, *_values(score)[1:]]
-        row += [*(score.dev[metric] for metric in MAIN_METRICS), score.size, score.seconds]
+        row += [*(score.dev[metric] for metric in metrics), score.size, score.seconds]
         if tested:
-            row += [end for metric in MAIN_METRICS for end in score.intervals[metric]]
+            row += [end for metric in metrics for end in score.intervals[metric]]
             both = (score.against, score.against_constant)
-            tests = [against.get(metric) for against in both for metric in MAIN_METRICS]
+            tests = [against.get(metric) for against in both for metric in metrics]
             row += [None if t is None else getattr(t, part) for t in tests for part in _TEST]
             row.append(int(score.within_noise))
         rows.append(row)
@@ -545,5 +571,9 @@ def _tested(comparison: Comparison) -> bool:
     return bool(comparison.scores[0].intervals)
 
 
+def _metrics(comparison: Comparison) -> list[str]:
+    return list(comparison.scores[0].metrics)
+
+
 def _values(score: Score) -> list[Cell]:
-    return [score.name, *(getattr(score, metric) for metric in MAIN_METRICS)]
+    return [score.name, *score.metrics.values()]

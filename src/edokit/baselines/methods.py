@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from edokit._errors import EDOWarning, InputError, examples
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations, Ties
+from edokit.baselines.scores import constant_answer, same_label
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, as_predictions, pooled_members
@@ -22,6 +24,7 @@ from edokit.metrics import ce_items
 from edokit.metrics._arrays import CLIP
 from edokit.objective import Pool, Settings, pool
 from edokit.predictions import Predictions
+from edokit.scales import NOMINAL, Scale
 from edokit.solvers import solve_exact
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -38,8 +41,8 @@ class Method(Protocol):
     def predict_proba(self, predictions: Any) -> Floats:
         """Probabilities [N, C]."""
 
-    def predict(self, predictions: Any) -> Strings:
-        """One class per item [N]."""
+    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+        """One class per item [N]; of sets, 1 for each chosen label [N, L]."""
 
 
 # --- Registry -------------------------------------------------------------------------------------
@@ -152,6 +155,7 @@ class WeightedPool(ABC):
     weights_: Floats
     members_: tuple[str, ...]
     classes_: Strings
+    scale_: Scale = NOMINAL
 
     def __init__(self, *, random_state: int = 0, ties: Ties = "first") -> None:
         self.random_state = random_state
@@ -159,16 +163,20 @@ class WeightedPool(ABC):
 
     @abstractmethod
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
-        """Weights [K] from P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
+        """Weights [K] from P [N, K, C], soft labels q [N, C] and hard label codes y [N].
+
+        Of sets there is a row per item and label, with the classes "not chosen" and "chosen".
+        """
 
     def fit(self, predictions: Any, annotations: Any) -> WeightedPool:
         """Find the weights."""
         named, labels = align_inputs(as_predictions(predictions), annotations)
         named = in_order(named)
-        labels = labels.align(named.items)
-        P = np.asarray(named.probabilities, dtype=np.float64)
+        labels, scale = labels.align(named.items), labels.scale
+        P = np.asarray(scale.rows(named.probabilities), dtype=np.float64)
         y = labels.hard_labels(ties=self.ties, random_state=self.random_state)
-        self.weights_ = self.find_weights(P, labels.soft_labels, y)
+        self.weights_ = self.find_weights(P, scale.rows(labels.soft_labels), scale.row_codes(y))
+        self.scale_ = scale
         self.members_ = named.members
         self.classes_ = np.array(named.classes, dtype=object)
         return self
@@ -180,33 +188,36 @@ class WeightedPool(ABC):
 
     def predict_proba(self, predictions: Any) -> Floats:
         """Pooled probabilities [N, C]."""
-        P, weights = self._with_weight(predictions)
-        pooled: Floats = pool(P, weights, self.pool)
-        return pooled
+        pooled = pool(*self._with_weight(predictions), self.pool)
+        return np.asarray(self.scale_.from_rows(pooled, len(self.classes_)))
 
-    def predict(self, predictions: Any) -> Strings:
-        """The most probable class of each item [N]."""
-        likeliest = self.predict_proba(predictions).argmax(axis=1)
-        return np.asarray(self.classes_[likeliest])
+    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+        """The most probable class of each item [N]; of sets, 1 for each chosen label [N, L]."""
+        hard = self.scale_.hard(self.predict_proba(predictions))
+        return hard if self.scale_.is_multi_label else np.asarray(self.classes_[hard])
 
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
-        """P [N, k, C] and weights [k] of the members that carry weight, classes as fitted."""
+        """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
         named = pooled_members(predictions, self.members_, tuple(self.classes_), self.weights_)
-        return np.asarray(named.probabilities, dtype=np.float64), self.weights_[self.weights_ > 0]
+        rows = self.scale_.rows(named.probabilities)
+        return np.asarray(rows, dtype=np.float64), self.weights_[self.weights_ > 0]
 
 
 class VotingPool(WeightedPool):
     """A pool whose hard label is a weighted vote of the members' own hard labels."""
 
-    def predict(self, predictions: Any) -> Strings:
-        """The class with most votes [N]; of equals, the more probable one."""
+    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+        """The class with most votes [N]; of equals, the more probable one. Of sets, by label."""
         P, weights = self._with_weight(predictions)
         votes = np.eye(P.shape[2])[P.argmax(axis=2)].transpose(0, 2, 1) @ weights
         level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
         likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
-        return np.asarray(self.classes_[likeliest.argmax(axis=1)])
+        hard = likeliest.argmax(axis=1)
+        if self.scale_.is_multi_label:
+            return np.asarray(hard.reshape(-1, len(self.classes_)))
+        return np.asarray(self.classes_[hard])
 
 
 def in_order(predictions: Predictions) -> Predictions:
@@ -250,8 +261,7 @@ class ConstantAnswer:
             # The majority class hardly depends on ties.
             warnings.simplefilter("ignore", EDOWarning)
             hard = labels.hard_labels(ties=self.ties, random_state=self.random_state)
-        counts = np.bincount(hard, minlength=len(labels.classes))
-        self.constant_ = Constant.of(labels.soft_labels.sum(axis=0), counts, source)
+        self.constant_ = constant_answer(labels.soft_labels, hard, labels.scale, source)
         self.classes_ = np.array(labels.classes, dtype=object)
         return self
 
@@ -261,10 +271,11 @@ class ConstantAnswer:
             raise NotFittedError("this ConstantAnswer is not fitted; call fit first")
         return np.tile(self.constant_.shares, (len(predictions), 1))
 
-    def predict(self, predictions: Any) -> Strings:
-        """The majority class, once per item [N]."""
+    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+        """The majority class, once per item [N]; of sets, the labels that most items have."""
         self.predict_proba(predictions)
-        return np.full(len(predictions), self.classes_[self.constant_.label], dtype=object)
+        hard = same_label(self.constant_, len(predictions))
+        return hard if hard.ndim > 1 else np.asarray(self.classes_[hard])
 
 
 @register_method("uniform", "the uniform mean of all members", order=10)

@@ -11,8 +11,10 @@ import numpy as np
 from edokit._types import Codes, Floats, Ints
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
-from edokit.metrics import MAIN_METRICS, PairedTest, bs_items, ce_items, md_items
+from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
+from edokit.metrics._arrays import pair
 from edokit.metrics.resampling import paired_tests, quantiles, resamples
+from edokit.scales import NOMINAL, Scale
 
 CONSTANT = "constant"
 """The method that gives every item the same answer."""
@@ -31,10 +33,8 @@ class Score:
     name: str
     about: str
     """What the method does, in a few words."""
-    f1: float = float("nan")
-    ce: float = float("nan")
-    md: float = float("nan")
-    bs: float = float("nan")
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bootstrap interval of each metric."""
     against: Mapping[str, PairedTest] = field(default_factory=dict)
@@ -42,7 +42,9 @@ class Score:
     against_constant: Mapping[str, PairedTest] = field(default_factory=dict)
     """Paired test of each metric against the constant answer."""
     above_lowest: PairedTest | None = None
-    """Paired test of the CE against the method with the lowest CE."""
+    """Paired test of the headline metric against the method that has the lowest."""
+    headline: str = "ce"
+    """The metric that ranks methods: CE, or RPS on an ordinal scale."""
     dev: Mapping[str, float] = field(default_factory=dict)
     """The same metrics on the items that it was fitted on."""
     size: int | None = None
@@ -52,18 +54,23 @@ class Score:
     seconds: float = 0.0
     """How long fitting took."""
     only_label: str | None = None
-    """The class that it gives every item, if that is the same one."""
+    """The class (or labels) that it gives every item, if that is the same one."""
+
+    def __getattr__(self, name: str) -> float:
+        if name not in METRIC:
+            raise AttributeError(f"a score has no {name!r}")
+        return float(self.__dict__.get("metrics", {}).get(name, "nan"))
 
     @property
     def within_noise(self) -> bool:
-        """Whether its CE is not significantly above the lowest: their difference may be 0."""
+        """Whether its headline metric is not significantly above the lowest."""
         return self.above_lowest is None or self.above_lowest.low <= 0
 
     def on_items(self) -> dict[str, Any]:
         """The metrics with their intervals and tests as plain values."""
         return {
             "name": self.name,
-            **{metric: getattr(self, metric) for metric in MAIN_METRICS},
+            **self.metrics,
             "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
             "against_reference": {metric: asdict(test) for metric, test in self.against.items()},
             "against_constant": {m: asdict(test) for m, test in self.against_constant.items()},
@@ -76,8 +83,10 @@ class Score:
         return {
             **self.on_items(),
             "about": self.about,
-            "against_lowest_ce": None if lowest is None else asdict(lowest),
-            "within_noise_of_lowest_ce": self.within_noise if self.intervals else None,
+            f"against_lowest_{self.headline}": None if lowest is None else asdict(lowest),
+            f"within_noise_of_lowest_{self.headline}": self.within_noise
+            if self.intervals
+            else None,
             "dev": dict(self.dev),
             "size": self.size,
             "weights": None if self.weights is None else dict(self.weights),
@@ -85,13 +94,16 @@ class Score:
         }
 
 
-def item_scores(p: Floats, hard: Ints | Codes, q: Floats, y: Ints | Codes) -> dict[str, Floats]:
-    """Each metric item by item [N]; ``hard`` [N] are the predicted classes, for F1."""
+def item_scores(
+    p: Floats, hard: Ints | Codes, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL
+) -> dict[str, Floats]:
+    """Each main metric item by item [N]; ``hard`` are the predicted hard labels, as ``y`` is."""
+    predicted, soft = pair(p, q, scale)
+    certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
+    values = item_values(scale)
     return {
-        "f1": (hard == y).astype(np.float64),
-        "ce": ce_items(p, q),
-        "md": md_items(p, q),
-        "bs": bs_items(p, q),
+        metric: values[metric](certain if METRIC[metric].hard else predicted, soft, y)
+        for metric in main_metrics(scale)
     }
 
 
@@ -100,27 +112,29 @@ def score_methods(
     losses: Mapping[str, Mapping[str, Floats]],
     reference: str,
     *,
+    scale: Scale = NOMINAL,
     samples: int,
     level: float,
     random_state: int,
 ) -> list[Score]:
     """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
+    metrics, headline = main_metrics(scale), headline_metric(scale)
     found = []
     for score in scores:
-        means: dict[str, Any] = {m: float(losses[score.name][m].mean()) for m in MAIN_METRICS}
-        found.append(replace(score, **means))
+        means = {metric: float(losses[score.name][metric].mean()) for metric in metrics}
+        found.append(replace(score, metrics=means, headline=headline))
     if not samples:
         return found
     # Percentile intervals of every method and metric over the same resamples.
-    columns = np.column_stack([losses[one.name][m] for one in found for m in MAIN_METRICS])
+    columns = np.column_stack([losses[one.name][m] for one in found for m in metrics])
     counts = resamples(len(columns), samples, np.random.default_rng(random_state))
     drawn = np.concatenate([block @ columns / len(columns) for block in counts])
     ends = iter([quantiles(column, level) for column in drawn.T])
-    lowest = min(found, key=lambda score: score.ce).name
+    lowest = lowest_score(found).name
     names = [one.name for one in found]
     others = [other for other in (reference, CONSTANT) if other in names]
-    pairs = [(name, other, m) for other in others for name in names for m in MAIN_METRICS]
-    pairs += [(name, lowest, "ce") for name in names]
+    pairs = [(name, other, m) for other in others for name in names for m in metrics]
+    pairs += [(name, lowest, headline) for name in names]
     asked = [(name, other, m) for name, other, m in dict.fromkeys(pairs) if name != other]
     tests = paired_tests(
         [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
@@ -131,19 +145,24 @@ def score_methods(
     known = dict(zip(asked, tests, strict=True))
 
     def against(name: str, other: str) -> dict[str, PairedTest]:
-        found = {metric: known.get((name, other, metric)) for metric in MAIN_METRICS}
+        found = {metric: known.get((name, other, metric)) for metric in metrics}
         return {metric: test for metric, test in found.items() if test is not None}
 
     return [
         replace(
             score,
-            intervals={metric: next(ends) for metric in MAIN_METRICS},
+            intervals={metric: next(ends) for metric in metrics},
             against=against(score.name, reference),
             against_constant=against(score.name, CONSTANT),
-            above_lowest=known.get((score.name, lowest, "ce")),
+            above_lowest=known.get((score.name, lowest, headline)),
         )
         for score in found
     ]
+
+
+def lowest_score(scores: Sequence[Score]) -> Score:
+    """The score with the lowest headline metric."""
+    return min(scores, key=lambda score: score.metrics[score.headline])
 
 
 Answers = Mapping[str, Floats]
@@ -157,46 +176,71 @@ def score_answers(
     y: Ints | Codes,
     classes: Sequence[str],
     *,
+    scale: Scale = NOMINAL,
     about: Mapping[str, str] | None = None,
     samples: int,
     level: float,
     random_state: int,
 ) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
     """The scores of these answers and, after them, of the constant; and the metrics by item."""
-    hard = {name: p.argmax(axis=1) for name, p in answers.items()}
-    hard[CONSTANT] = np.full(len(q), constant.label)
+    hard = {name: scale.hard(p) for name, p in answers.items()}
+    hard[CONSTANT] = same_label(constant, len(q))
     every = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
-    losses = {name: item_scores(p, hard[name], q, y) for name, p in every.items()}
+    losses = {name: item_scores(p, hard[name], q, y, scale) for name, p in every.items()}
     scores = [
         Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], classes))
         for name in every
     ]
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    return score_methods(scores, losses, "uniform", **resampling), losses
+    return score_methods(scores, losses, "uniform", scale=scale, **resampling), losses
 
 
 def constant_of(
-    ensemble: EDOEnsemble | None, classes: Sequence[str], q: Floats, y: Ints | Codes
+    ensemble: EDOEnsemble | None,
+    classes: Sequence[str],
+    q: Floats,
+    y: Ints | Codes,
+    scale: Scale = NOMINAL,
 ) -> Constant:
     """The constant answer that an ensemble recorded, else that of these items."""
     known = None if ensemble is None else ensemble.constant_
     if ensemble is not None and known is not None:
         return known.ordered(ensemble.fitted_.classes, classes)
-    return Constant.of(q.sum(axis=0), np.bincount(y, minlength=len(classes)), "items")
+    return constant_answer(q, y, scale, "items")
+
+
+def constant_answer(q: Floats, y: Ints | Codes, scale: Scale, source: str) -> Constant:
+    """The mean soft label and the majority class; of sets, for each label on its own."""
+    hard = scale.indicators(y, q.shape[1])
+    if scale.is_multi_label:
+        q, hard = np.stack([1 - q, q], axis=-1), np.stack([~hard, hard], axis=-1)
+    return Constant.of(q.sum(axis=0), hard.sum(axis=0), source)
+
+
+def same_label(constant: Constant, items: int) -> Codes:
+    """The hard label of the constant answer for every item: [N], or [N, L] of sets."""
+    label = np.asarray(constant.label, dtype=np.int32)
+    return np.tile(label, (items, *(1 for _ in label.shape)))
 
 
 def only_label(hard: Ints | Codes, classes: Sequence[str]) -> str | None:
-    """The class of all hard labels, if they are the same; of a single item that says nothing."""
-    return str(classes[hard[0]]) if len(hard) > 1 and (hard == hard[0]).all() else None
+    """The hard label of all items, if it is the same one; of a single item that says nothing."""
+    if len(hard) < 2 or (hard != hard[0]).any():
+        return None
+    if hard.ndim == 1:
+        return str(classes[hard[0]])
+    return (
+        ", ".join(name for name, chosen in zip(classes, hard[0], strict=True) if chosen) or "none"
+    )
 
 
 def worth(score: Score, constant: Score, items: int, *, subject: str, source: str) -> list[str]:
     """Sentences for the headline: one label for everything, or no better than the constant.
 
     Better means that the interval of the difference excludes 0; without intervals, the estimates
-    decide. The list is empty where the method is better in CE and in F1.
+    decide. The list is empty where the method is better in the headline metric and in F1.
     """
-    found, metrics = [], {"ce": 1, "f1": -1}
+    found, metrics = [], {score.headline: 1, "f1": -1}
     if score.only_label is not None:
         same = score.only_label == constant.only_label
         share = "the majority share" if same else "the share of that class"
@@ -209,7 +253,7 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
     kinds = ("worse than", "not better than", "not clearly better than")
     verdicts: dict[str, list[str]] = {kind: [] for kind in kinds}
     for metric, sign in metrics.items():
-        own, other = getattr(score, metric), getattr(constant, metric)
+        own, other = score.metrics[metric], constant.metrics[metric]
         test, shown = score.against_constant.get(metric), f"{own:.4f} against {other:.4f}"
         low = high = sign * (own - other)
         if test is not None:
@@ -217,7 +261,7 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
             shown += f"; difference {signed(test.low)} to {signed(test.high)}"
         if high >= 0:
             kind = 0 if low > 0 else 1 if sign * (own - other) >= 0 else 2
-            verdicts[kinds[kind]].append(f"in {metric.upper()} ({shown})")
+            verdicts[kinds[kind]].append(f"in {METRIC[metric].short} ({shown})")
     parts: list[str] = []
     for verdict, where in verdicts.items():
         if where:

@@ -1,7 +1,8 @@
 """Methods on parts of the items: every value of an item column, and whether one is clearly worse.
 
 Annotators are more divided on some items than on others, which alone makes the CE higher there. A
-slice is therefore called worse only if its CE is also further above the lowest possible one.
+slice is therefore called worse only if its CE is also further above the lowest possible one. (The
+lowest RPS, the headline metric of ordinal scales, is always 0.)
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from edokit._names import class_order
 from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
-from edokit.metrics import MAIN_METRICS, Interval
+from edokit.metrics import METRIC, Interval, headline_metric
 from edokit.metrics.resampling import quantiles, resamples
+from edokit.scales import NOMINAL, Scale
 
 MOST_VALUES = 50
 """Values of a column of text; of more, each slice has too few items to say anything."""
@@ -41,13 +43,14 @@ class Slice:
     value: str | None
     """None where items have no value."""
     items: int
-    ce_floor: float
-    """The lowest possible CE on these items."""
+    floor: float
+    """The lowest possible value of the headline metric on these items."""
     scores: tuple[Score, ...]
     """One per method, with intervals and tests where there are enough items."""
     against_rest: Mapping[str, Interval] = field(default_factory=dict)
-    """How much ``ce``, ``ce_above_floor`` and ``f1`` of the first method differ from those on all
-    other items; the intervals are corrected for the number of slices."""
+    """How much ``ce``, ``ce_above_floor`` (``rps`` … on an ordinal scale) and ``f1`` of the first
+    method differ from those on all other items; the intervals are corrected for the number of
+    slices."""
     rest: Mapping[str, float] = field(default_factory=dict)
     """The same on all other items."""
 
@@ -66,7 +69,7 @@ class Slice:
             "column": self.column,
             "value": self.value,
             "items": self.items,
-            "ce_floor": self.ce_floor,
+            f"{self.scores[0].headline}_floor": self.floor,
             "methods": [score.on_items() for score in self.scores],
             "against_rest": {metric: asdict(one) for metric, one in self.against_rest.items()},
         }
@@ -127,17 +130,20 @@ def score_slices(
     floor: Floats,
     reference: str,
     *,
+    scale: Scale = NOMINAL,
     samples: int,
     level: float,
     random_state: int,
 ) -> tuple[Slice, ...]:
     """The methods on each slice; the first of ``scores`` is the one compared with the rest.
 
-    ``losses[name][metric]`` [N] are those of all items, ``floor`` [N] the entropy of soft labels.
+    ``losses[name][metric]`` [N] are those of all items, ``floor`` [N] the lowest possible values
+    of the headline metric.
     """
     masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
-    own = losses[scores[0].name]
-    measures = {"ce": own["ce"], "ce_above_floor": own["ce"] - floor, "f1": own["f1"]}
+    own, headline = losses[scores[0].name], headline_metric(scale)
+    above = {headline: own[headline], f"{headline}_above_floor": own[headline] - floor}
+    measures = {**above, "f1": own["f1"]}
     tested = [
         k for k, (_, _, m) in enumerate(masks) if FEWEST_ITEMS <= m.sum() <= len(m) - FEWEST_ITEMS
     ]
@@ -162,6 +168,7 @@ def score_slices(
                         [Score(one.name, one.about) for one in scores],
                         here,
                         reference,
+                        scale=scale,
                         samples=samples if enough else 0,
                         level=level,
                         random_state=random_state,
@@ -217,9 +224,10 @@ def _against_rest(
 
 
 def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
-    """Sentences that name the slice that is clearly worst in CE and in F1; none if no slice is."""
+    """Sentences that name the slice that is clearly worst in headline metric or F1, if any is."""
     found = []
-    for metric, sign, also in (("ce", 1, "ce_above_floor"), ("f1", -1, "f1")):
+    headline = slices[0].scores[0].headline if slices else ""
+    for metric, sign, also in ((headline, 1, f"{headline}_above_floor"), ("f1", -1, "f1")):
         worse = {
             sign * (one.against_rest[metric].estimate or 0.0): one
             for one in slices
@@ -229,13 +237,14 @@ def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
             continue
         worst = worse[max(worse)]
         ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
-        beside = "" if constant is None else f" (constant {getattr(constant, metric):.4f})"
+        beside = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
         more = ", and not only because annotators are more divided there" if metric == "ce" else ""
         found.append(
-            f"Worst slice in {metric.upper()}: {worst.name} ({counted(worst.items, 'item')}) has"
-            f" {getattr(worst.scores[0], metric):.4f}{beside} against {worst.rest[metric]:.4f} on"
-            f" the rest (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)},"
-            f" {level:.0%} corrected for the number of slices){more}."
+            f"Worst slice in {METRIC[metric].short}: {worst.name}"
+            f" ({counted(worst.items, 'item')}) has {worst.scores[0].metrics[metric]:.4f}{beside}"
+            f" against {worst.rest[metric]:.4f} on the rest (difference {signed(ends.low or 0.0)}"
+            f" to {signed(ends.high or 0.0)}, {level:.0%} corrected for the number of slices)"
+            f"{more}."
         )
     return found
 
@@ -247,17 +256,20 @@ def _above(one: Slice, metric: str, sign: int) -> bool:
 
 
 def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:
-    """Items, F1 and CE of each slice with the interval of the CE, uniform and constant beside."""
-    header = ["slice", "items", "F1 ↑", "CE ↓", f"{level:.0%}", "uniform", CONSTANT, "lowest"]
+    """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
+    metric = slices[0].scores[0].headline
+    labels, name = [METRIC[one].label for one in ("f1", metric)], METRIC[metric].short
+    header = ["slice", "items", *labels, f"{level:.0%}", "uniform", CONSTANT, "lowest"]
     rows: list[list[Cell]] = []
     for one in slices:
         ours, uniform, constant = one.scores[0], one.score("uniform"), one.score(CONSTANT)
-        ends = ours.intervals.get("ce")
+        ends = ours.intervals.get(metric)
         shown = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
-        others = [None if score is None else score.ce for score in (uniform, constant)]
-        rows.append([one.name, one.items, ours.f1, ours.ce, shown, *others, one.ce_floor])
+        others = [None if s is None else s.metrics[metric] for s in (uniform, constant)]
+        rows.append([one.name, one.items, ours.f1, ours.metrics[metric], shown, *others, one.floor])
     note = (
-        f"F1 and CE of {subject or slices[0].scores[0].name}; beside it the CE of the uniform mean,"
+        f"F1 and {name} of {subject or slices[0].scores[0].name}; beside it the {name} of the"
+        " uniform mean,"
         " of the constant answer, and the lowest possible on these items."
     )
     return Table("Slices", header, rows, [note])
@@ -265,13 +277,15 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
 
 def slice_numbers(slices: Sequence[Slice]) -> Table:
     """A row per slice and method, a column per number."""
-    header = ["column", "value", "items", "ce_floor", "method", *MAIN_METRICS]
-    header += [f"{metric}_{end}" for metric in MAIN_METRICS for end in ("low", "high")]
+    first = slices[0].scores[0]
+    metrics = list(first.metrics)
+    header = ["column", "value", "items", f"{first.headline}_floor", "method", *metrics]
+    header += [f"{metric}_{end}" for metric in metrics for end in ("low", "high")]
     rows: list[list[Cell]] = []
     for one in slices:
         for score in one.scores:
-            row: list[Cell] = [one.column, one.value, one.items, one.ce_floor, score.name]
-            row += [getattr(score, metric) for metric in MAIN_METRICS]
-            ends = [score.intervals.get(metric, (None, None)) for metric in MAIN_METRICS]
+            row: list[Cell] = [one.column, one.value, one.items, one.floor, score.name]
+            row += score.metrics.values()
+            ends = [score.intervals.get(metric, (None, None)) for metric in metrics]
             rows.append([*row, *(end for both in ends for end in both)])
     return Table("", header, rows)

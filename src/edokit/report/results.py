@@ -13,7 +13,7 @@ from edokit._io import schema
 from edokit._io.schema import listed, mapping, optional, read_document, record, text
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
-from edokit.metrics import MAIN_METRICS, SEARCH_METRICS, PairedTest
+from edokit.metrics import MAIN_METRICS, METRIC, SEARCH_METRICS, PairedTest
 from edokit.report.evaluation import ABOUT, Evaluation
 from edokit.report.formatting import NONE, clean, interval, number, signed
 from edokit.tuning import Correlation
@@ -68,7 +68,7 @@ _METHODS = record(
                 {"name": text},
                 {
                     "about": text,
-                    **dict.fromkeys(MAIN_METRICS, _REAL),
+                    **dict.fromkeys(METRIC, _REAL),
                     "intervals": mapping(_ENDS),
                     **dict.fromkeys(("against_reference", "against_constant"), _TESTS),
                 },
@@ -213,9 +213,7 @@ def read_comparison(path: Path) -> Comparison:
 
 def _score(row: Mapping[str, Any]) -> Score:
     name, ends = str(row["name"]), row.get("intervals")
-    f1, ce, md, bs = (
-        math.nan if row.get(metric) is None else float(row[metric]) for metric in MAIN_METRICS
-    )
+    metrics = {metric: float(row[metric]) for metric in METRIC if row.get(metric) is not None}
     intervals = {metric: (float(low), float(high)) for metric, (low, high) in (ends or {}).items()}
     against: dict[str, PairedTest] = {}
     against_constant: dict[str, PairedTest] = {}
@@ -224,7 +222,7 @@ def _score(row: Mapping[str, Any]) -> Score:
             difference, low, high = (float(one[end]) for end in ("difference", "low", "high"))
             tests[metric] = PairedTest(difference, low, high, math.nan, 0)
     about = str(row.get("about") or _ABOUT.get(name, ""))
-    return Score(name, about, f1, ce, md, bs, intervals, against, against_constant)
+    return Score(name, about, metrics, intervals, against, against_constant)
 
 
 def method_rows(
@@ -296,7 +294,7 @@ def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
                 for metric in ("f1", "ce")
             ],
             "beside": [number(None if score is None else score.ce) for score in others],
-            "floor": number(one.ce_floor),
+            "floor": number(one.floor),
             "difference": test
             and (signed(test.difference), f"{signed(test.low)} to {signed(test.high)}"),
         }
