@@ -24,7 +24,7 @@ def begun(plan: Plan = PLAN, storage: Any = None) -> optuna.Study:
 
 
 def trials_of(study: optuna.Study, plan: Plan = PLAN) -> list[Any]:
-    return read_trials(finished(study), plan.space, len(data().sample.y), plan.judge)
+    return read_trials(finished(study), plan, data())
 
 
 def searched(trials: int, plan: Plan = PLAN) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,9 +45,13 @@ def search(
         typer.Option(help="By which estimate trials compete: cross-fitted or optimistic."),
     ] = None,
     choose: Annotated[
-        str,
-        typer.Option(help="lowest-ce (the paper's), f1-within-one-se, knee or closest."),
-    ] = "lowest-ce",
+        str | None,
+        typer.Option(
+            help="lowest-ce (the paper's), lowest-md, lowest-rps, lowest-w1, f1-within-one-se, knee"
+            " or closest. By default lowest-ce; on an ordinal scale lowest-rps.",
+            show_default=False,
+        ),
+    ] = None,
     prefer: Annotated[
         str | None, typer.Option(help="What closest is to be close to, e.g. f1=0.9,ce=0.3.")
     ] = None,
@@ -57,7 +61,8 @@ def search(
         list[str] | None,
         typer.Option(
             metavar="NAME | PARAMETER=VALUE",
-            help="paper for the paper's space, else thorough; or another range"
+            help="paper for the paper's space, ordinal for the terms of ordered classes, else"
+            " thorough; or another range"
             " (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value (lambda_div=0) of a"
             " parameter (repeatable).",
         ),
@@ -206,12 +211,12 @@ def _preference(text: str | None) -> dict[str, float] | None:
 
 def show(found: SearchResult, out: Path | None, asked: int) -> None:
     """The front as a table, the choice and its estimates; ``asked``: for how many trials."""
-    from edokit.metrics import SEARCH_METRICS
+    from edokit.metrics import METRIC
 
     # Trials of the same scores share a row, named after the chosen one or the first of them.
     alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in found.front:
-        scores = tuple(f"{getattr(trial, name):.4f}" for name in SEARCH_METRICS)
+        scores = tuple(f"{trial.value(name):.4f}" for name in trial.metrics)
         alike.setdefault((*scores, str(trial.size)), []).append(trial)
     shared = len(alike) < len(found.front)
     rows = []
@@ -222,7 +227,8 @@ def show(found: SearchResult, out: Path | None, asked: int) -> None:
         kind = f"{settings.diversity}, {settings.ce}"
         more = [f"{len(trials) - 1} more" if len(trials) > 1 else ""] if shared else []
         rows.append([f"{trial.number}{' ←' if chosen else ''}", *scores, kind, *more])
-    header = ["trial", "F1 ↑", "CE ↓", "MD ↓", "size", "diversity, CE"]
+    goals = [METRIC[name].label for name in found.chosen.metrics]
+    header = ["trial", *goals, "size", "diversity, CE"]
     header += ["same scores"] if shared else []
     number = sum(trial.state == "failed" for trial in found.trials)
     failed = f" ({number} failed)" if number else ""
@@ -260,14 +266,12 @@ def _estimates(found: SearchResult) -> list[str]:
         estimate = chosen.estimates.get(kind)
         if estimate is not None:
             competed = "; the trials competed by this" if kind == chosen.judged else ""
-            lines.append(f"Its estimate {words}: {_values(estimate)}{competed}.")
+            lines.append(f"Its estimate {words}: {_values(estimate, chosen.metrics)}{competed}.")
     if found.test is not None:
         earlier = ", as evaluated before" if found.tested_before else ""
-        lines.append(f"On test{earlier}: {_values(found.test)}.")
+        lines.append(f"On test{earlier}: {_values(found.test, chosen.metrics)}.")
     return lines
 
 
-def _values(metrics: Mapping[str, Any]) -> str:
-    from edokit.metrics import SEARCH_METRICS
-
-    return ", ".join(f"{name.upper()} {metrics[name]:.4f}" for name in SEARCH_METRICS)
+def _values(values: Mapping[str, Any], metrics: Sequence[str]) -> str:
+    return ", ".join(f"{name.upper()} {values[name]:.4f}" for name in metrics)

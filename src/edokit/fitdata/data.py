@@ -366,15 +366,25 @@ class FitData:
 
         ``entropy_correlation``, which is no sum over shards, is None where data are in shards.
         """
-        P, q, y = self.sample
+        P = self.sample.P
         several = np.atleast_2d(weights)
-        return [compute_metrics(pooled(P, v, str(pool), temperature), q, y) for v in several]
+        return [self.metrics(pooled(P, v, str(pool), temperature)) for v in several]
+
+    def metrics(self, rows: Floats) -> dict[str, float | None]:
+        """The metrics of predictions [n, C] for the rows of the sample."""
+        return compute_metrics(*self.per_item(rows), scale=self.scale)
+
+    def per_item(self, rows: Floats) -> tuple[Floats, Floats, NDArray[Any]]:
+        """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
+        each, (_, q, y) = self.rows_per_item, self.sample
+        p, soft = (self.scale.from_rows(values, each) for values in (rows, q))
+        return p, soft, y.reshape(-1, each) if self.labels else y
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        """F1, CE and MD of the pools with these weights [T, K], as sums; in one pass."""
+        """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
-        total = np.zeros((4, len(weights)))
-        classes, each = q.shape[1], self.rows_per_item
+        classes, each, steps = q.shape[1], self.rows_per_item, self.scale.steps
+        total = np.zeros((4 if steps is None else 7, len(weights)))
         for kind in dict.fromkeys(pools):
             which = np.flatnonzero([other is kind for other in pools])
             rows = self._rows(kind)
@@ -394,6 +404,12 @@ class FitData:
                 total[1, which] += losses.sum(axis=-1)
                 total[2, which] += np.square(losses).sum(axis=-1)
                 total[3, which] += np.abs(p - q[s]).sum(axis=(-1, -2)) / each
+                if steps is not None:
+                    apart = np.cumsum(p - q[s], axis=-1)[..., :-1]
+                    rps = np.square(apart) @ steps
+                    total[4, which] += rps.sum(axis=-1)
+                    total[5, which] += np.square(rps).sum(axis=-1)
+                    total[6, which] += (np.abs(apart) @ steps).sum(axis=-1)
         return Scores(self.items, *total)
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
@@ -554,14 +570,20 @@ class Scores(Additive):
     ce: Floats  # [T] Σ cross-entropy
     ce_squares: Floats  # [T] Σ squared cross-entropy, for its standard error
     md: Floats  # [T] Σ Manhattan distance
+    rps: Floats | None = None  # [T] Σ ranked probability score, of ordered classes
+    rps_squares: Floats | None = None  # [T] Σ its square
+    w1: Floats | None = None  # [T] Σ Wasserstein-1 distance
 
     def estimates(self) -> list[dict[str, float]]:
-        """F1, CE, MD and the standard error of CE, for each weighting."""
-        ce = self.ce / self.items
-        variance = np.maximum(self.ce_squares / self.items - ce**2, 0.0)
-        error = np.sqrt(variance / max(self.items - 1, 1))
-        columns = (self.f1 / self.items, ce, self.md / self.items, error)
+        """F1, CE, MD and the standard error of CE, for each weighting; of ordered classes also RPS
+        with its standard error, and W1."""
+        columns = {name: getattr(self, name) for name in ("f1", "ce", "md", "rps", "w1")}
+        found = {name: sums / self.items for name, sums in columns.items() if sums is not None}
+        for name, squares in (("ce", self.ce_squares), ("rps", self.rps_squares)):
+            if squares is not None:
+                variance = np.maximum(squares / self.items - found[name] ** 2, 0.0)
+                found[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
         return [
-            {"f1": float(f1), "ce": float(loss), "md": float(md), "ce_se": float(se)}
-            for f1, loss, md, se in zip(*columns, strict=True)
+            dict(zip(found, map(float, values), strict=True))
+            for values in zip(*found.values(), strict=True)
         ]

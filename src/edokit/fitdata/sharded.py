@@ -395,8 +395,11 @@ def _summaries(block: FitData, threads: int | None) -> Summaries:
 def _metric_sums(
     block: FitData, weights: Floats, pool: str, temperature: float
 ) -> list[MetricSums]:
-    P, q, y = block.sample
-    return [MetricSums.of(pooled(P, v, pool, temperature), q, y) for v in weights]
+    P = block.sample.P
+    return [
+        MetricSums.of(*block.per_item(pooled(P, v, pool, temperature)), scale=block.scale)
+        for v in weights
+    ]
 
 
 def _draw(task: tuple[CachedShard, NDArray[Any], View]) -> Arrays:

@@ -20,6 +20,7 @@ from edokit.ensemble.inputs import (
     warn_if_unanimous,
 )
 from edokit.fitdata import FitData
+from edokit.metrics import search_metrics
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, with_options
 from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
@@ -36,12 +37,12 @@ def search(
     *,
     split: str | Sequence[str] | None = None,
     trials: int = 50,
-    space: SearchSpace | Literal["thorough", "paper"] = "thorough",
+    space: SearchSpace | Literal["thorough", "paper", "ordinal"] = "thorough",
     solver: Literal["gumbel", "exact"] = "gumbel",
     population: int = 10,
     folds: int | None = None,
     judge: Literal["cross-fitted", "optimistic"] | None = None,
-    choose: Literal["lowest-ce", "f1-within-one-se", "knee", "closest"] = "lowest-ce",
+    choose: str | None = None,
     preference: Mapping[str, float] | None = None,
     groups: bool = False,
     order: Literal["ce", "given"] = "ce",
@@ -62,6 +63,9 @@ def search(
 ) -> SearchResult:
     """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
 
+    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
+    of CE and Manhattan distance; the metrics of sets are means over their labels.
+
     A search that is started again with the same `out` or `storage` goes on where it stopped, and
     finds what it would have found without the interruption.
 
@@ -77,9 +81,10 @@ def search(
         Only these splits of the annotations.
     trials : int, default=50
         Trials in all, those of an earlier run included.
-    space : SearchSpace or {"thorough", "paper"}, default="thorough"
+    space : SearchSpace or {"thorough", "paper", "ordinal"}, default="thorough"
         What to vary. ``thorough``: the objective, with as many steps as weights need to settle.
         ``paper``: also the step size, in ten epochs, which move the weights hardly at all.
+        ``ordinal``: as ``thorough``, and the terms of ordered classes.
     solver : {"gumbel", "exact"}, default="gumbel"
         How the weights of a trial are found.
     population : int, default=10
@@ -89,8 +94,10 @@ def search(
     judge : {"cross-fitted", "optimistic"}, optional
         The estimate by which trials compete: on held-out folds, or in-sample. By default on
         held-out folds; in-sample without `folds`, and for gumbel in the paper's space.
-    choose : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
-        How a trial is chosen from the front, see `ParetoFront.choose`.
+    choose : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee", \
+"closest"}, optional
+        How a trial is chosen from the front, see `ParetoFront.choose`. By default ``lowest-ce``,
+        on an ordinal scale ``lowest-rps``.
     preference : mapping of str to float, optional
         The point that ``choose="closest"`` is to be close to, for example ``{"f1": 0.9}``.
     groups : bool, default=False
@@ -122,7 +129,7 @@ def search(
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….
     progress : callable, optional
-        Called with the finished trials, all trials, and the best F1, CE and MD on the front.
+        Called with the finished trials, all trials, and the best of each metric on the front.
     command : sequence of str, optional
         The command line to record in ``run.json``.
     **read_options
@@ -211,6 +218,8 @@ def search(
         if isinstance(annotations, str | Path):
             warn_if_unanimous(classes, counts, annotations, split)
         data = data.grouped() if groups else data
+        check_rule(choose, preference, search_metrics(data.scale))
+        plan.space.check_scale(data.scale)
         if folds is None and judge is None and not foldable(data, plan):
             plan = replace(plan, folds=0, judge="optimistic")
         test: tuple[Predictions, Any] | None = None
@@ -238,9 +247,9 @@ def search(
             stack.enter_context(opened)
         done, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
         front = ParetoFront.of(done)
-        chosen = front.choose(choose, preference)
+        chosen, rule = front.choose(choose, preference), choose or front.usual_rule
         result = SearchResult(
-            tuple(done), front, chosen, plan, tuple(data.members), choose, preference, fit, ties
+            tuple(done), front, chosen, plan, tuple(data.members), rule, preference, fit, ties
         )
         result.storage, result.done_before = opened.shown, before
         if isinstance(predictions, FitData):

@@ -18,12 +18,13 @@ from edokit._outputs import output_folder
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import align_inputs, as_predictions
-from edokit.metrics import SEARCH_METRICS, compute_metrics
+from edokit.metrics import compute_metrics
+from edokit.objective.settings import SCALE_TERMS
 from edokit.runs import Input, RunRecord
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import where_is
 from edokit.tuning.study import Plan, differences, how_to_continue
-from edokit.tuning.trials import ESTIMATES, Correlation, ParetoFront, SearchTrial, correlations
+from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,7 @@ class SearchResult:
     trials : tuple of SearchTrial
         By generation; failed ones, too.
     front : ParetoFront
-        The trials that no other beats in F1, CE and MD.
+        The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
     chosen : SearchTrial
         The trial that `rule` (and `preference`) chose from the front.
     members : tuple of str
@@ -119,13 +120,14 @@ class SearchResult:
                 "generation": trial.generation,
                 "slot": trial.slot,
                 "state": trial.state,
+                **{name: 0.0 for name in SCALE_TERMS if name in trial.searched},
                 # The kind of cross-entropy is not to be taken for its value.
                 **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
             }
             kinds = {"": trial.judged, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
             for prefix, kind in kinds.items():
                 found = trial.estimates.get(kind) or {}
-                row.update({prefix + name: found.get(name) for name in ESTIMATES})
+                row.update({prefix + name: found.get(name) for name in trial.names})
             weights = dict(zip(self.members, trial.weights, strict=False))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
@@ -147,6 +149,7 @@ class SearchResult:
         return {
             "study": self.plan.name,
             "trials": len(self.trials),
+            "metrics": list(self.chosen.metrics),
             "failed": sum(trial.state == "failed" for trial in self.trials),
             "front": [trial.to_dict() for trial in self.front],
             "chosen": {
@@ -168,7 +171,8 @@ class SearchResult:
         """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
         named, labelled = align_inputs(as_predictions(predictions), annotations)
         y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
-        return compute_metrics(self.ensemble.predict_proba(named), labelled.soft_labels, y)
+        p, scale = self.ensemble.predict_proba(named), labelled.scale
+        return compute_metrics(p, labelled.soft_labels, y, scale=scale)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write ``search/search.json``, ``search/trials.parquet`` and ``ensemble/``.
@@ -232,7 +236,7 @@ def earlier_test(folder: Path, found: SearchResult) -> tuple[Any, dict[str, Inpu
     there = _summary(folder)
     test, before, now = there.get("test"), there.get("chosen"), found.to_dict()["chosen"]
     if not isinstance(test, dict) or not all(
-        isinstance(test.get(name), float) for name in SEARCH_METRICS
+        isinstance(test.get(name), float) for name in found.chosen.metrics
     ):
         return None, {}
     if isinstance(before, dict) and all(before.get(k) == now[k] for k in ("settings", "weights")):

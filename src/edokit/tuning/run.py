@@ -10,6 +10,7 @@ import numpy as np
 from edokit._errors import InputError, warn
 from edokit._types import Floats
 from edokit.fitdata import FitData
+from edokit.metrics import search_metrics
 from edokit.solvers import Solution, solve_exact, solve_gumbel
 from edokit.tuning.space import Configuration
 from edokit.tuning.storage import Opened
@@ -35,7 +36,7 @@ def foldable(data: FitData, plan: Plan) -> bool:
 
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
-"""Called with the finished trials, all trials, and the front's best F1, CE and MD so far."""
+"""Called with the finished trials, all trials, and the front's best metrics so far."""
 
 
 def run_study(
@@ -64,7 +65,7 @@ def run_study(
     if worker and most is None:
         most = -(-plan.population // _SHARE)
     run(study, plan, data, trials, claims=opened.claims(), most=most, progress=progress)
-    return read_trials(finished(study), plan.space, len(data.sample.y), plan.judge), before
+    return read_trials(finished(study), plan, data), before
 
 
 def run(
@@ -90,7 +91,7 @@ def run(
     def report() -> None:
         if progress is None:
             return
-        done = read_trials(finished(study), plan.space, len(data.sample.y), plan.judge)
+        done = read_trials(finished(study), plan, data)
         able = [trial for trial in done if trial.estimates]
         progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
 
@@ -107,7 +108,7 @@ def run(
                 [plan.space.configuration(trial.params, len(data.sample.y)) for trial in asked]
             )
         for trial, result in zip(asked, results, strict=True):
-            tell(study, trial, result, plan.judge)
+            tell(study, trial, result, plan.judge, search_metrics(data.scale))
         report()
 
 
@@ -126,8 +127,9 @@ class Evaluator:
         self._folds = data.folds(plan.folds, plan.seed) if plan.folds else []
         if plan.solver == "gumbel" and data.is_sampled:
             warn(
-                f"gumbel trials learn from a random sample of {len(data.sample.y)} of {data.items}"
-                " items and are evaluated on all (solver='exact' learns from all)",
+                "gumbel trials learn from a random sample of"
+                f" {len(data.sample.y) // data.rows_per_item} of {data.items} items"
+                " and are evaluated on all (solver='exact' learns from all)",
                 parameters=("solver",),
             )
 
@@ -180,9 +182,8 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     """A solution per configuration, or in words why there is none."""
     settings = [one.settings for one in chosen]
     if any(one.class_weights for one in settings):
-        data.summaries().class_weights(
-            data.row_classes
-        )  # a class without items is refused by its name
+        # A class without items is refused by its name.
+        data.summaries().class_weights(data.row_classes)
     found: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":

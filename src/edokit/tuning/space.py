@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import InputError, examples, one_of
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
 from edokit.objective.settings import SCALE_TERMS
+from edokit.scales import Scale
 from edokit.solvers import GumbelSettings
 from edokit.solvers.solution import THOROUGH
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 SOLVERS = ("gumbel", "exact")
-OBJECTIVE = tuple(f.name for f in fields(Settings) if f.name not in SCALE_TERMS)
+OBJECTIVE = tuple(field.name for field in fields(Settings))
 STEERING = tuple(field.name for field in fields(GumbelSettings))
-SPACES = ("thorough", "paper")
+SPACES = ("thorough", "paper", "ordinal")
 _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
 _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool, "regularize": Regularize}
@@ -50,9 +51,11 @@ class Configuration:
     options: GumbelSettings
 
     def parameters(self, solver: str) -> dict[str, Any]:
-        """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's."""
+        """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's, and
+        without terms of ordered classes that are 0."""
         steering = STEERING if solver == "gumbel" else ("max_members",)
         chosen = {name: getattr(self.settings, name) for name in OBJECTIVE}
+        chosen = {name: v for name, v in chosen.items() if v or name not in SCALE_TERMS}
         plain = {name: str(v) if name in _MODES else v for name, v in chosen.items()}
         return {**plain, **{name: getattr(self.options, name) for name in steering}}
 
@@ -81,6 +84,9 @@ class SearchSpace:
         The kind of pool: linear or log.
     regularize : default="v"
         Whose norm counts: the effective weights (v) or the raw ones (w).
+    lambda_rps, lambda_w1 : default=0
+        Weights of the ranked probability score and of the Wasserstein-1 distance, for ordered
+        classes and a linear pool.
     learning_rate : default=None
         Step size of Adam (η), for the gumbel solver as all that follows but ``max_members``. None
         is 0.03.
@@ -121,6 +127,8 @@ class SearchSpace:
     class_weights: Any = True
     pool: Any = "linear"
     regularize: Any = "v"
+    lambda_rps: Any = 0.0
+    lambda_w1: Any = 0.0
     learning_rate: Any = None
     temperature: Any = None
     temperature_decay: Any = None
@@ -140,6 +148,9 @@ class SearchSpace:
                 f"{', '.join(terms)} are all 0, so that no term counts",
                 "leave lambda_ce as it is",
             )
+        if self._on_scale and "log" in self._choices("pool"):
+            # Refused as the objective does.
+            Settings(lambda_rps=1.0, pool=Pool.LOG)
         low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
         if low > high:
             raise InputError(
@@ -172,13 +183,16 @@ class SearchSpace:
 
     @classmethod
     def named(cls, name: str) -> SearchSpace:
-        """The space of this name: ``thorough``, which is the default, or ``paper``."""
+        """The space of this name: ``thorough``, which is the default, ``paper``, or ``ordinal``
+        with the terms of ordered classes."""
         if name not in SPACES:
             raise InputError(
-                f"there is no search space {name!r}; there are {' and '.join(map(repr, SPACES))}",
+                f"there is no search space {name!r}; there are {', '.join(map(repr, SPACES))}",
                 "choose one of these; a parameter of the space is given with its values",
                 parameters=("space",),
             )
+        if name == "ordinal":
+            return cls(**dict.fromkeys(SCALE_TERMS, Range(0.0, 1.0)))
         return cls.paper() if name == "paper" else cls()
 
     def with_(self, **changes: Any) -> SearchSpace:
@@ -200,9 +214,28 @@ class SearchSpace:
         fixed = {
             name: getattr(GumbelSettings(), name) for name in STEERING if name != "max_members"
         }
-        kinds = self.ce.values if isinstance(self.ce, Choice) else (self.ce,)
+        kinds = self._choices("ce")
         expected = dict.fromkeys("all" if kind == "random" else kind for kind in kinds)
         return replace(self, **fixed, ce=list(expected), regularize="v")
+
+    def _choices(self, name: str) -> tuple[Any, ...]:
+        value = getattr(self, name)
+        return value.values if isinstance(value, Choice) else (value,)
+
+    @property
+    def _on_scale(self) -> bool:
+        """Whether terms of ordered classes are searched, or fixed above 0."""
+        return any(getattr(self, name) != 0 for name in SCALE_TERMS)
+
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse terms of ordered classes where classes have no order."""
+        if self._on_scale and scale.steps is None:
+            raise InputError(
+                "the space has lambda_rps or lambda_w1, which need ordered classes, but these have"
+                " no order",
+                "declare an ordinal scale, or leave these terms out",
+                parameters=("space", "scale"),
+            )
 
     @property
     def searched(self) -> tuple[str, ...]:
@@ -244,6 +277,9 @@ class SearchSpace:
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
         plain = asdict(self)
+        if not self._on_scale:  # as before there were such terms
+            for name in SCALE_TERMS:
+                del plain[name]
         for name, value in vars(self).items():
             if isinstance(value, Choice):
                 plain[name] = list(value.values)

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, one_of
 from edokit.fitdata import FitData
-from edokit.metrics import SEARCH_METRICS
+from edokit.metrics import SEARCH_METRICS, search_metrics
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
@@ -84,7 +84,7 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
             if directions != DIRECTIONS or study.get_trials(deepcopy=False):
                 wrong = "is no search of EDO's"
             else:
-                study.set_metric_names(list(SEARCH_METRICS))
+                study.set_metric_names(list(search_metrics(data.scale)))
                 study.set_user_attr(SHAPE, shape)
         elif begun.get("format") != FORMAT:
             wrong = f"was begun by another version of edokit, in a format other than {FORMAT}"
@@ -124,7 +124,13 @@ def ask(
     return asked
 
 
-def tell(study: Study, trial: FrozenTrial, result: dict[str, Any] | str, judge: str) -> None:
+def tell(
+    study: Study,
+    trial: FrozenTrial,
+    result: dict[str, Any] | str,
+    judge: str,
+    metrics: Sequence[str] = SEARCH_METRICS,
+) -> None:
     """Keep what came of a trial: its result, or in words why it failed.
 
     Nothing is kept of a trial that others have given up meanwhile: they do it again.
@@ -132,7 +138,7 @@ def tell(study: Study, trial: FrozenTrial, result: dict[str, Any] | str, judge: 
     ended: dict[str, Any]
     name, ended = FAILURE, {"state": TrialState.FAIL}
     if not isinstance(result, str):
-        name, ended = RESULT, {"values": [result[judge][metric] for metric in SEARCH_METRICS]}
+        name, ended = RESULT, {"values": [result[judge][metric] for metric in metrics]}
     with suppress(UpdateFinishedTrialError):
         study._storage.set_trial_user_attr(trial._trial_id, name, result)
         study.tell(trial.number, skip_if_finished=True, **ended)
@@ -150,11 +156,9 @@ def finished(study: Study, known: Sequence[FrozenTrial] | None = None) -> list[F
     return [by_place[place] for place in sorted(by_place)]
 
 
-def read_trials(
-    finished: Sequence[FrozenTrial], space: SearchSpace, items: int, judge: str
-) -> list[SearchTrial]:
-    """The finished trials of a study that learns from so many items."""
-    trials = []
+def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> list[SearchTrial]:
+    """The finished trials of a study that learns from these data."""
+    trials, rows = [], len(data.sample.y)
     for trial in finished:
         generation, slot = trial.user_attrs[PLACE]
         result = trial.user_attrs.get(RESULT) or {}
@@ -166,8 +170,9 @@ def read_trials(
                 slot=slot,
                 state="complete" if failure is None else "failed",
                 searched=trial.params,
-                configuration=space.configuration(trial.params, items),
-                judged=judge,
+                configuration=plan.space.configuration(trial.params, rows),
+                judged=plan.judge,
+                metrics=search_metrics(data.scale),
                 estimates={k: result[k] for k in ("optimistic", "cross-fitted") if k in result},
                 size=result.get("size", 0),
                 weights=tuple(result.get("weights", ())),

@@ -10,11 +10,19 @@ import numpy as np
 
 from edokit._errors import InputError, one_of
 from edokit._types import Bools, Floats
-from edokit.metrics import SEARCH_METRICS
+from edokit.metrics import METRIC, SEARCH_METRICS
 from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
 
 ESTIMATES = (*SEARCH_METRICS, "ce_se")
-RULES = ("lowest-ce", "f1-within-one-se", "knee", "closest")
+"""What is estimated of every trial."""
+_ON_SCALE = ("rps", "w1", "rps_se")
+"""And of ordered classes."""
+RULES = (
+    *(f"lowest-{name}" for name in ("ce", "md", "rps", "w1")),
+    "f1-within-one-se",
+    "knee",
+    "closest",
+)
 """How a trial may be chosen from the front."""
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
@@ -36,39 +44,53 @@ class SearchTrial:
     judged: str
     """By which estimate it competes: ``cross-fitted`` or ``optimistic``."""
     estimates: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
-    """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce."""
+    """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce; of
+    ordered classes also rps, rps_se and w1."""
     size: int = 0
     weights: tuple[float, ...] = ()
     """[K] fitted on all data."""
     failure: str | None = None
+    metrics: tuple[str, ...] = SEARCH_METRICS
+    """What the search optimises: F1, the headline metric and a distance."""
+
+    @property
+    def headline(self) -> str:
+        """The metric by which the best trial comes first."""
+        return self.metrics[1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all its estimates."""
+        return ESTIMATES if self.headline == "ce" else (*ESTIMATES, *_ON_SCALE)
 
     @property
     def f1(self) -> float:
         """As judged."""
-        return self._judged("f1")
+        return self.value("f1")
 
     @property
     def ce(self) -> float:
         """As judged."""
-        return self._judged("ce")
+        return self.value("ce")
 
     @property
     def md(self) -> float:
         """As judged."""
-        return self._judged("md")
+        return self.value("md")
 
     @property
     def ce_se(self) -> float:
         """Standard error of ``ce`` over items."""
-        return self._judged("ce_se")
+        return self.value("ce_se")
 
-    def _judged(self, name: str) -> float:
+    def value(self, name: str) -> float:
+        """An estimate, as judged."""
         found = self.estimates.get(self.judged)
         return float("nan") if found is None else found[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        judged = {name: getattr(self, name) if self.estimates else None for name in ESTIMATES}
+        judged = {name: self.value(name) if self.estimates else None for name in self.names}
         return {
             "trial": self.number,
             "generation": self.generation,
@@ -81,7 +103,8 @@ class SearchTrial:
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront:
-    """The non-dominated trials, lowest cross-entropy first."""
+    """The non-dominated trials, lowest headline metric (cross-entropy; on an ordinal scale RPS)
+    first."""
 
     trials: tuple[SearchTrial, ...]
 
@@ -98,7 +121,7 @@ class ParetoFront:
             )
         kept = non_dominated(_points(able))
         front = [trial for trial, keep in zip(able, kept, strict=True) if keep]
-        return cls(tuple(sorted(front, key=lambda trial: (trial.ce, -trial.f1, trial.number))))
+        return cls(tuple(sorted(front, key=_best_first)))
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -107,17 +130,19 @@ class ParetoFront:
         return iter(self.trials)
 
     def choose(
-        self, rule: str = "lowest-ce", preference: Mapping[str, float] | None = None
+        self, rule: str | None = None, preference: Mapping[str, float] | None = None
     ) -> SearchTrial:
         """Choose one trial of the front.
 
         Parameters
         ----------
-        rule : {"lowest-ce", "f1-within-one-se", "knee", "closest"}, default="lowest-ce"
-            ``lowest-ce`` is the paper's. ``f1-within-one-se``: the highest F1 among those whose CE
-            is within one standard error of the lowest. ``knee``: the lowest sum of the three
-            metrics, each scaled to run from 0 (best on the front) to 1. ``closest``: nearest to the
-            preference, on the same scales.
+        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee", \
+"closest"}, optional
+            ``lowest-ce`` is the paper's, and the default; on an ordinal scale ``lowest-rps`` is.
+            ``f1-within-one-se``: the highest F1 among those whose CE (RPS) is within one standard
+            error of the lowest. ``knee``: the lowest sum of the three metrics, each scaled to run
+            from 0 (best on the front) to 1. ``closest``: nearest to the preference, on the same
+            scales.
         preference : mapping of str to float, optional
             The point to be close to, for example ``{"f1": 0.9, "md": 0.2}``.
 
@@ -130,34 +155,52 @@ class ParetoFront:
         InputError
             If there is no such rule, or a preference is missing or not needed.
         """
-        check_rule(rule, preference)
+        rule = rule or self.usual_rule
         first, points = self.trials[0], _points(self.trials)
-        if rule == "lowest-ce":
-            return first
+        check_rule(rule, preference, first.metrics)
+        headline, lowest = first.headline, rule.removeprefix("lowest-")
+        if lowest != rule:
+            return min(self.trials, key=lambda trial: (trial.value(lowest), *_best_first(trial)))
         if rule == "f1-within-one-se":
-            near = [trial for trial in self.trials if trial.ce <= first.ce + first.ce_se]
-            return max(near, key=lambda trial: (trial.f1, -trial.ce))
+            most = first.value(headline) + first.value(f"{headline}_se")
+            near = [trial for trial in self.trials if trial.value(headline) <= most]
+            return max(near, key=lambda trial: (trial.f1, -trial.value(headline)))
         spans = np.ptp(points, axis=0)
         spans[spans == 0] = 1.0
         if rule == "knee":
             apart = ((points - points.min(axis=0)) / spans).sum(axis=1)
         else:
             assert preference is not None
-            columns = [SEARCH_METRICS.index(name) for name in preference]
+            columns = [first.metrics.index(name) for name in preference]
             wanted = np.array(list(preference.values())) * _SIGNS[columns]
             apart = np.square((points[:, columns] - wanted) / spans[columns]).sum(axis=1)
         return self.trials[int(np.argmin(apart))]
 
     @property
+    def usual_rule(self) -> str:
+        """The rule where none is given: the lowest headline metric."""
+        return f"lowest-{self.trials[0].headline}"
+
+    @property
     def best(self) -> dict[str, float]:
-        """The best F1, CE and MD on the front, each for itself."""
+        """The best of each metric on the front, for itself."""
         best = _points(self.trials).min(axis=0) * _SIGNS
-        return dict(zip(SEARCH_METRICS, map(float, best), strict=True))
+        return dict(zip(self.trials[0].metrics, map(float, best), strict=True))
 
 
-def check_rule(rule: str, preference: Mapping[str, float] | None) -> None:
-    """Refuse a rule that does not exist, and a preference that it has no use for."""
-    one_of("choose", rule, RULES)
+def _best_first(trial: SearchTrial) -> tuple[float, float, int]:
+    return trial.value(trial.headline), -trial.f1, trial.number
+
+
+def check_rule(
+    rule: str | None, preference: Mapping[str, float] | None, metrics: Sequence[str] | None = None
+) -> None:
+    """Refuse a rule that does not exist, and a preference that it has no use for.
+
+    With the metrics that are optimised, also others.
+    """
+    if rule is not None:
+        one_of("choose", rule, RULES)
     if (rule == "closest") != bool(preference):
         raise InputError(
             "choose='closest' needs a preference"
@@ -167,11 +210,17 @@ def check_rule(rule: str, preference: Mapping[str, float] | None) -> None:
             parameters=("choose", "preference"),
         )
     for name, value in (preference or {}).items():
-        one_of("a preference", name, SEARCH_METRICS)
+        one_of("a preference", name, metrics or METRIC)
         if not np.isfinite(value):
             raise InputError(
                 f"the preference for {name} is {value!r}, which is no number", "give a number"
             )
+    if metrics and rule in ("lowest-rps", "lowest-w1") and "rps" not in metrics:
+        raise InputError(
+            f"choose={rule!r} needs ordered classes, but these have no order",
+            "declare an ordinal scale, or choose another rule",
+            parameters=("choose", "scale"),
+        )
 
 
 def non_dominated(points: Floats) -> Bools:
@@ -185,7 +234,7 @@ def non_dominated(points: Floats) -> Bools:
 
 def _points(trials: Sequence[SearchTrial]) -> Floats:
     """[T, 3] the three metrics, all the smaller the better."""
-    values = np.array([[getattr(trial, name) for name in SEARCH_METRICS] for trial in trials])
+    values = np.array([[trial.value(name) for name in trial.metrics] for trial in trials])
     return np.asarray(values * _SIGNS)
 
 
@@ -226,8 +275,8 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
             continue
         columns = {name: [float(trial.searched[name]) for trial in here] for name in names}
         for name, values in {**columns, "size": [float(trial.size) for trial in here]}.items():
-            for metric in SEARCH_METRICS:
-                scores = [getattr(trial, metric) for trial in here]
+            for metric in here[0].metrics:
+                scores = [trial.value(metric) for trial in here]
                 if np.ptp(values) > 0 and np.ptp(scores) > 0:
                     rho, p_value = map(float, spearmanr(values, scores))
                     found.append(Correlation(sign, name, metric, rho, p_value, len(here)))

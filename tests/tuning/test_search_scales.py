@@ -1,0 +1,124 @@
+"""A search on every answer scale: what it optimises, what it may vary, memory and shards alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_cases import arrays, trial
+
+from edokit._errors import InputError
+from edokit.fitdata import FitData
+from edokit.metrics import compute_metrics, rps
+from edokit.objective import pool
+from edokit.scales import Scale
+from edokit.tuning import ParetoFront, SearchSpace
+from edokit.tuning.run import Evaluator, run
+from edokit.tuning.storage import open_storage
+from edokit.tuning.study import Plan, finished, open_study, read_trials
+from shard_cases import cut
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")
+UNEVEN = Scale("ordinal", (0, 1, 4))
+SETS = Scale("multi-label")
+
+
+def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront:
+    with open_storage(None) as opened:
+        study = open_study(opened.storage, plan, data)
+        run(study, plan, data, trials)
+        return ParetoFront.of(read_trials(finished(study), plan, data))
+
+
+def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
+    P, q, y = arrays(classes=3)
+    data = FitData.from_arrays(P, q, y, scale=UNEVEN)
+    plan = Plan(space=SearchSpace.named("ordinal"), solver="exact", folds=0, judge="optimistic")
+    front = search_in_memory(data, plan)
+    chosen = front.choose()
+    assert chosen.metrics == ("f1", "rps", "w1")
+    assert front.usual_rule == "lowest-rps"
+    assert chosen.value("rps") == min(one.value("rps") for one in front)
+    assert front.choose("lowest-w1").value("w1") == min(one.value("w1") for one in front)
+    metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=UNEVEN)
+    for name in ("f1", "ce", "md", "rps", "w1"):
+        assert chosen.value(name) == pytest.approx(metrics[name], abs=1e-9)
+    searched = chosen.configuration.parameters("exact")
+    assert searched["lambda_rps"] > 0
+    assert searched["lambda_w1"] > 0
+    assert {"rps", "w1", "rps_se"} <= chosen.to_dict().keys()
+
+
+def test_sets_are_searched_on_their_rows() -> None:
+    rng = np.random.default_rng(0)
+    P, q = rng.random((50, 4, 3)), rng.integers(0, 4, (50, 3)) / 3
+    y = (q > 0.5).astype(int)
+    data = FitData.from_arrays(P, q, y, scale="multi-label")
+    front = search_in_memory(data, Plan(solver="exact", folds=3))
+    chosen = front.choose()
+    assert chosen.metrics == ("f1", "ce", "md")
+    metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=SETS)
+    for name in chosen.metrics:
+        assert chosen.estimates["optimistic"][name] == pytest.approx(metrics[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [UNEVEN, SETS])
+def test_shards_are_searched_like_memory(scale: Scale, tmp_path: Path) -> None:
+    made = cut(tmp_path, 90, [30, 60], classes=3, scale=scale)
+    space = SearchSpace.named("ordinal") if scale.steps is not None else SearchSpace()
+    plan = Plan(space=space, solver="exact", folds=0, judge="optimistic")
+    memory = search_in_memory(FitData.from_predictions(made.pool, made.people), plan, 4)
+    with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
+        streamed = search_in_memory(shards, plan, 4)
+        assert shards.evaluate(np.full((1, 4), 0.25))[0]["f1"] is not None
+    for one, other in zip(streamed, memory, strict=True):
+        assert one.estimates["optimistic"] == pytest.approx(other.estimates["optimistic"], rel=1e-4)
+
+
+def test_metrics_of_shards_are_those_of_memory(tmp_path: Path) -> None:
+    weights = np.array([[0.4, 0.3, 0.2, 0.1]])
+    for scale in (UNEVEN, SETS):
+        made = cut(tmp_path / scale.kind, 60, [25], classes=3, scale=scale)
+        memory = FitData.from_predictions(made.pool, made.people)
+        (expected,) = memory.evaluate(weights)
+        p = pool(np.asarray(made.pool.probabilities, dtype=float), weights[0])
+        y = made.people.hard_labels()
+        assert expected == compute_metrics(p, made.people.soft_labels, y, scale=scale)
+        with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
+            (found,) = shards.evaluate(weights)
+        assert found.pop("entropy_correlation") is None
+        del expected["entropy_correlation"]
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_gumbel_searches_terms_of_ordered_classes() -> None:
+    P, q, y = arrays(classes=3)
+    data = FitData.from_arrays(P, q, y, scale=UNEVEN)
+    plan = Plan(
+        space=SearchSpace.named("ordinal").with_(epochs=2, batch_size=16, ce="mean"),
+        folds=0,
+        judge="optimistic",
+    )
+    settings = dict.fromkeys(plan.space.searched, 0.5) | {"diversity": "preserve"}
+    chosen = [plan.space.configuration(settings, 60)]
+    (found,) = Evaluator(data, plan)(chosen)
+    assert isinstance(found, dict), found
+    p = pool(P, np.array(found["weights"]))
+    assert found["optimistic"]["rps"] == pytest.approx(rps(p, q, UNEVEN.positions))
+
+
+def test_classes_without_an_order_have_neither_terms_nor_rules() -> None:
+    with pytest.raises(InputError, match="no order"):
+        SearchSpace(lambda_rps=(0, 1)).check_scale(SETS)
+    with pytest.raises(InputError, match="linear pool"):
+        SearchSpace(lambda_w1=0.5, pool=["linear", "log"])
+    front = ParetoFront.of([trial(0.8, 0.3, 0.2)])
+    with pytest.raises(InputError, match=r"lowest-rps.*no order"):
+        front.choose("lowest-rps")
+    assert front.choose("lowest-md").md == 0.2
+
+
+def test_searches_begun_before_these_terms_go_on() -> None:
+    assert "lambda_rps" not in SearchSpace().to_dict()
+    assert SearchSpace.named("ordinal").to_dict()["lambda_rps"]["high"] == 1.0
