@@ -36,6 +36,7 @@ from edokit.members.jobs import (
     JOB_PREDICTIONS,
     MANIFEST,
     MEMBERS,
+    PAIRS,
     PREDICTIONS,
     Outcome,
     Plan,
@@ -119,7 +120,8 @@ def collect_predictions(
     """Predictions of all members but the failed ones, by name.
 
     With folds, ``fit`` holds for each item the prediction of the fit that it was held out from,
-    and the others hold the mean over the folds' fits.
+    and the others hold the mean over the folds' fits. Names that end in ``-pairs`` are of pairs of
+    an item and an annotator, by the members that know annotators.
     """
     from edokit.predictions import Predictions
 
@@ -128,28 +130,32 @@ def collect_predictions(
         if job.member not in failed:
             of_member.setdefault(job.member, []).append(job)
     gathered: dict[str, list[Any]] = {}
-    items: dict[str, list[str]] = {}
+    rows: dict[str, list[tuple[int, str | None]]] = {}
+    jobs_of: dict[str, list[TrainingJob]] = {}
     for jobs in of_member.values():
         stored = [_stored(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
-        for name in [name for name in stored[0] if not name.endswith(" items")]:
-            ids = [arrays[f"{name} items"].tolist() for arrays in stored]
-            if name == FIT and plan.folds is not None:
-                row_of = {item: row for row, item in enumerate(chain.from_iterable(ids))}
-                predicted = np.concatenate([arrays[name] for arrays in stored])
-                items[name] = [item for item in plan.data.items if item in row_of]
-                predicted = predicted[[row_of[item] for item in items[name]]]
+        for name in stored[0]:
+            if not all(name in arrays for arrays in stored):
+                continue
+            asked = [arrays[name][0] for arrays in stored]
+            each = [arrays[name][1] for arrays in stored]
+            if name.removesuffix(PAIRS) == FIT and plan.folds is not None:
+                every = list(chain.from_iterable(asked))
+                order = sorted(range(len(every)), key=lambda row: every[row][0])
+                rows[name] = [every[row] for row in order]
+                predicted = np.concatenate(each)[order]
             else:
-                items[name] = ids[0]
-                predicted = np.mean([arrays[name] for arrays in stored], axis=0)
+                rows[name], predicted = asked[0], np.mean(each, axis=0)
             gathered.setdefault(name, []).append(predicted)
-    first = [jobs[0] for jobs in of_member.values()]
+            jobs_of.setdefault(name, []).append(jobs[0])
     return {
         name: Predictions.from_arrays(
             predicted[0] if plan.end_to_end else np.stack(predicted, axis=1),
-            items=items[name],
-            members=[member for job in first for member in job.members],
+            items=[plan.data.items[i] for i, _ in rows[name]],
+            members=[member for job in jobs_of[name] for member in job.members],
             classes=plan.data.classes,
-            groups=[job.group for job in first for _ in job.members],
+            groups=[job.group for job in jobs_of[name] for _ in job.members],
+            annotators=[whose for _, whose in rows[name]] if name.endswith(PAIRS) else None,
             layout="NKC",
             scale=plan.data.scale,
         )
@@ -157,27 +163,32 @@ def collect_predictions(
     }
 
 
-def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, Any]:
-    """The predictions of a finished job by split, with the items that the plan has there."""
-    arrays, found = read_arrays(path), dict[str, Any]()
-    for name, rows in plan.rows(job).predict.items():
-        ids = [plan.data.items[i] for i in rows]
-        shape = (len(ids), *([job.heads] if job.heads else []), len(plan.data.classes))
-        predicted, known = arrays.get(name), arrays.get(f"{name} items")
-        if (
-            predicted is None
-            or known is None
-            or predicted.shape != shape
-            or predicted.dtype.kind != "f"
-            or not np.isfinite(predicted).all()
-            or known.tolist() != ids
-        ):
-            raise InputError(
-                f"{path} is damaged: it does not hold probabilities of shape {shape} for the items"
-                f" of {name!r}",
-                "remove the folder that it is in and train again",
-            )
-        found |= {name: predicted, f"{name} items": known}
+def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, tuple[list[Any], Any]]:
+    """What a finished job predicted, by split: the rows that the plan has there, and arrays."""
+    arrays, found = read_arrays(path), dict[str, tuple[list[Any], Any]]()
+    for name, positions in plan.rows(job).predict.items():
+        ids = [plan.data.items[i] for i in positions]
+        known = arrays.get(f"{name} items")
+        whole = known is not None and known.tolist() == ids
+        asked: dict[str, list[Any]] = {name: [(int(i), None) for i in positions]}
+        if f"{name}{PAIRS}" in arrays:
+            asked[f"{name}{PAIRS}"] = plan.pairs(positions)
+        for part, rows in asked.items():
+            shape = (len(rows), *([job.heads] if job.heads else []), len(plan.data.classes))
+            predicted = arrays.get(part)
+            if (
+                not whole
+                or predicted is None
+                or predicted.shape != shape
+                or predicted.dtype.kind != "f"
+                or not np.isfinite(predicted).all()
+            ):
+                raise InputError(
+                    f"{path} is damaged: it does not hold probabilities of shape {shape} for the"
+                    f" items of {part!r}",
+                    "remove the folder that it is in and train again",
+                )
+            found[part] = rows, predicted
     return found
 
 
@@ -201,9 +212,14 @@ def make_manifest(
     for group in groups:
         default = {} if plan.end_to_end else known_options(find_recipe(group.recipe))
         listed_groups.append({**asdict(group), "options": {**default, **group.options}})
+    labelled = {
+        name: table
+        for name, table in predictions.items()
+        if table.annotators is None and str(table.items[0]) not in data.asked
+    }
     scores = {
         name: [_scores(data, table, table.probabilities[:, k]) for k in range(len(table.members))]
-        for name, table in predictions.items()
+        for name, table in labelled.items()
     }
     listed = next(iter(predictions.values())).members if predictions else ()
     members = [
@@ -225,7 +241,7 @@ def make_manifest(
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
         "groups": listed_groups,
         "members": members,
-        "mean": {split: _scores(data, t, t.uniform) for split, t in predictions.items()},
+        "mean": {split: _scores(data, t, t.uniform) for split, t in labelled.items()},
         "failed": [{"name": one.job.path, "reason": one.reason} for one in failed],
         "predictions": {name: f"{PREDICTIONS}/{name}.npz" for name in predictions},
         "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
@@ -236,7 +252,7 @@ def make_manifest(
         manifest |= {
             "pool": {
                 split: _scores(data, table, ensemble.predict_proba(table))
-                for split, table in predictions.items()
+                for split, table in labelled.items()
             },
             "end_to_end": {
                 "folder": END_TO_END,

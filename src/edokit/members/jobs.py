@@ -68,6 +68,8 @@ FORMAT = 1
 MEMBERS, END_TO_END = "members", "end-to-end"
 PREDICTIONS, ENSEMBLE, MANIFEST = "predictions", "ensemble", "manifest.json"
 JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
+PAIRS = "-pairs"
+"""Ends the name of predictions of pairs of an item and an annotator."""
 HEADS = "head"
 """The group of members that are trained end to end; they are named after it."""
 HEAD_OPTIONS = ("n_members", "preset")
@@ -144,6 +146,12 @@ class Plan:
     def rows(self, job: TrainingJob) -> JobRows:
         """The items that a job trains on, stops on and predicts."""
         return rows_for_job(self.data, self.folds, job.fold)
+
+    def pairs(self, positions: npt.ArrayLike) -> list[tuple[int, str]]:
+        """Each of these items with each annotator who labelled it, or is asked for."""
+        chosen = np.asarray(positions, dtype=np.int64).tolist()
+        whose = self.data.annotators_of(chosen)
+        return [(i, name) for i, names in zip(chosen, whose, strict=True) for name in names]
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A name for exactly this fit on exactly this data."""
@@ -361,6 +369,13 @@ def fit_job(
             predicted = member.predict_proba([data.texts[i] for i in positions])
             arrays[name] = _checked(predicted, job, len(positions), data)
             arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
+            if member.known_annotators and not job.heads:
+                pairs = plan.pairs(positions)
+                known: Any = member
+                predicted = known.predict_proba(
+                    [data.texts[i] for i, _ in pairs], annotators=[[whose] for _, whose in pairs]
+                )
+                arrays[f"{name}{PAIRS}"] = _checked(predicted, job, len(pairs), data)
     seconds = time.perf_counter() - started
     # Each warning once, those of EDO first.
     notes = dict.fromkeys(

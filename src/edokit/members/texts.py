@@ -20,6 +20,8 @@ class Texts:
     """Item ids [N]."""
     texts: tuple[Text, ...]
     """Texts [N], or pairs (text, context)."""
+    annotators: tuple[tuple[str, ...], ...] | None = None
+    """Who will label each text [N], where that is known."""
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:

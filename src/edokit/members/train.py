@@ -72,6 +72,7 @@ from edokit.members.tuning import tune_groups
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.ensemble import EDOEnsemble
+    from edokit.members.texts import Texts
     from edokit.predictions import Predictions
 
 Step = Callable[[dict[str, Any]], None]
@@ -91,7 +92,8 @@ class Trained:
     Attributes
     ----------
     predictions : dict of str to Predictions
-        Predictions of all members, by split; ``fit`` are the out-of-fold ones.
+        Predictions of all members, by split; ``fit`` are the out-of-fold ones. Members that know
+        annotators also predict pairs of an item and an annotator: ``dev-pairs`` and so on.
     manifest : dict
         What was trained, and its metrics; as in ``manifest.json``.
     failed : tuple of Outcome
@@ -121,6 +123,7 @@ def train_members(
     keep_models: bool = True,
     overwrite: bool = False,
     source: str = "",
+    unlabelled: Mapping[str, Texts] | None = None,
     step: Step = lambda event: None,
 ) -> Trained:
     """Train the members of groups, and predict every split but ``train``.
@@ -158,6 +161,8 @@ def train_members(
         are replaced.
     source : str, default=""
         Where the annotations come from, for the manifest.
+    unlabelled : mapping of str to Texts, default=None
+        Texts without labels to predict as well, by the name of their split, such as ``test``.
     step : callable, default=no-op
         Called with a dict for every event: done, total, member, epoch, ….
 
@@ -188,7 +193,7 @@ def train_members(
     ('linear-01',)
     """
     checked = check_groups(groups)
-    data = TrainingData.from_annotations(annotations, pairs=pairs)
+    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
     with ExitStack() as stack:
         if out is not None:
             folder = local_path(out)
@@ -343,10 +348,11 @@ def prepare_training(
     random_state: int = 0,
     cross_fit: int | None = None,
     pairs: bool = False,
+    unlabelled: Mapping[str, Texts] | None = None,
     overwrite: bool = False,
 ) -> int:
     """Write what ``python -m edokit.members`` trains on another machine; returns how many jobs."""
-    data = TrainingData.from_annotations(annotations, pairs=pairs)
+    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
     plan = make_plan(data, check_groups(groups), random_state=random_state, cross_fit=cross_fit)
     with output_folder(out, "members", overwrite=overwrite, more=("course.json", "plan.json")):
         plan.save(out)
@@ -502,6 +508,7 @@ def _warn_of_identical_members(
         own = [
             np.asarray(table.probabilities)[:, [name == group.name for name in table.groups or ()]]
             for table in predictions.values()
+            if table.annotators is None
         ]
         if all(p.shape[1] > 1 and (np.abs(p - p[:, :1]) <= _IDENTICAL).all() for p in own):
             same.append(group)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from edokit._io.schema import (
     Check,
     distinct,
     listed,
+    mapping,
     names,
     needs,
     number,
@@ -33,6 +35,7 @@ from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
+    from edokit.members.texts import Texts
 
 TRAIN = "train"
 DEV = ("dev", "validation", "valid", "val")
@@ -70,16 +73,23 @@ class TrainingData:
     """Hard labels [N]; of sets [N, C], 1 for each label that most annotators chose."""
     scale: Scale = NOMINAL
     """The answer scale of the classes."""
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Items without annotations, with the annotators whose labels are to be predicted."""
 
     @classmethod
     def from_annotations(
-        cls, annotations: Annotations, *, pairs: bool = False, ties: Ties = "first"
+        cls,
+        annotations: Annotations,
+        *,
+        pairs: bool = False,
+        ties: Ties = "first",
+        unlabelled: Mapping[str, Texts] | None = None,
     ) -> TrainingData:
         """From annotations with texts.
 
         Where the annotations have contexts, texts are pairs (text, context). With ``pairs`` the
         first line of a text is the utterance and the others are its context. Items without splits
-        are all "train".
+        are all "train". ``unlabelled`` are more items, by their split.
         """
         if annotations.texts is None:
             raise InputError(
@@ -114,7 +124,39 @@ class TrainingData:
             label_probabilities=annotations.label_probabilities,
             hard=annotations.hard_labels(ties),
             scale=annotations.scale,
-        )
+        )._and_unlabelled(unlabelled or {})
+
+    def _and_unlabelled(self, splits: Mapping[str, Texts]) -> TrainingData:
+        """With more items, which have no annotations."""
+        data = self
+        for split, more in splits.items():
+            if split in data.splits or split in (TRAIN, *DEV):
+                raise InputError(
+                    f"the texts without labels are named {split!r}, which is a split with labels",
+                    "name them otherwise, as in {'test': texts}",
+                    parameters=("unlabelled",),
+                )
+            if twice := sorted({*data.items} & {*more.items}):
+                raise InputError(
+                    f"the split {split!r} has items of other splits: {examples(twice)}",
+                    "give each item its own id",
+                    parameters=("unlabelled",),
+                )
+            n = len(more.items)
+            data = replace(
+                data,
+                items=(*data.items, *more.items),
+                texts=(*data.texts, *more.texts),
+                splits=(*data.splits, *[split] * n),
+                hard=np.concatenate(
+                    [data.hard, np.zeros_like(data.hard, shape=(n, *data.hard.shape[1:]))]
+                ),
+                asked={
+                    **data.asked,
+                    **dict(zip(more.items, more.annotators or [()] * n, strict=True)),
+                },
+            )
+        return data
 
     def __len__(self) -> int:
         return len(self.items)
@@ -131,8 +173,19 @@ class TrainingData:
         if self.label_codes is not None:
             labels = np.eye(len(self.classes))[self.label_codes]
         totals = [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
-        soft: Floats = np.column_stack(totals) / self.annotations_per_item[:, None]
+        soft: Floats = np.column_stack(totals) / np.maximum(self.annotations_per_item, 1)[:, None]
         return soft
+
+    def annotators_of(self, positions: npt.ArrayLike) -> list[tuple[str, ...]]:
+        """Who labelled each of these items or, where it has no labels, is asked for."""
+        order = np.argsort(self.item_codes, kind="stable")
+        starts = np.searchsorted(self.item_codes[order], np.arange(len(self) + 1))
+        codes = self.annotator_codes[order]
+        found = []
+        for i in np.asarray(positions, dtype=np.int64):
+            own = (self.annotators[a] for a in codes[starts[i] : starts[i + 1]])
+            found.append(self.asked.get(self.items[i]) or tuple(dict.fromkeys(own)))
+        return found
 
     def hard_labels(self) -> Codes:
         """Hard labels [N], or [N, C] of sets."""
@@ -162,6 +215,11 @@ class TrainingData:
             label_probabilities=None if probabilities is None else probabilities[kept],
             hard=self.hard[chosen],
             scale=self.scale,
+            asked={
+                self.items[i]: self.asked[self.items[i]]
+                for i in chosen
+                if self.items[i] in self.asked
+            },
         )
 
     @cached_property
@@ -184,7 +242,8 @@ class TrainingData:
             dtype = np.int32 if name in _CODES else np.float64
             fields[name] = None if stored[name] is None else np.asarray(stored[name], dtype=dtype)
         scale = Declared(stored.get("scale") or NOMINAL).on(fields["classes"])
-        return cls(**{**fields, "texts": tuple(texts), "scale": scale})
+        asked = {item: tuple(whose) for item, whose in (stored.get("asked") or {}).items()}
+        return cls(**{**fields, "texts": tuple(texts), "scale": scale, "asked": asked})
 
     def _json(self) -> str:
         stored = {name: getattr(self, name) for name in _NAMES}
@@ -194,6 +253,8 @@ class TrainingData:
         # Nominal data keep the digest that they had before there were other scales.
         if self.scale != NOMINAL:
             stored["scale"] = self.scale.to_text(self.classes)
+        if self.asked:
+            stored["asked"] = dict(self.asked)
         return json.dumps(stored)
 
 
@@ -205,7 +266,8 @@ def _text(value: Any, at: str) -> Any:
 def _whole(value: Any, at: str) -> Any:
     """Training data whose codes name what is there."""
     strings = dict.fromkeys(("items", "classes", "annotators"), distinct(names))
-    held = record({**strings, "texts": listed(_text), "splits": names}, {"scale": text})(value, at)
+    more = {"scale": text, "asked": mapping(distinct(names))}
+    held = record({**strings, "texts": listed(_text), "splits": names}, more)(value, at)
     sets = Declared(held.get("scale") or NOMINAL).on(held["classes"]).is_multi_label
     n, c = len(held["items"]), len(held["classes"])
     for name in ("texts", "splits"):
