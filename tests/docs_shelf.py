@@ -54,6 +54,10 @@ def _annotations(people: Annotations, folder: Path) -> None:
     renamed = table.rename(columns={"item": "post_id", "annotator": "rater"})
     renamed.to_csv(folder / "crowd.csv", index=False)
     table.drop(columns="split").to_csv(folder / "unsplit.csv", index=False)
+    sets = table.drop(columns="hard_label").assign(
+        label=table["label"].map({"0": "[]", "1": '["rude", "mocking"]'})
+    )
+    sets.to_csv(folder / "sets.csv", index=False)
     texts = table[["item", "text"]].drop_duplicates().head(20)
     texts.to_csv(folder / "new.csv", index=False)
 

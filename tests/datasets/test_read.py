@@ -145,7 +145,7 @@ def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
     )
     assert (read.items.tolist(), read.texts.tolist()) == (["55"], ["tea at <b>four</b>"])
     assert read.soft_labels.tolist() == [[0, 1]]
-    with pytest.raises(InputError, match=r"in an export only the columns item and text .*'label'"):
+    with pytest.raises(InputError, match=r"in an export only the columns item, text .*'label'"):
         read_annotations(path, control="mood", columns={"label": "x"})
 
 

@@ -577,8 +577,16 @@ class Annotations:
             item_codes=rank[codes].astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,
-            **self.rows_of(owner, "texts", "splits"),
+            **self.rows_of(owner, "texts", "contexts", "splits"),
         )
+
+    @property
+    def whole_texts(self) -> Strings | None:
+        """Text of each item [N] with its context before it, in lines of their own."""
+        if self.texts is None or self.contexts is None:
+            return self.texts
+        parts = zip(self.contexts, self.texts, strict=True)
+        return as_names("\n".join(filter(None, pair)) for pair in parts)
 
     def item_column(self, name: str, parameter: str = "column") -> Strings:
         """Return the value of each item in a column that describes items.

@@ -47,7 +47,9 @@ from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
 Where = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
-"""What a column can hold, besides attributes of the annotators."""
+"""What a column can hold, besides attributes of the annotators; a context needs a text."""
+TEXTS = ("text", "context")
+"""Roles whose values messages do not quote."""
 ALIASES = {"item": "task", "annotator": "worker"}
 """crowd-kit's names, used where ours are absent."""
 SCALE = "answer_scale"
@@ -147,8 +149,8 @@ def from_long_table(
         else:
             codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
     per_item = {
-        role: _names(_one_per_item(table, names[role], item, where, is_text=role != "split"))
-        for role in ("text", "context", "split")
+        role: _names(_one_per_item(table, names[role], item, where, is_text=role in TEXTS))
+        for role in (*TEXTS, "split")
         if role in names
     }
     if "split" in per_item:
@@ -405,7 +407,8 @@ def _other_columns(
 ) -> dict[str, dict[str, Strings]]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
     shares = [] if "label" in names else filter(is_share, table.column_names)
-    taken = {*names.values(), *ROLES, *shares, SCALE}
+    roles = ROLES if "text" in names else (role for role in ROLES if role != "context")
+    taken = {*names.values(), *roles, *shares, SCALE}
     for name in wanted or ():
         if name not in table.column_names:
             raise _no_attribute(name, f"not among the columns {headings(table.column_names)}")
@@ -497,6 +500,8 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         if names[role] not in present and alias in present:
             names[role] = alias
     names = {role: name for role, name in names.items() if name in present}
+    if "text" not in names and "context" not in columns:
+        names.pop("context", None)
     needed = ["item", "annotator"]
     if not any(map(is_share, present)):
         needed.append("label")

@@ -21,7 +21,7 @@ from edokit._io.tables import read_table
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map, joined
-from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.annotations.long_table import ROLES, TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
 OPTIONS = ("columns", "label_map", "multi_choice", "text", "item", "unlabelled", "anonymous")
@@ -113,11 +113,13 @@ class Collected:
     asker: str
     """What the tool calls that which labels answer; also the option that names it."""
     columns: Mapping[str, str] | None = None
-    """The fields with the ``item`` and the ``text``, in place of the next two."""
+    """The fields with the ``item``, ``text`` and ``context``, in place of the next three."""
     item: str | None = None
     """The field with the id; if None the tool's own."""
     text: str | None = None
     """The field with the text; may be None where there is one."""
+    context: str | None = None
+    """The field with the other text of a pair."""
     multi_choice: MultiChoice = "error"
     """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
     evenly as probabilities (``split``) or made a class of their own (``join``)."""
@@ -150,9 +152,10 @@ class Collected:
             one_of(name, getattr(self, name), allowed)
         self.sets = Declared(self.scale or NOMINAL).kind == "multi-label"
         for role, name in (self.columns or {}).items():
-            if role not in ("item", "text"):
+            if role not in ("item", *TEXTS):
                 raise InputError(
-                    f"in an export only the columns item and text can be named, not {role!r}",
+                    "in an export only the columns item, text and context can be named, not"
+                    f" {role!r}",
                     "leave it out",
                     parameters=("columns",),
                 )
@@ -224,7 +227,16 @@ class Collected:
     def annotations(self) -> Annotations:
         """All of it as annotations; what was decided on the way is given in warnings."""
         self._check_unlabelled()
-        texts, splits = self._texts(), dict[str, str]()
+        labelled = {item for item, _, _ in self.rows}
+        about = [(item, fields) for item, fields, _ in self.about if item in labelled]
+        named = self.text is not None, self.context is not None
+        self.text = self.text or self._text_field([fields for _, fields in about])
+        texts = self._texts(about, self.text, named[0])
+        # A field of this name goes with the text, as in a table.
+        if self.text not in (None, "context"):
+            self.context = self.context or "context"
+        contexts = self._texts(about, self.context, named[1])
+        splits: dict[str, str] = {}
         for item, _, metadata in self.about:
             for role, known in (("split", splits), ("hard_label", self.hard_labels)):
                 if metadata.get(role) not in (None, ""):
@@ -248,10 +260,12 @@ class Collected:
         hard_labels = {item: label for item, label in self.hard_labels.items() if item in kept}
         table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
         table |= self._labels()
-        for role, known in (("text", texts), ("split", splits), ("hard_label", hard_labels)):
+        found = {"text": texts, "context": contexts, "split": splits, "hard_label": hard_labels}
+        for role, known in found.items():
             if known:
                 table[role] = [known.get(item, "") for item in items]
-        for name, values in self._columns(kept, {*ROLES, *table, self.text, self.item}).items():
+        taken = {*ROLES, *table, self.text, self.context, self.item}
+        for name, values in self._columns(kept, taken).items():
             table[name] = [values.get(item, "") for item in items]
         for note in self.notes:
             warn(note)
@@ -323,16 +337,13 @@ class Collected:
                 f"{problem} and are left out: {examples(empty)} (unlabelled='error' refuses them)"
             )
 
-    def _texts(self) -> dict[str, str]:
-        labelled = {item for item, _, _ in self.rows}
-        about = [(item, fields) for item, fields, _ in self.about if item in labelled]
-        named = self.text is not None
-        if not named:
-            self.text = self._text_field([fields for _, fields in about])
-        name = self.text
-        if name is None:
-            return {}
+    def _texts(
+        self, about: Sequence[tuple[str, Mapping[str, Any]]], name: str | None, named: bool
+    ) -> dict[str, str]:
+        """The text of each item in a field, which every item has if the user named it."""
         texts: dict[str, str] = {}
+        if name is None:
+            return texts
         for item, fields in about:
             value = fields.get(name)
             if isinstance(value, str):
@@ -354,6 +365,7 @@ class Collected:
                 if isinstance(value, str) and value and name not in ("split", "hard_label"):
                     found[name] = found.get(name, False) or not _LINK.match(value)
         names = [str(name) for name, readable in found.items() if readable]
+        names = [name for name in names if name != "context"] or names
         if "text" in names or len(names) == 1:
             return "text" if "text" in names else names[0]
         if names:

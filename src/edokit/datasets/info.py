@@ -106,8 +106,8 @@ def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
 
 
 def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str, Any]:
-    assert annotations.texts is not None
-    found = NearDuplicates.among(annotations.texts, threshold)
+    assert annotations.whole_texts is not None
+    found = NearDuplicates.among(annotations.whole_texts, threshold)
     sizes = np.bincount(found.groups)
     counted: dict[str, Any] = {
         "threshold": threshold,

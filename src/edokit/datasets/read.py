@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
@@ -219,11 +220,15 @@ def read_annotations(
         wanted["clean"] = clean
     with errors_in(path):
         annotations = kind.read(path, **wanted)
-    if clean and not kind.cleans and annotations.texts is not None:
+    if clean and not kind.cleans:
         from edokit.datasets.clean import clean_text
 
-        texts = as_names(clean_text(text) for text in annotations.texts)
-        annotations = replace(annotations, texts=texts)
+        everything = np.arange(len(annotations.items))
+        texts = annotations.rows_of(everything, "texts", "contexts")
+        cleaned: dict[str, Any] = {
+            name: as_names(map(clean_text, given)) for name, given in texts.items()
+        }
+        annotations = replace(annotations, **cleaned)
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"

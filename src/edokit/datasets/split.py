@@ -72,10 +72,10 @@ def split_items(
     part = annotations.take(chosen)
     n = len(chosen)
     rng = np.random.default_rng(random_state)
-    if part.texts is None or threshold is None:
+    if part.whole_texts is None or threshold is None:
         groups = np.arange(n)
     else:
-        groups = near_duplicate_groups(part.texts, threshold)
+        groups = near_duplicate_groups(part.whole_texts, threshold)
     # Groups in random order, but those of one stratum side by side.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
