@@ -44,7 +44,8 @@ class Input:
     sha256: str | None = None
     """Digest of its bytes; none above one GiB."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How annotations were read: arguments of ``read_annotations``, and ``splits``."""
+    """How annotations were read: arguments of ``read_annotations``, and ``splits``; of predictions,
+    the ``scale`` that was declared."""
 
 
 _SCHEMA = record(
@@ -100,7 +101,7 @@ class RunRecord:
         """The predictions of this role, if the run had some."""
         path = self.path(role, folder)
         with errors_in(folder / RUN_RECORD):
-            return None if path is None else read_predictions(path)
+            return None if path is None else _read_predictions(path, self.inputs[role].options)
 
     def annotations(self, role: str, folder: Path) -> Annotations | None:
         """The annotations of this role, read as the run read them."""
@@ -149,8 +150,12 @@ class InputReader:
         """Predictions, from a file or as given."""
         if not isinstance(given, str | Path):
             return given
-        self._read[role] = (Path(given), {})
-        return read_predictions(given)
+        self._note(role, given)
+        return _read_predictions(*self._read[role])
+
+    def _note(self, role: str, given: str | Path) -> None:
+        scale = self._options.get("scale")
+        self._read[role] = (Path(given), {} if scale is None else {"scale": scale})
 
     def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as given."""
@@ -175,7 +180,7 @@ class InputReader:
         """Arguments of `FitData.open` for predictions and annotations to fit on."""
         several = _names(split)
         if isinstance(predictions, str | Path):
-            self._read["predictions"] = (Path(predictions), {})
+            self._note("predictions", predictions)
         how = {"annotations": annotations, "splits": several}
         if not isinstance(annotations, str | Path):
             return how
@@ -190,6 +195,12 @@ class InputReader:
 
 def _names(split: str | Sequence[str] | None) -> list[str]:
     return [] if split is None else [split] if isinstance(split, str) else list(split)
+
+
+def _read_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
+    """Predictions, on the scale that was declared for those without one."""
+    found = read_predictions(path)
+    return found.on_scale(options["scale"]) if options.get("scale") else found
 
 
 def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, examples, one_of, word
-from edokit._types import Bools, Codes, Floats
+from edokit._types import Bools, Codes, Floats, Strings
 
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
 """Classes without an order, points of a scale, or labels of which any number may be chosen."""
@@ -153,6 +154,13 @@ class Scale:
             return np.asarray(np.eye(classes) / np.sqrt(classes))
         # Of two classes one column is enough; of more, each counts half.
         return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
+
+    def names(self, hard_labels: Codes, classes: Sequence[str]) -> Strings:
+        """Return hard labels by name [N]; a set is a JSON list of its labels."""
+        listed = np.array(tuple(classes), dtype=object)
+        if not self.is_multi_label:
+            return listed[hard_labels]
+        return np.array([json.dumps(listed[row > 0].tolist()) for row in hard_labels], dtype=object)
 
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""

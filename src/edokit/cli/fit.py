@@ -39,6 +39,13 @@ def fit(
             help="Weight of the squared norm; in the default preset chosen by cross-validation."
         ),
     ] = None,
+    lambda_rps: Annotated[
+        float | None,
+        typer.Option(help="Weight of the ranked probability score (ordinal scales)."),
+    ] = None,
+    lambda_w1: Annotated[
+        float | None, typer.Option(help="Weight of the Wasserstein-1 distance (ordinal scales).")
+    ] = None,
     class_weights: Annotated[
         bool | None,
         typer.Option("--class-weights/--no-class-weights", help="Weigh rare classes up."),
@@ -50,6 +57,9 @@ def fit(
     recalibrate: Annotated[
         str | None, typer.Option(help="temperature: fit one after pooling.")
     ] = None,
+    label_weights: Annotated[
+        str, typer.Option(help="Sets of labels: shared weights, or per-label.")
+    ] = "shared",
     ties: options.Ties = "first",
     seed: Annotated[
         int, typer.Option(help="Seed of folds, of random ties and of the gumbel solver.")
@@ -95,10 +105,17 @@ def fit(
             ["cross-entropy", f"{objective['ce']:.4f}"],
             ["disagreement", f"{objective['div']:.4f}"],
             ["squared norm", f"{objective['reg']:.4f}"],
+            *(
+                [name, f"{objective[term]:.4f}"]
+                for term, name in (("rps", "ranked probability"), ("w1", "Wasserstein-1"))
+                if term in objective
+            ),
             ["joint loss", f"{objective['total']:.4f}"],
         ],
         [
             *map(str, fitted.explanation),
+            *(["Each label has weights of its own:"] if fitted.by_label else []),
+            *fitted.by_label,
             *([f"Temperature after pooling: {fitted.temperature:.3f}."] if recalibrate else []),
             *filter(None, [fitted.regularization]),
             _promise(fitted.certificate),

@@ -41,6 +41,15 @@ def predict(
         Path | None,
         typer.Option(help="Where they go, for Label Studio (.json); beside --out if not given."),
     ] = None,
+    answer_for: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="METRIC",
+            help="Answers for a metric instead of the pool: ce, md, w1 (ordinal scales) or f1, by a"
+            " step that was fitted with the ensemble.",
+        ),
+    ] = None,
     quote_formulas: options.QuoteFormulas = False,
     annotations: Annotated[
         Path | None, typer.Option(help="A source with the texts of the items to review.")
@@ -76,6 +85,8 @@ def predict(
         )
     inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations)
     fitted = load_ensemble(ensemble)
+    if answer_for is not None:
+        fitted.answer_step(answer_for)  # refused before anything is read
     source: Any = predictions
     if members is not None and texts is not None:
         from edokit.members import score_members
@@ -102,11 +113,16 @@ def predict(
             review_out=review_out,
             texts=read_texts,
             quote_formulas=quote_formulas,
+            answer_for=answer_for,
         )
     line = (
         f"{out}: {counted(result['items'], 'item')}, mean entropy {result['entropy']:.4f},"
         f" mean spread {result['spread']:.4f}"
     )
+    if answer_for is not None:
+        line += (
+            f"; p_… are answers for {answer_for}, not the pool: {fitted.answer_step(answer_for)}"
+        )
     if review is not None:
         queue = result["review"]
         some = counted(queue["items"], "item")

@@ -11,20 +11,32 @@ import numpy as np
 from edokit._errors import InputError, check_seed, one_of, warn
 from edokit._types import Floats
 from edokit.ensemble._regularization import choose_lambda_reg
-from edokit.ensemble.fitted import Constant, Fitted, explain, on_simplex
-from edokit.ensemble.inputs import align_inputs, as_predictions, class_labels
+from edokit.ensemble.answers import ITEMS, fit_answers
+from edokit.ensemble.fitted import (
+    Constant,
+    Fitted,
+    LabelFit,
+    explain,
+    on_simplex,
+    over_labels,
+)
+from edokit.ensemble.inputs import align_inputs, class_labels
 from edokit.fitdata import FitData
+from edokit.fitdata.data import pooled
 from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
-from edokit.objective.settings import SCALE_TERMS
 from edokit.predictions import Shards
+from edokit.scales import Declared
 from edokit.solvers import GumbelSettings, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
+PER_LABEL = "per-label"
+"""Each label of sets with weights of its own."""
 _STEPS = 30  # of Newton's method in one dimension
+_COUNTS = Settings(lambda_div=0.0)  # needs no sums over pairs of members
 
 
 def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
@@ -32,7 +44,7 @@ def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]
     chosen = choices(parameters["preset"], parameters)
     objective_of(chosen)  # refuses values before anything is read
     if isinstance(predictions, Shards):
-        how = {name: parameters[name] for name in ("ties", "random_state")}
+        how = {name: parameters[name] for name in ("ties", "random_state", "scale")}
         with FitData.open(predictions, annotations, **how) as shards:
             return fit_ensemble(shards, chosen, parameters)
     fitted = fit_ensemble(as_fit_data(predictions, annotations, parameters), chosen, parameters)
@@ -43,7 +55,7 @@ def as_fit_data(predictions: Any, annotations: Any, parameters: Mapping[str, Any
     """Predictions and annotations in memory, matched by item; or data that are ready."""
     if isinstance(predictions, FitData):
         return predictions
-    named, labels = align_inputs(as_predictions(predictions), annotations)
+    named, labels = align_inputs(predictions, annotations, parameters["scale"])
     how = {name: parameters[name] for name in ("ties", "random_state")}
     return FitData.from_predictions(named, labels, **how)
 
@@ -52,7 +64,8 @@ def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
     """With the class labels as these annotations write them."""
     if annotations is None:
         return fitted
-    return replace(fitted, labels=class_labels(annotations, fitted.classes))
+    labels = class_labels(annotations, fitted.classes, scale=fitted.scale)
+    return replace(fitted, labels=labels)
 
 
 def fit_ensemble(
@@ -67,6 +80,16 @@ def fit_ensemble(
     units = data.grouped() if chosen["groups"] else data
     if chosen["max_members"] is None:
         chosen["max_members"] = len(units.members)
+    if chosen["label_weights"] == PER_LABEL:
+        return _fit_labels(data, units, chosen, parameters)
+    settings, solution = _solve(units, chosen)
+    recalibrated = chosen["recalibrate"] is not None
+    temperature = _temperature(units, solution.weights, settings.pool) if recalibrated else 1.0
+    return _fitted(data, units, settings, solution, temperature, chosen, parameters)
+
+
+def _solve(units: FitData, chosen: dict[str, Any]) -> tuple[Settings, Solution]:
+    """The objective and its solution; what was left open is chosen, and kept in ``chosen``."""
     order = chosen["order"]
     if chosen["lambda_reg"] is None:
         chosen["lambda_reg"], chosen["lambda_reg_choice"] = choose_lambda_reg(
@@ -78,22 +101,72 @@ def fit_ensemble(
         )
     settings = objective_of(chosen)
     if chosen["solver"] == "exact":
-        solution = solve_exact(units, settings, order=order, max_members=chosen["max_members"])
-    else:
-        from edokit.solvers import solve_gumbel
+        return settings, solve_exact(
+            units, settings, order=order, max_members=chosen["max_members"]
+        )
+    from edokit.solvers import solve_gumbel
 
-        learned_from = len(units.sample.y)
-        if units.is_sampled:
-            warn(
-                f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
-                " items; ranks, terms and metrics are of all (solver='exact' uses all)",
-                parameters=("solver",),
-            )
-        search, seed = gumbel_settings(chosen, learned_from), chosen["random_state"]
-        (solution,) = solve_gumbel(units, settings, search, random_state=seed, order=order)
-    recalibrated = chosen["recalibrate"] is not None
-    temperature = _temperature(units, solution.weights, settings.pool) if recalibrated else 1.0
-    return _fitted(data, units, settings, solution, temperature, chosen, parameters)
+    learned_from = len(units.sample.y)
+    if units.is_sampled:
+        warn(
+            f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
+            " items; ranks, terms and metrics are of all (solver='exact' uses all)",
+            parameters=("solver",),
+        )
+    search, seed = gumbel_settings(chosen, learned_from), chosen["random_state"]
+    (solution,) = solve_gumbel(units, settings, search, random_state=seed, order=order)
+    return settings, solution
+
+
+def _fit_labels(
+    data: FitData, units: FitData, chosen: dict[str, Any], parameters: Mapping[str, Any]
+) -> Fitted:
+    """Sets of labels, each label with weights of its own."""
+    if not units.labels:
+        raise InputError(
+            f"label_weights={PER_LABEL!r} is for sets of labels, but the scale is {data.scale}",
+            "leave it out, or declare scale='multi-label'",
+            parameters=("label_weights", "scale"),
+        )
+    found, fits, reasons = [], {}, []
+    for name, part in zip(units.labels, units.per_label(), strict=True):
+        own = dict(chosen)
+        settings, solution = _solve(part, own)
+        found.append(solution)
+        fits[name] = LabelFit(own["lambda_reg"], solution.terms, solution.certificate)
+        reasons.append(explain(part, solution, settings, chosen["max_members"]))
+    for name in GumbelSettings.__dataclass_fields__:
+        chosen[name] = own[name]  # what was left open, the same for all
+    each = np.array([solution.weights for solution in found])
+    weights = each.mean(axis=0)
+    certificates = [one.certificate for one in found if one.certificate is not None]
+    together = Solution(
+        weights=weights,
+        size=max(int((weights > 0).sum()), *(one.size for one in found)),
+        terms={key: float(np.mean([one.terms[key] for one in found])) for key in found[0].terms},
+        order=found[0].order,
+        ce_gradient=found[0].ce_gradient,
+        certificate=max(certificates, key=lambda one: one.gap, default=None),
+    )
+    chosen["lambda_reg"] = float(f"{np.mean([fit.lambda_reg for fit in fits.values()]):.3g}")
+    settings = objective_of(chosen)
+    temperature = 1.0
+    if chosen["recalibrate"] is not None:
+        sample = units.sample
+        temperature = fit_temperature(_pooled_rows(units, each, settings.pool, 1.0), sample.q)
+    fitted = _fitted(data, units, settings, together, temperature, chosen, parameters, each)
+    return replace(fitted, label_fits=fits, explanation=over_labels(reasons, weights, units))
+
+
+def _pooled_rows(units: FitData, weights: Floats, kind: str, temperature: float) -> Floats:
+    """[n, C] the pool of the rows of the sample, with weights [K] or, per label, [L, K]."""
+    P = units.sample.P
+    if weights.ndim == 1:
+        return pooled(P, weights, kind, temperature)
+    rows = np.empty((len(P), P.shape[2]))
+    for label, own in enumerate(weights):
+        rows[label :: len(weights)] = pooled(P[label :: len(weights)], own, kind, temperature)
+    return rows
 
 
 def fit_given_weights(
@@ -139,20 +212,35 @@ def _fitted(
     temperature: float,
     chosen: dict[str, Any],
     parameters: Mapping[str, Any],
+    label_weights: Floats | None = None,
 ) -> Fitted:
     """The record: the solution, whose weights are of ``units``, and its value on the data."""
     groups = None if units is data else data.member_groups()
     weights = solution.weights
-    (metrics,) = units.evaluate(weights, settings.pool, temperature)
+    each = weights if label_weights is None else label_weights
+    if label_weights is None:
+        (metrics,) = units.evaluate(weights, settings.pool, temperature)
+        limit = len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"]
+        reasons = explain(units, solution, settings, limit)
+    else:
+        reasons = ()
+        metrics = units.metrics(_pooled_rows(units, each, settings.pool, temperature))
     counts = data.counts
-    sums = units.summaries()
-    hard = [int(count) for count in sums.class_counts]
-    limit = len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"]
+    shares, hard = _label_counts(data)
+    chosen_by = hard[:, 1] if data.labels else hard
+    drawn = units.draw(ITEMS)  # the same of shards and of arrays
+    made = _pooled_rows(drawn, each, settings.pool, temperature)
+
+    def by_member(of_units: Floats) -> Floats:
+        return of_units if groups is None else np.asarray(spread_weights(of_units, groups))
+
     return Fitted(
         members=data.members,
         groups=groups,
         classes=data.classes,
-        weights=weights if groups is None else spread_weights(weights, groups),
+        scale=data.scale,
+        weights=by_member(weights),
+        label_weights=None if label_weights is None else by_member(label_weights),
         group_weights=None if groups is None else weights,
         size=solution.size,
         temperature=temperature,
@@ -163,15 +251,28 @@ def _fitted(
         trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
-        items=sum(hard),
+        items=data.items,
         data={
             "annotators": 0 if counts is None else counts.annotators,
             "annotations": 0 if counts is None else counts.annotations,
-            "hard_labels": dict(zip(data.classes, hard, strict=True)),
+            "hard_labels": dict(zip(data.classes, map(int, chosen_by), strict=True)),
         },
-        explanation=explain(units, solution, settings, limit),
-        constant=Constant.of(np.asarray(sums.soft_counts), np.asarray(hard)),
+        explanation=reasons,
+        constant=Constant.of(shares, hard),
+        answers=fit_answers(made, drawn.sample.q, drawn.sample.y, data.scale, drawn.items),
     )
+
+
+def _label_counts(data: FitData) -> tuple[Floats, Floats]:
+    """Summed soft labels and numbers of hard labels [C]; of sets without and with each [L, 2]."""
+    parts = data.per_label() if data.labels else [data]
+    sums = [part.summaries(_COUNTS) if data.labels else part.summaries() for part in parts]
+    found = [
+        np.array([one.soft_counts for one in sums]),
+        np.array([one.class_counts for one in sums]),
+    ]
+    shares, hard = found if data.labels else [each[0] for each in found]
+    return shares, hard
 
 
 def _temperature(units: FitData, weights: Floats, kind: str) -> float:
@@ -223,17 +324,11 @@ _OURS = {
 }
 
 
-def _terms(preset: str) -> dict[str, Any]:
-    """The objective's part of a preset, as far as it needs no ordered classes."""
-    terms = asdict(OBJECTIVES[preset])
-    return {name: value for name, value in terms.items() if name not in SCALE_TERMS}
-
-
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Without a penalty: it is chosen on the data (`edokit.ensemble._regularization`).
-    "default": {**_OURS, **_terms("default"), "lambda_reg": None},
-    "paper-fixed": {**_PAPER, **_terms("paper-fixed")},
-    "paper": {**_PAPER, **_terms("paper")},
+    "default": {**_OURS, **asdict(OBJECTIVES["default"]), "lambda_reg": None},
+    "paper-fixed": {**_PAPER, **asdict(OBJECTIVES["paper-fixed"])},
+    "paper": {**_PAPER, **asdict(OBJECTIVES["paper"])},
 }
 """Every choice under every preset; a parameter that is given wins over its preset."""
 PARAMETERS: Mapping[str, Any] = {
@@ -241,6 +336,8 @@ PARAMETERS: Mapping[str, Any] = {
     "preset": "default",
     "order": "ce",
     "ties": "first",
+    "scale": None,
+    "label_weights": "shared",
     "random_state": 0,
 }
 """The parameters of `EDOEnsemble` with their defaults; None where the preset decides."""
@@ -267,6 +364,9 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = dict(PRESETS[preset])
     chosen.update({name: value for name, value in given.items() if value is not None})
     one_of("solver", chosen["solver"], ("exact", "gumbel"))
+    one_of("label_weights", chosen.setdefault("label_weights", "shared"), ("shared", PER_LABEL))
+    if chosen.get("scale") is not None:
+        Declared(chosen["scale"])  # refuses what is no scale
     if chosen["recalibrate"] is not None:
         one_of("recalibrate", chosen["recalibrate"], ("temperature",))
     least, most = chosen["min_members"], chosen["max_members"]
@@ -276,12 +376,12 @@ def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
             "leave them out to let every size from 1 on compete",
             parameters=("min_members", "max_members"),
         )
-    if not any(chosen[name] for name in ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")):
+    terms = [name for name in Settings.__dataclass_fields__ if name.startswith("lambda_")]
+    if not any(chosen[name] for name in terms):
         raise InputError(
-            "there is nothing to optimise: lambda_f1, lambda_ce, lambda_div and lambda_reg are all"
-            " 0",
+            f"there is nothing to optimise: {', '.join(terms[:-1])} and {terms[-1]} are all 0",
             "leave lambda_ce at 1",
-            parameters=("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
+            parameters=terms,
         )
     idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
     if idle and chosen["solver"] == "exact":

@@ -23,11 +23,12 @@ from edokit.ensemble._fit import (
     stored_parameters,
     with_labels,
 )
-from edokit.ensemble.fitted import Fitted, Pooled, Reason, spread_items
+from edokit.ensemble.answers import Answer, find_answer
+from edokit.ensemble.fitted import Fitted, Pooled, Reason
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.metrics import ce as cross_entropy
-from edokit.objective import sharpen
 from edokit.predictions import Predictions, Shards
+from edokit.scales import ScaleLike
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -61,6 +62,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     lambda_reg : float, default=None
         Weight of the squared norm of the weights: how far they are drawn to uniform ones. In
         ``default`` it is chosen by five-fold cross-validation (``settings_`` records how).
+    lambda_rps : float, default=None
+        Weight of the ranked probability score (0); ordinal scales and linear pools only.
+    lambda_w1 : float, default=None
+        Weight of the Wasserstein-1 distance (0); likewise.
     class_weights : bool, default=None
         Weigh the classes in the cross-entropy by inverse frequency (False).
     regularize : {"v", "w"}, default=None
@@ -83,6 +88,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Fit a temperature after pooling.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
+    scale : str or Scale, default=None
+        Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
+        ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
+        None: the one that the data declare.
+    label_weights : {"shared", "per-label"}, default="shared"
+        Sets of labels: the same weights for every label, or weights of its own for each.
     random_state : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
 
@@ -96,6 +107,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Names of the members, in the order of the weights.
     classes_ : ndarray of shape (C,)
         Class labels in the order of the probabilities, of the type that ``fit`` was given.
+    scale_ : Scale
+        The answer scale.
+    label_weights_ : ndarray of shape (L, K) or None
+        Weights of the members for each label, where ``label_weights="per-label"``; ``weights_`` is
+        then their mean, ``objective_`` the mean of the labels' own (``fitted_.label_fits``), and
+        ``certificate_`` that with the largest gap.
     groups_ : tuple of str or None
         Group of each member, where groups were averaged first.
     group_weights_ : ndarray or None
@@ -103,7 +120,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     temperature_ : float
         Applied after pooling; 1 without recalibration.
     objective_ : dict
-        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``) and their ``total``.
+        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``; of ordinal scales also
+        ``rps``, and ``w1`` where it is weighed) and their ``total``.
     metrics_ : dict
         F1, CE, MD, BS and more of the pool on the fit data (in-sample, hence optimistic).
     member_ce_ : ndarray of shape (K,)
@@ -121,6 +139,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     constant_ : Constant or None
         The constant answer (mean soft label and majority class of the fit data) that the ensemble
         has to beat; None in ensembles that earlier versions saved.
+    answers_ : dict of Answer or None
+        The step that makes answers for each metric of the scale (see ``predict_proba``), fitted on
+        the fit data; None in ensembles that earlier versions saved.
     fitted_ : Fitted
         All of the above in one frozen record, which is what ``save`` writes.
 
@@ -155,6 +176,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         lambda_ce: float | None = None,
         lambda_div: float | None = None,
         lambda_reg: float | None = None,
+        lambda_rps: float | None = None,
+        lambda_w1: float | None = None,
         class_weights: bool | None = None,
         regularize: Literal["v", "w"] | None = None,
         min_members: int | None = None,
@@ -168,6 +191,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         min_temperature: float | None = None,
         recalibrate: Literal["temperature"] | None = None,
         ties: Ties = "first",
+        scale: ScaleLike | None = None,
+        label_weights: Literal["shared", "per-label"] = "shared",
         random_state: int = 0,
     ) -> None:
         self.preset = preset
@@ -180,6 +205,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.lambda_ce = lambda_ce
         self.lambda_div = lambda_div
         self.lambda_reg = lambda_reg
+        self.lambda_rps = lambda_rps
+        self.lambda_w1 = lambda_w1
         self.class_weights = class_weights
         self.regularize = regularize
         self.min_members = min_members
@@ -193,6 +220,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.min_temperature = min_temperature
         self.recalibrate = recalibrate
         self.ties = ties
+        self.scale = scale
+        self.label_weights = label_weights
         self.random_state = random_state
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
@@ -206,8 +235,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             a random sample.
         annotations : Annotations or array
             Annotations are matched by item id. An array has one row per item: labels (N,), labels
-            per annotator (N, A) with gaps (None or NaN), or soft labels (N, C). Left out for
-            FitData, which hold them.
+            per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); of sets, 0 or 1, or
+            the share of annotators, for each label (N, L). Left out for FitData, which hold them.
 
         Returns
         -------
@@ -260,6 +289,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.fitted_ = fitted
         self.members_ = fitted.members
         self.classes_ = label_array(fitted.classes, fitted.labels)
+        self.scale_ = fitted.scale
+        self.label_weights_ = fitted.label_weights
         self.groups_ = fitted.groups
         self.weights_ = fitted.weights
         self.group_weights_ = fitted.group_weights
@@ -274,9 +305,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.n_items_ = fitted.items
         self.data_ = fitted.data
         self.constant_ = fitted.constant
+        self.answers_ = fitted.answers
         return self
 
-    def describe(self, predictions: Any) -> Pooled:
+    def describe(self, predictions: Any, *, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the members.
 
         Parameters
@@ -284,36 +316,83 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions : Predictions, Shards or array of shape (N, K, C)
             Named predictions need only the members that carry weight, in any order. Of shards one
             is in memory at a time.
+        answer_for : {"ce", "md", "w1", "f1"}, default=None
+            Also make ``answers`` for this metric.
 
         Returns
         -------
         Pooled
             ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N items.
+
+        Raises
+        ------
+        InputError
+            If members are missing, the scale is another one than the ensemble's, or the metric does
+            not fit it.
         """
         check_is_fitted(self)
-        if isinstance(predictions, Shards):
-            return Pooled.concatenate([self.describe(shard) for shard in predictions])
         fitted = self.fitted_
-        named = pooled_members(predictions, fitted.members, fitted.classes, fitted.weights)
-        P = np.asarray(named.probabilities, dtype=np.float64)
-        pooled = sharpen(fitted.pool_members(P), fitted.temperature)
-        spread = spread_items(P, fitted.weights[fitted.weights > 0])
-        return Pooled(named.items, named.classes, pooled, spread)
+        step = None if answer_for is None else self.answer_step(answer_for)
+        if isinstance(predictions, Shards):
+            parts = [self.describe(shard, answer_for=answer_for) for shard in predictions]
+            return Pooled.concatenate(parts)
+        named = pooled_members(
+            predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
+        )
+        pooled, spread = fitted.pool_members(np.asarray(named.probabilities, dtype=np.float64))
+        answers = None if step is None else step.apply(pooled, fitted.scale)
+        return Pooled(named.items, named.classes, pooled, spread, fitted.scale, answer_for, answers)
 
-    def predict_proba(self, predictions: Any) -> Floats:
-        """Pooled probabilities (N, C), columns as in ``classes_``; parameters as ``describe``."""
-        return self.describe(predictions).probabilities
+    def predict_proba(self, predictions: Any, *, answer_for: str | None = None) -> Floats:
+        """Pooled probabilities (N, C), columns as in ``classes_``.
+
+        Parameters
+        ----------
+        predictions : Predictions, Shards or array of shape (N, K, C)
+            As for ``describe``.
+        answer_for : {"ce", "md", "w1", "f1"}, default=None
+            Return answers for this metric instead: the pool after one step that was fitted on the
+            fit data (``answers_``). ``md`` and ``w1`` (ordinal scales) reward sharper answers than
+            the pool, ``f1`` the mode.
+
+        Returns
+        -------
+        ndarray of shape (N, C)
+            Of sets the probability of each label (N, L), which need not sum to one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from edokit import EDOEnsemble
+        >>> yes = np.array([[0.3, 0.4], [0.6, 0.4], [0.6, 0.7]])
+        >>> P = np.stack([1 - yes, yes], axis=2)
+        >>> ensemble = EDOEnsemble().fit(P, [[0, 0, 0], [0, 1, 1], [1, 1, 1]])
+        >>> ensemble.predict_proba(P)[:, 1].round(2)
+        array([0.34, 0.52, 0.64])
+        >>> ensemble.predict_proba(P, answer_for="f1")[:, 1]
+        array([0., 1., 1.])
+        """
+        pooled = self.describe(predictions, answer_for=answer_for)
+        return pooled.probabilities if pooled.answers is None else pooled.answers
+
+    def answer_step(self, metric: str) -> Answer:
+        """The step that makes answers for a metric, which must fit the scale."""
+        check_is_fitted(self)
+        return find_answer(metric, self.answers_, self.scale_)
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item (N,); parameters as ``describe``.
 
         Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
+        Of sets, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one half.
         """
-        likeliest = self.predict_proba(predictions).argmax(axis=1)
-        return np.asarray(self.classes_[likeliest])
+        hard = self.scale_.hard(self.predict_proba(predictions))
+        return hard if self.scale_.is_multi_label else np.asarray(self.classes_[hard])
 
     def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
+
+        Of sets, the share of labels that are right.
 
         Parameters
         ----------
@@ -329,18 +408,28 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         p, labelled = self._aligned(predictions, annotations)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
-        return float(np.average(p.argmax(axis=1) == hard, weights=sample_weight))
+        right = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
+        return float(np.average(right, weights=sample_weight))
 
     def soft_score(self, predictions: Any, annotations: Any) -> float:
-        """Minus the cross-entropy between soft labels and pool: higher is better."""
+        """Minus the cross-entropy between soft labels and pool: higher is better.
+
+        Of sets, the mean over labels.
+        """
         p, labelled = self._aligned(predictions, annotations)
-        return -cross_entropy(p, labelled.soft_labels)
+        return -cross_entropy(self.scale_.rows(p), self.scale_.rows(labelled.soft_labels))
 
     def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
-        one = Predictions(pooled.probabilities[:, None], pooled.items, ("pool",), pooled.classes)
-        named, labelled = align_inputs(one, annotations)
+        one = Predictions(
+            pooled.probabilities[:, None],
+            pooled.items,
+            ("pool",),
+            pooled.classes,
+            scale=pooled.scale,
+        )
+        named, labelled = align_inputs(one, annotations, self.scale)
         return named.probabilities[:, 0], labelled
 
     def needed_members(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,13 @@ from edokit.ensemble._fit import (
     stored_parameters,
 )
 from edokit.ensemble.fitted import Fitted, describe_lambda_reg
-from edokit.ensemble.inputs import as_predictions, warn_if_unanimous
+from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
-from edokit.metrics import MAIN_METRICS
+from edokit.metrics import main_metrics
 from edokit.predictions import Predictions, Shards, read_shards
 from edokit.runs import InputReader
+from edokit.scales import NOMINAL, Declared
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
@@ -121,6 +123,10 @@ def fit_record(
 ) -> Fitted:
     """What `fit` learns, without scikit-learn, whose import takes longer than a small fit."""
     parameters = {**PARAMETERS, **given}
+    reading = dict(read_options or {})
+    parameters["scale"] = parameters["scale"] or reading.get("scale")
+    if isinstance(annotations, str | Path):
+        reading["scale"] = parameters["scale"]
     fitted: Fitted | None = None
     with warnings.catch_warnings():
         # Refused before anything is read; what is only warned of is said by the fit.
@@ -150,7 +156,7 @@ def fit_record(
         if not same or (fitted is not None and not _is_same(there, fitted)):
             raise other_content(folder, "an ensemble", "which was learned from other data")
 
-    reader = InputReader(**(read_options or {}))
+    reader = InputReader(**reading)
     with ExitStack() as stack:
         if folder is not None:
             sources = [one for one in (predictions, annotations) if isinstance(one, str | Path)]
@@ -161,16 +167,16 @@ def fit_record(
             data = FitData.open(
                 predictions,
                 **reader.streamed(predictions, annotations, split),
-                ties=parameters["ties"],
-                random_state=parameters["random_state"],
+                **{name: parameters[name] for name in ("ties", "random_state", "scale")},
                 **(streaming or {}),
             )
             predictions, labels = stack.enter_context(data), None
             members, items = data.members, data.items
             classes, counts = data.classes, data.summaries().soft_counts
         else:
-            predictions = as_predictions(reader.predictions("predictions", predictions))
+            predictions = reader.predictions("predictions", predictions)
             labels = reader.annotations("annotations", annotations, split)
+            predictions = predictions_for(labels, predictions, parameters["scale"])
             members, items = predictions.members, len(predictions)
             known = labels if isinstance(labels, Annotations) else None
             classes, counts = (known.classes, known.counts.sum(axis=0)) if known else ((), ())
@@ -218,6 +224,7 @@ def predict_to_file(
     review_out: str | Path | None = None,
     texts: Callable[[], Mapping[str, str] | None] | Mapping[str, str] | None = None,
     quote_formulas: bool = False,
+    answer_for: str | None = None,
 ) -> dict[str, Any]:
     """Write the pooled probabilities of all items; shards are read one by one.
 
@@ -229,7 +236,7 @@ def predict_to_file(
         The members' predictions, or where they are: a file, or a folder of shards.
     out : str or Path
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
-        and label.
+        and label; see `Pooled.to_table`.
     review : int, optional
         Also write so many items that most need annotators, as tasks for Label Studio.
     review_out : str or Path, optional
@@ -238,12 +245,15 @@ def predict_to_file(
         Text of each item to review, or a function that reads them.
     quote_formulas : bool, default=False
         In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
+    answer_for : {"ce", "md", "w1", "f1"}, optional
+        Write answers for this metric in the ``p_<class>`` columns, and its name in ``answer_for``.
 
     Returns
     -------
     dict
-        ``out``, ``items``, mean ``entropy`` and ``spread``, and ``review`` with ``out``, ``config``
-        and ``items`` where a review was asked for.
+        ``out``, ``items``, mean ``entropy`` and ``spread``; ``answer_for`` with the metric and its
+        step where answers were asked for, and ``review`` with ``out``, ``config`` and ``items``
+        where a review was.
 
     Raises
     ------
@@ -269,7 +279,7 @@ def predict_to_file(
     def tables() -> Iterator[pa.Table]:
         nonlocal queue, shown, classes
         for part in parts:
-            pooled = ensemble.describe(part)
+            pooled = ensemble.describe(part, answer_for=answer_for)
             sums["entropy"] += float(pooled.entropy.sum())
             sums["spread"] += float(pooled.spread.sum())
             classes = pooled.classes
@@ -282,7 +292,10 @@ def predict_to_file(
             label_studio_tasks(queue, shown)
 
     count = write_tables(tables(), out, quote_formulas=quote_formulas)
-    result = {"out": str(out), "items": count, **{name: sums[name] / count for name in sums}}
+    result: dict[str, Any] = {"out": str(out), "items": count}
+    result |= {name: sums[name] / count for name in sums}
+    if answer_for is not None and ensemble.answers_ is not None:
+        result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
     if review is None:
         return result
     if shown is None:
@@ -364,7 +377,7 @@ def reading(path: Path, kind: str) -> Iterator[dict[str, Any]]:
 
 _CARD = """# An EDO ensemble
 
-{size} of {count} members carry weight in a {pool} pool over the classes {classes}.
+{size} of {count} members carry weight in a {pool} pool over the {kind} {classes}.
 {learned} {items} items{annotated}, by edokit {version}.
 
 ## Members
@@ -394,6 +407,13 @@ A low entropy means that the annotators' labels are predictable, not that a labe
 """
 
 
+_KINDS = {
+    "nominal": "classes",
+    "ordinal": "ordinal scale",
+    "multi-label": "labels (any number of them at once)",
+}
+
+
 def card(content: dict[str, Any]) -> str:
     """The card of an ensemble as ``ensemble.json`` describes it."""
     members, own = content["members"], content["member_ce"]
@@ -421,15 +441,18 @@ def card(content: dict[str, Any]) -> str:
         certificate = "\nCertificate: {reason} ({gap:.1e}).\n".format(**content["certificate"])
     if chosen := describe_lambda_reg(settings, content["items"]):
         penalty = f"\n{chosen}\n"
-    learned = settings.get("solver") != "given"
+    learned, scale = settings.get("solver") != "given", content.get("scale")
     named = [
         *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
         *("class_weights", "recalibrate"),
+        *(name for name in ("lambda_rps", "lambda_w1") if settings.get(name)),
+        *(["label_weights"] if content.get("label_weights") else []),
     ]
     return _CARD.format(
         size=content["size"],
         count=len(content["members"]) if content["groups"] is None else "the grouped",
         pool=content["pool"],
+        kind="classes" if not scale else _KINDS[Declared(scale).kind],
         classes=", ".join(map(markdown_text, content["classes"])),
         learned="Learned from" if learned else "Its weights were given; evaluated on",
         where="the fit data (not held out)" if learned else "these items",
@@ -438,8 +461,8 @@ def card(content: dict[str, Any]) -> str:
         version=content["versions"]["edokit"],
         members="\n".join(rows),
         metrics=", ".join(
-            f"{name.upper()} {metrics[name]:.4f}"
-            for name in MAIN_METRICS
+            f"{name.upper().replace('_', ' ')} {metrics[name]:.4f}"
+            for name in main_metrics(Declared(scale or NOMINAL).on(content["classes"]))
             if metrics.get(name) is not None
         ),
         settings=", ".join(f"{name} {settings[name]}" for name in named if name in settings),

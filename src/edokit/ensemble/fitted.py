@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from edokit._errors import InputError
 from edokit._io.schema import (
     WrongValueError,
     choice,
@@ -28,9 +29,11 @@ from edokit._io.schema import (
 )
 from edokit._names import as_name
 from edokit._types import Floats, Ints, Strings
+from edokit.ensemble.answers import ORDERED_STEP, STEPS, Answer, AnswerFor
 from edokit.ensemble.inputs import Labels
 from edokit.fitdata import FitData
 from edokit.metrics import entropy_items
+from edokit.metrics._arrays import medians
 from edokit.objective import (
     CE,
     Pool,
@@ -41,9 +44,12 @@ from edokit.objective import (
     group_names,
     joint_loss,
     pool,
+    sharpen,
 )
+from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import LARGEST
+from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Solution, Trajectory
 
 
@@ -52,24 +58,46 @@ class Constant:
     """The same probabilities and the same label for every item: what an ensemble has to beat."""
 
     shares: Floats
-    """Mean soft label [C]."""
-    label: int
-    """Majority class of the hard labels, as a position in the classes."""
+    """Mean soft label [C]; of sets the mean share of each label [L]."""
+    label: int | tuple[int, ...]
+    """Majority class of the hard labels, as a position in the classes; of sets whether each label
+    is in most of them [L]."""
     source: str = "fit"
     """Whose shares these are: ``train`` (training items), ``fit`` (those that the ensemble was
     fitted on) or ``items`` (those that are evaluated)."""
 
     @classmethod
     def of(cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit") -> Constant:
-        """From the summed soft labels and the number of hard labels, both [C]."""
-        return cls(totals / totals.sum(), int(np.argmax(hard_counts)), source)
+        """From the summed soft labels and the number of hard labels, both [C].
+
+        Of sets both [L, 2]: without and with each label.
+        """
+        shares, most = totals / totals.sum(axis=-1, keepdims=True), np.argmax(hard_counts, axis=-1)
+        if shares.ndim == 2:
+            return cls(shares[:, 1], tuple(most.tolist()), source)
+        return cls(shares, int(most), source)
 
     def ordered(self, own: Sequence[str], classes: Sequence[str]) -> Constant:
         """The same with other classes, which include its own."""
         at = [tuple(classes).index(name) for name in own]
         shares = np.zeros(len(classes))
         shares[at] = self.shares
-        return Constant(shares, at[self.label], self.source)
+        if isinstance(self.label, int):
+            return Constant(shares, at[self.label], self.source)
+        chosen = np.zeros(len(classes), dtype=int)
+        chosen[at] = self.label
+        return Constant(shares, tuple(chosen.tolist()), self.source)
+
+
+@dataclass(frozen=True)
+class LabelFit:
+    """What was learned for one label of a set, where each has weights of its own."""
+
+    lambda_reg: float
+    """Weight of the squared norm."""
+    objective: dict[str, float]
+    """Terms of the loss on the fit data."""
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +110,11 @@ class Fitted:
     """Names of the classes [C]."""
     labels: Labels | None = None
     """Class labels in the type that the user gave [C]; None where they are the names."""
+    scale: Scale = NOMINAL
     weights: Floats
+    label_weights: Floats | None = None
+    label_fits: dict[str, LabelFit] | None = None
+    """What was learned for each label, where each has weights of its own."""
     group_weights: Floats | None = None
     size: int
     temperature: float = 1.0
@@ -100,6 +132,8 @@ class Fitted:
     """Why each member has its weight, heaviest first."""
     constant: Constant | None = None
     """The constant answer; None in ensembles that earlier versions saved."""
+    answers: dict[str, Answer] | None = None
+    """Steps that make answers for a metric; None in ensembles that earlier versions saved."""
 
     @property
     def pool(self) -> str:
@@ -117,6 +151,19 @@ class Fitted:
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
         return describe_lambda_reg(self.settings, self.items)
+
+    @property
+    def by_label(self) -> list[str]:
+        """The weights of each label in a line, where each has its own."""
+        if self.label_weights is None or self.label_fits is None:
+            return []
+        lines = []
+        for name, weights in zip(self.classes, self.label_weights, strict=True):
+            heaviest = [k for k in np.argsort(-weights, kind="stable")[:5] if weights[k] > ZERO]
+            shown = ", ".join(f"{self.members[k]} {weights[k]:.3f}" for k in heaviest)
+            fit = self.label_fits[name]
+            lines.append(f"{name}: {shown} (CE {fit.objective['ce']:.4f}, L2 {fit.lambda_reg:g})")
+        return lines
 
     @property
     def nothing_learned(self) -> str | None:
@@ -154,25 +201,55 @@ class Fitted:
             "lambda_reg_choice": self.settings.get("lambda_reg_choice"),
             "metrics": dict(self.metrics),
             "nothing_learned": self.nothing_learned,
+            **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
+            **self._label_summary(),
         }
 
-    def pool_members(self, P: Floats) -> Floats:
-        """The pool [N, C] of P [N, k, C], the members that carry weight, before any temperature."""
-        weights = self.weights[self.weights > 0]
+    def _label_summary(self) -> dict[str, Any]:
+        if self.label_weights is None:
+            return {}
+        pairs = zip(self.classes, self.label_weights.tolist(), strict=True)
+        return {"label_weights": {c: dict(zip(self.members, own, strict=True)) for c, own in pairs}}
+
+    def pool_members(self, P: Floats) -> tuple[Floats, Floats]:
+        """The pool [N, C] of P [N, k, C], the members that carry weight, and their spread [N]."""
+        kept, items = self.weights > 0, len(P)
+        columns, spreads = [], []
+        # Each label with its own weights, or all classes with the same.
+        own = (
+            [(P, self.weights)]
+            if self.label_weights is None
+            else [(P[:, :, [c]], weights) for c, weights in enumerate(self.label_weights)]
+        )
+        for part, weights in own:
+            rows = self.scale.rows(part)
+            pooled = sharpen(self._pool(rows, weights[kept]), self.temperature)
+            columns.append(self.scale.from_rows(pooled, part.shape[2]))
+            spreads.append(self.scale.per_item(spread_items(rows, weights[kept]), items))
+        return np.concatenate(columns, axis=1), np.mean(spreads, axis=0)
+
+    def _pool(self, rows: Floats, weights: Floats) -> Floats:
+        """The pool [n, C] of rows [n, k, C] with these weights [k]."""
         if self.groups is not None and self.pool == "log":
             # A log pool of groups is not a log pool of members: average each group first.
             groups = [self.groups[k] for k in np.flatnonzero(self.weights > 0)]
-            names, group_weights = self.unit_weights
-            P = average_groups(P, groups)
-            weights = group_weights[[names.index(name) for name in group_names(groups)]]
-        pooled: Floats = pool(P, weights, self.pool)
-        return pooled
+            rows = average_groups(rows, groups)
+            shares = zip(groups, weights.tolist(), strict=True)
+            totals = dict.fromkeys(groups, 0.0)
+            for name, share in shares:
+                totals[name] += share
+            weights = np.array(list(totals.values()))
+        return np.asarray(pool(rows, weights, self.pool))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dictionaries, ready for JSON."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.labels is None:
-            del content["labels"]
+        for name in ("labels", "label_weights", "label_fits", "answers"):
+            if content[name] is None:
+                del content[name]
+        del content["scale"]
+        if self.scale != NOMINAL:
+            content["scale"] = self.scale.to_text(self.classes)
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
@@ -199,11 +276,32 @@ class Fitted:
             columns = {name: np.array(trajectory[name], dtype=float) for name in _EPOCHS}
             trajectory = Trajectory(**columns)
         if constant is not None:
-            shares = np.array(constant["shares"], dtype=np.float64)
-            constant = Constant(shares, constant["label"], constant["source"])
+            shares, label = np.array(constant["shares"], dtype=np.float64), constant["label"]
+            label = tuple(label) if isinstance(label, list) else label
+            constant = Constant(shares, label, constant["source"])
+        if label_fits := held.get("label_fits"):
+            label_fits = {
+                name: LabelFit(
+                    one["lambda_reg"],
+                    one["objective"],
+                    None if one.get("certificate") is None else Certificate(**one["certificate"]),
+                )
+                for name, one in label_fits.items()
+            }
+        answers, label_weights = held.get("answers"), held.get("label_weights")
+        if answers is not None:
+            answers = {metric: Answer(**one) for metric, one in answers.items()}
+        try:
+            scale = Declared(held.get("scale") or NOMINAL).on(held["classes"])
+        except InputError as error:
+            raise WrongValueError(f"scale is {held['scale']!r}: {error.message}") from error
         fitted = cls(
             members=tuple(held["members"]),
             classes=tuple(held["classes"]),
+            scale=scale,
+            label_weights=None if label_weights is None else np.array(label_weights, dtype=float),
+            label_fits=label_fits or None,
+            answers=answers,
             weights=np.array(held["weights"], dtype=np.float64),
             size=held["size"],
             settings={**held["settings"], "pool": held["pool"]},
@@ -258,18 +356,39 @@ class Fitted:
         needs(known, "labels", "must be the classes, one for each")
         ces = self.member_ce.ndim == 1 and len(self.member_ce) in (members, units)
         needs(ces, "member_ce", "must be one per member")
+        sets, classes = self.scale.is_multi_label, len(self.classes)
+        needs(sets or classes > 1, "classes", "must be at least two")
+        if (each := self.label_weights) is not None:
+            right = sets and each.shape == (classes, members) and all(map(on_simplex, each))
+            needs(right, "label_weights", "must be weights of the members for each label of sets")
+            near = np.allclose(each.mean(axis=0), self.weights, rtol=0, atol=1e-6)
+            needs(near, "weights", "must be the mean of label_weights")
+        if (fits_of := self.label_fits) is not None:
+            needs(tuple(fits_of) == self.classes, "label_fits", "must be one for each label")
         if (same := self.constant) is not None:
-            shares = same.shares.shape == (len(self.classes),) and on_simplex(same.shares)
-            right = shares and 0 <= same.label < len(self.classes)
+            shares, label = same.shares, same.label
+            if sets:
+                right = isinstance(label, tuple) and len(label) == classes and set(label) <= {0, 1}
+            else:
+                right = isinstance(label, int) and 0 <= label < classes and on_simplex(shares)
+            right = right and shares.shape == (classes,)
             needs(right, "constant", "must be shares of the classes, and one of them")
+        known = set(self.answers or ()) <= set(get_args(AnswerFor))
+        ordered = self.scale.positions is not None
+        steps = {one.step for one in (self.answers or {}).values()}
+        known = known and (ordered or not steps & {ORDERED_STEP})
+        needs(known, "answers", "must be steps for metrics of the scale")
         columns = [] if self.trajectory is None else list(vars(self.trajectory).values())
         needs(len(set(map(len, columns))) < 2, "trajectory", "must be equally long everywhere")
 
 
-_LAMBDAS = ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")
+_LAMBDAS = tuple(name for name in Settings.__dataclass_fields__ if name.startswith("lambda_"))
 _RATES = ("learning_rate", "temperature", "temperature_decay", "min_temperature")
 _COUNTS = ("epochs", "batch_size", "min_members", "max_members")
-_WORDS = ("preset", "solver", "diversity", "ce", "regularize", "pool", "order", "ties")
+_WORDS = (
+    *("preset", "solver", "diversity", "ce", "regularize", "pool", "order", "ties"),
+    *("scale", "label_weights"),
+)
 _EPOCHS = tuple(Trajectory.__dataclass_fields__)
 _NUMBERS = listed(optional(number()))
 _TABLES = ("sizes", "weights", "theta", "pi")
@@ -318,11 +437,30 @@ def _reason(value: Any, at: str) -> Any:
 _COUNT = number(0, whole=True)
 _DATA = record({"annotators": _COUNT, "annotations": _COUNT, "hard_labels": mapping(_COUNT)})
 _CERTIFICATE = {"gap": number(), "convex": flag, "global_optimum": flag, "reason": text}
-_CONSTANT = {"shares": listed(number(0, 1)), "label": _COUNT, "source": text}
+_LABEL_FIT = record(
+    {"lambda_reg": number(0, LARGEST), "objective": mapping(optional(number()))},
+    {"certificate": record(_CERTIFICATE, only=True)},
+)
+_TEMPERATURE = number(0.99 * LOWEST_TEMPERATURE, 1.01 * HIGHEST_TEMPERATURE)
+_ANSWER = {
+    "step": choice(*STEPS),
+    "temperature": _TEMPERATURE,
+    "before": number(),
+    "after": number(),
+    "items": number(1, whole=True),
+}
+
+
+def _label(value: Any, at: str) -> Any:
+    """A class, or whether each label is chosen."""
+    return listed(_COUNT)(value, at) if isinstance(value, list) else _COUNT(value, at)
+
+
+_CONSTANT = {"shares": listed(number(0, 1)), "label": _label, "source": text}
 _SCHEMA = record(
     {
         "members": distinct(listed(text, least=1)),
-        "classes": distinct(listed(text, least=2)),
+        "classes": distinct(listed(text, least=1)),
         "weights": listed(number(0, 1)),
         "size": number(1, whole=True),
         "settings": _choices,
@@ -331,7 +469,7 @@ _SCHEMA = record(
         "metrics": mapping(optional(number())),
         "member_ce": _NUMBERS,
         "items": number(1, whole=True),
-        "temperature": number(0.99 * LOWEST_TEMPERATURE, 1.01 * HIGHEST_TEMPERATURE),
+        "temperature": _TEMPERATURE,
         "pool": choice(*(kind.value for kind in Pool)),
     },
     {
@@ -344,6 +482,10 @@ _SCHEMA = record(
         "reasons": listed(_reason),
         "explanation": listed(text),
         "constant": record(_CONSTANT),
+        "scale": text,
+        "label_weights": listed(listed(number(0, 1))),
+        "label_fits": mapping(_LABEL_FIT),
+        "answers": mapping(record(_ANSWER, only=True)),
     },
 )
 
@@ -396,46 +538,84 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """One distribution per item, with its entropy and the spread of the members around it."""
+    """One distribution per item, with its entropy and the spread of the members around it.
+
+    Of sets, a probability per label.
+    """
 
     items: Strings
     """Item ids [N]."""
     classes: tuple[str, ...]
     """Class names [C]."""
     probabilities: Floats
-    """[N, C]."""
+    """The pool [N, C]."""
     spread: Floats
-    """Weighted mean L1 distance of the members to their linear pool [N]: 0 if they agree."""
+    """Weighted mean L1 distance of the members to their linear pool [N]: 0 if they agree. Of sets,
+    the mean over labels."""
+    scale: Scale = NOMINAL
+    """The answer scale."""
+    answer_for: str | None = None
+    """Metric that ``answers`` are for, where they were asked for."""
+    answers: Floats | None = None
+    """Answers for this metric [N, C], made from the pool."""
 
     @classmethod
     def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
         """Further items after the first, as those of several shards."""
-        return cls(
-            np.concatenate([part.items for part in parts]),
-            parts[0].classes,
-            np.concatenate([part.probabilities for part in parts]),
-            np.concatenate([part.spread for part in parts]),
+        made = [part.answers for part in parts if part.answers is not None]
+        return replace(
+            parts[0],
+            items=np.concatenate([part.items for part in parts]),
+            probabilities=np.concatenate([part.probabilities for part in parts]),
+            spread=np.concatenate([part.spread for part in parts]),
+            answers=np.concatenate(made) if made else None,
         )
 
     @property
     def entropy(self) -> Floats:
-        """Of each distribution, in nats [N]."""
-        return entropy_items(self.probabilities)
+        """Of each distribution of the pool, in nats [N]; of sets, the mean over labels."""
+        rows = entropy_items(self.scale.rows(self.probabilities))
+        return np.asarray(self.scale.per_item(rows, len(self.items)))
 
     @property
     def labels(self) -> Strings:
-        """The likeliest class of each item [N]; the first of equals."""
+        """The likeliest class of each item [N]; the first of equals. Of sets, the labels above one
+        half as a JSON list."""
+        return self.scale.names(self.scale.hard(self.probabilities), self.classes)
+
+    @property
+    def medians(self) -> Strings | None:
+        """The median of each item [N]: the answer with the least expected distance on an ordinal
+        scale; None of other scales."""
+        if self.scale.positions is None:
+            return None
         names = np.array(self.classes, dtype=object)
-        return np.asarray(names[self.probabilities.argmax(axis=1)])
+        return np.asarray(names[medians(self.probabilities)])
 
     def to_table(self) -> pa.Table:
-        """``item, p_<class> …, entropy, spread, label``, one row per item."""
+        """One row per item: ``item, p_<class> …, entropy, spread, label``.
+
+        On an ordinal scale also ``median``; the scale is in ``answer_scale``, unless it is nominal.
+        Where answers are for a metric, ``p_<class>`` are these, and ``answer_for`` names it; all
+        other columns describe the pool.
+        """
+        from edokit.annotations.long_table import SCALE
+
         columns: dict[str, Any] = {"item": pa.array(self.items.tolist(), pa.string())}
+        shown = self.probabilities if self.answers is None else self.answers
         for c, name in enumerate(self.classes):
-            columns[f"p_{name}"] = self.probabilities[:, c]
+            columns[f"p_{name}"] = shown[:, c]
         columns["entropy"] = self.entropy
         columns["spread"] = self.spread
         columns["label"] = pa.array(self.labels.tolist(), pa.string())
+        if (middle := self.medians) is not None:
+            columns["median"] = pa.array(middle.tolist(), pa.string())
+        noted = {"answer_for": self.answer_for}
+        if self.scale != NOMINAL:
+            noted[SCALE] = self.scale.to_text(self.classes)
+        for name, value in noted.items():
+            if value is not None:
+                columns[name] = pa.array([value] * len(self.items), pa.string())
         return pa.table(columns)
 
 
@@ -462,6 +642,8 @@ TERMS = {
     "lambda_ce": "the cross-entropy",
     "lambda_div": "the disagreement between members",
     "lambda_reg": "the penalty on large weights",
+    "lambda_rps": "the ranked probability score",
+    "lambda_w1": "the Wasserstein-1 distance",
 }
 ZERO = 1e-6
 """Weights up to this count as none, as in the exact solver."""
@@ -559,7 +741,11 @@ def explain(
     sums, weights = units.summaries(), solution.weights
     own = sums.member_ce()
     problem = Problem.from_summaries(
-        sums, class_weights=settings.class_weights, pool=settings.pool, classes=units.classes
+        sums,
+        class_weights=settings.class_weights,
+        pool=settings.pool,
+        classes=units.row_classes,
+        steps=units.scale.steps,
     )
     # With its gradient known, the cross-entropy of the pool is as good as a linear term.
     problem = replace(problem, member_ce=solution.ce_gradient)
@@ -567,6 +753,10 @@ def explain(
     silent |= dict.fromkeys(TERMS, 0.0)
     slopes = {}  # what each term gains per unit of each member's weight [K]
     for name in TERMS:
+        if name == "lambda_w1" and settings.lambda_w1:  # needs the items
+            (found,) = units.w1_curvatures(weights[None], None, SMOOTHING)
+            slopes[name] = settings.lambda_w1 * found.gradient / found.items
+            continue
         alone = replace(settings, **{**silent, name: getattr(settings, name)})
         slopes[name] = joint_loss(weights, problem, alone).gradient
     total = np.sum(list(slopes.values()), axis=0)
@@ -593,3 +783,25 @@ def explain(
         weight, ce = float(weights[k]), float(own[k])
         reasons.append(Reason(units.members[k], weight, kind, ce, rank, **more))
     return tuple(reasons)
+
+
+def over_labels(
+    reasons: Sequence[tuple[Reason, ...]], weights: Floats, units: FitData
+) -> tuple[Reason, ...]:
+    """One reason per member, heaviest first, where each label has weights of its own.
+
+    ``reasons`` are those of each label, ``weights`` the means over labels [K]. A member without any
+    has the reason of the label that it would raise the loss of least.
+    """
+    own = units.member_ce()
+    found = []
+    for k in np.argsort(-weights, kind="stable"):
+        name, weight = units.members[k], float(weights[k])
+        each = [one for of_label in reasons for one in of_label if one.member == name]
+        best = min(each, key=lambda one: (-one.weight, one.price or 0.0))
+        kind = best.kind
+        if weight > ZERO:
+            kind = "dominant" if weight > DOMINANT and len(weights) > 1 else "kept"
+        rank = int((own < own[k]).sum()) + 1
+        found.append(replace(best, weight=weight, kind=kind, ce=float(own[k]), rank=rank))
+    return tuple(found)

@@ -16,8 +16,10 @@ from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.predictions import Predictions
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
+_SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
 Labels = tuple[Any, ...]
 """Class labels as the user writes them: all int, float or bool, or a mixture."""
 
@@ -26,10 +28,15 @@ def as_predictions(
     predictions: Any,
     members: tuple[str, ...] | None = None,
     classes: Sequence[str] | None = None,
+    scale: ScaleLike | None = None,
 ) -> Predictions:
-    """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None."""
+    """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None.
+
+    A scale is that of the array, or of predictions that declare none.
+    """
     if isinstance(predictions, Predictions):
-        return predictions.per_item()
+        named = predictions.per_item()
+        return named if scale is None else named.on_scale(scale)
     array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(
@@ -42,7 +49,9 @@ def as_predictions(
             f" {array.shape[1]}",
             "give the same members in the same order, or named Predictions",
         )
-    return Predictions.from_arrays(array, layout="NKC", members=members, classes=classes)
+    return Predictions.from_arrays(
+        array, layout="NKC", members=members, classes=classes, scale=scale
+    )
 
 
 def as_annotations(
@@ -51,11 +60,13 @@ def as_annotations(
     classes: Sequence[str] | None = None,
     *,
     missing_values: Any = None,
+    scale: ScaleLike | None = None,
 ) -> Annotations:
     """Annotations as they are, or an array of labels with one row per item.
 
     One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
-    are shares that sum to one in every row, soft labels.
+    are shares that sum to one in every row, soft labels. Of sets: a column per label. A scale is
+    that of the array, or of annotations that declare none.
     """
     if labels is None:
         raise InputError("there are no labels to learn from", f"give {_FORMS}")
@@ -66,8 +77,16 @@ def as_annotations(
                 f" rows and {len(labels.items)} annotated items",
                 "give one row per item, in the order of the annotations' items",
             )
-        return labels
+        return labels if scale is None else _declared(labels, Declared(scale))
     values = _array(labels, missing_values)
+    if scale is not None and Declared(scale).kind == "multi-label":
+        if values.ndim != 2 or len(values) != n_items:
+            raise InputError(
+                f"sets of labels need one row for each of the {n_items} items and a column per"
+                f" label; these have shape {values.shape}",
+                f"give {_SETS}",
+            )
+        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
     if values.ndim not in (1, 2) or len(values) != n_items:
         raise InputError(
             f"labels need one row for each of the {n_items} items; these have shape {values.shape}",
@@ -88,12 +107,23 @@ def as_annotations(
             DataConversionWarning,
         )
     if _is_soft(values, classes):
-        return Annotations.from_soft_labels(values, classes=classes)
-    return Annotations.from_matrix(values, classes=classes)
+        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
+    return Annotations.from_matrix(values, classes=classes, scale=scale)
+
+
+def _declared(annotations: Annotations, declared: Declared) -> Annotations:
+    """Annotations on this scale: theirs, or one that is declared for those without."""
+    if annotations.scale == NOMINAL and declared.kind == "ordinal":
+        ordered = annotations.with_classes(declared.classes or annotations.classes)
+        return replace(ordered, scale=declared.on(ordered.classes))
+    check_same_scale(
+        annotations.scale, "annotations", declared.on(annotations.classes), "declaration"
+    )
+    return annotations
 
 
 def class_labels(
-    labels: Any, classes: Sequence[str], *, missing_values: Any = None
+    labels: Any, classes: Sequence[str], *, missing_values: Any = None, scale: Scale = NOMINAL
 ) -> Labels | None:
     """The classes in the type of the labels, so that predictions equal what was given.
 
@@ -102,7 +132,7 @@ def class_labels(
     if labels is None or isinstance(labels, Annotations):
         return None
     values = _array(labels, missing_values)
-    if values.ndim == 2 and _is_soft(values, classes):
+    if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
     found = values[~np.asarray(pd.isna(values))]
@@ -129,26 +159,60 @@ def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[An
     return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
-def align_inputs(predictions: Predictions, labels: Any) -> tuple[Predictions, Annotations]:
-    """Both in the order of the predictions' items and the annotations' classes."""
+def predictions_for(labels: Any, predictions: Any, scale: ScaleLike | None = None) -> Predictions:
+    """Predictions on this scale; an array without one has scale and classes of annotations."""
+    bare = not isinstance(predictions, Predictions) and scale is None
+    if bare and isinstance(labels, Annotations) and labels.scale != NOMINAL:
+        return as_predictions(predictions, classes=labels.classes, scale=labels.scale)
+    return as_predictions(predictions, scale=scale)
+
+
+def align_inputs(
+    predictions: Any, labels: Any, scale: ScaleLike | None = None
+) -> tuple[Predictions, Annotations]:
+    """Both in the order of the predictions' items and the annotations' classes, on one scale.
+
+    A scale is that of arrays, and of predictions and annotations that declare none. An array
+    without one has that of the other.
+    """
+    predictions = predictions_for(labels, predictions, scale)
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.items)
+        if scale is not None:
+            annotations = _declared(annotations, Declared(scale))
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
-        annotations = as_annotations(labels, len(predictions), predictions.classes)
+        annotations = as_annotations(
+            labels, len(predictions), predictions.classes, scale=predictions.scale
+        )
         annotations = replace(annotations, items=predictions.items)
+    check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)
     return predictions.order_classes(annotations.classes), annotations
 
 
 def pooled_members(
-    predictions: Any, members: tuple[str, ...], classes: Sequence[str], weights: Floats
+    predictions: Any,
+    members: tuple[str, ...],
+    classes: Sequence[str],
+    weights: Floats,
+    scale: Scale | None = None,
 ) -> Predictions:
-    """Predictions of the members that carry weight, classes as fitted; all must be there."""
-    named = as_predictions(predictions, members, classes)
+    """Predictions of the members that carry weight, classes as fitted; all must be there.
+
+    On the scale of the ensemble, where one is given.
+    """
+    given = None if isinstance(predictions, Predictions) else scale
+    named = as_predictions(predictions, members, classes, given)
     needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
-    return select_members(named, needed, "predictions").order_classes(classes)
+    found = select_members(named, needed, "predictions").order_classes(classes)
+    if scale is None:
+        return found
+    if found.scale == NOMINAL and not scale.is_multi_label:
+        return replace(found, scale=scale)
+    check_same_scale(found.scale, "predictions", scale, "ensemble")
+    return found
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:

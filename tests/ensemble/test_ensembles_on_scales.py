@@ -1,0 +1,403 @@
+"""Ensembles on answer scales: points of a scale and sets of labels, from fit to file."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import edokit
+from edokit import Annotations, EDOEnsemble, EDOWarning, InputError, Predictions
+from edokit.metrics import ce, md, w1
+from edokit.predictions import Shards, read_predictions, write_predictions
+from edokit.scales import Scale
+
+POINTS = "ordinal:1,2,3,5"
+LABELS = "multi-label:rude,mocking,sincere"
+RNG = np.random.default_rng(7)
+ITEMS = [f"item-{i}" for i in range(90)]
+
+
+def _points() -> tuple[Predictions, Annotations]:
+    places, mean = np.array([1.0, 2.0, 3.0, 5.0]), RNG.normal(2.5, 1.2, len(ITEMS))
+
+    def around(centre: Any, width: float) -> Any:
+        p = np.exp(-((places - centre[:, None]) ** 2) / (2 * width**2))
+        return p / p.sum(axis=1, keepdims=True)
+
+    votes = [RNG.choice(places.astype(int), 4, p=row) for row in around(mean, 0.8)]
+    P = [around(mean + RNG.normal(0, noise, len(ITEMS)), 1.4) for noise in (0.6, 0.8, 1.2)]
+    return (
+        Predictions.from_arrays(
+            np.stack(P, axis=1), items=ITEMS, members=list("abc"), layout="NKC", scale=POINTS
+        ),
+        Annotations.from_matrix(np.array(votes), items=ITEMS, scale=POINTS),
+    )
+
+
+def _sets() -> tuple[Predictions, Annotations]:
+    share = RNG.beta(0.7, 0.9, (len(ITEMS), 3))
+    votes = (RNG.random((len(ITEMS), 5, 3)) < share[:, None]).mean(axis=1)
+    # Each member is good at one label.
+    noise = np.full((3, 3), 0.6) - 0.55 * np.eye(3)
+    P = share[:, None] + RNG.normal(size=(len(ITEMS), 3, 3)) * noise
+    return (
+        Predictions.from_arrays(
+            np.clip(P, 0.03, 0.97),
+            items=ITEMS,
+            members=list("abc"),
+            groups=["x", "x", "y"],
+            layout="NKC",
+            scale=LABELS,
+        ),
+        Annotations.from_soft_labels(votes, items=ITEMS, scale=LABELS),
+    )
+
+
+ORDINAL, SETS = _points(), _sets()
+pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
+
+
+@pytest.mark.parametrize(
+    ("data", "parameters"),
+    [
+        (ORDINAL, {}),
+        (ORDINAL, {"lambda_rps": 1.0, "lambda_ce": 0.0}),
+        (ORDINAL, {"lambda_w1": 1.0, "lambda_div": 0.1}),
+        (ORDINAL, {"lambda_rps": 0.5, "solver": "gumbel", "epochs": 2}),
+        (SETS, {}),
+        (SETS, {"pool": "log", "groups": True, "recalibrate": "temperature"}),
+        (SETS, {"label_weights": "per-label"}),
+        (SETS, {"label_weights": "per-label", "pool": "log", "groups": True}),
+        (SETS, {"label_weights": "per-label", "solver": "gumbel", "epochs": 2}),
+    ],
+)
+def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
+    data: Any, parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    predictions, annotations = data
+    fitted = EDOEnsemble(**parameters).fit(predictions, annotations)
+    fitted.save(tmp_path)
+    loaded = EDOEnsemble.load(tmp_path)
+    assert loaded.scale_ == fitted.scale_ == predictions.scale
+    content = json.loads((tmp_path / "ensemble.json").read_text())
+    assert content["scale"] == predictions.scale.to_text(predictions.classes)
+    for metric in (None, "md"):
+        np.testing.assert_array_equal(
+            loaded.predict_proba(predictions, answer_for=metric),
+            fitted.predict_proba(predictions, answer_for=metric),
+        )
+    assert loaded.summary() == fitted.summary()
+    assert loaded.explain() == fitted.explain()
+    assert loaded.answers_ == fitted.answers_
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.fitted_.label_fits == fitted.fitted_.label_fits
+    assert loaded.constant_ is not None
+    assert fitted.constant_ is not None
+    assert loaded.constant_.label == fitted.constant_.label
+
+
+@pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
+def test_terms_of_ordered_classes_lower_their_own_distance(term: str) -> None:
+    without = EDOEnsemble(lambda_f1=0, lambda_ce=1, lambda_reg=0).fit(*ORDINAL)
+    alone = {"lambda_f1": 0, "lambda_ce": 0, "lambda_reg": 0, term: 1}
+    having = EDOEnsemble(**alone).fit(*ORDINAL)
+    name = term.removeprefix("lambda_")
+    assert having.metrics_[name] < without.metrics_[name]
+    assert having.objective_[name] == pytest.approx(having.metrics_[name], abs=1e-3)
+    left_out = [reason for reason in having.explain() if not reason.has_weight]
+    assert all(reason.term == term for reason in left_out if reason.term)
+
+
+@pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
+def test_terms_of_ordered_classes_need_an_order(term: str) -> None:
+    nominal = EDOEnsemble(scale="nominal", **{term: 1})
+    with pytest.raises(InputError, match=rf"{term}.*order"):
+        nominal.fit(*(np.asarray(one) for one in ([[[0.5, 0.5]]] * 20, [0, 1] * 10)))
+    with pytest.raises(InputError, match=term):
+        EDOEnsemble(**{term: 1}).fit(*SETS)
+    with pytest.raises(InputError, match="linear"):
+        EDOEnsemble(pool="log", **{term: 1}).fit(*ORDINAL)
+
+
+def test_a_term_of_ordered_classes_is_something_to_optimise() -> None:
+    nothing = {"lambda_f1": 0, "lambda_ce": 0, "lambda_div": 0, "lambda_reg": 0}
+    EDOEnsemble(**nothing, lambda_rps=1).fit(*ORDINAL)
+    with pytest.raises(InputError, match="lambda_w1"):
+        EDOEnsemble(**nothing).fit(*ORDINAL)
+
+
+def test_arrays_have_the_scale_that_is_declared() -> None:
+    (predictions, annotations), (sets, chosen) = ORDINAL, SETS
+    for scale, given, labels in (
+        (POINTS, predictions, annotations.soft_labels),
+        (LABELS, sets, chosen.soft_labels),
+    ):
+        named = EDOEnsemble().fit(given, labels)
+        bare = EDOEnsemble(scale=scale).fit(given.probabilities, labels)
+        assert bare.scale_ == named.scale_ == given.scale
+        np.testing.assert_allclose(bare.weights_, named.weights_)
+        np.testing.assert_allclose(
+            bare.predict_proba(given.probabilities), named.predict_proba(given)
+        )
+    nameless = Annotations.from_soft_labels(chosen.soft_labels, scale=LABELS)
+    np.testing.assert_array_equal(
+        EDOEnsemble().fit(sets.probabilities, nameless).weights_,
+        EDOEnsemble().fit(sets, chosen).weights_,
+    )
+
+
+def test_a_declared_scale_holds_for_data_without_one() -> None:
+    predictions, annotations = ORDINAL
+    plain = Predictions.from_arrays(
+        predictions.probabilities,
+        items=ITEMS,
+        members=list("abc"),
+        classes=predictions.classes,
+        layout="NKC",
+    )
+    counted = Annotations.from_soft_labels(
+        annotations.soft_labels, items=ITEMS, classes=predictions.classes
+    )
+    assert EDOEnsemble(scale=POINTS).fit(plain, counted).scale_ == predictions.scale
+    # New predictions without a scale are on that of the ensemble.
+    fitted = EDOEnsemble().fit(*ORDINAL)
+    np.testing.assert_array_equal(fitted.predict_proba(plain), fitted.predict_proba(predictions))
+
+
+def test_two_scales_are_an_error_that_names_both() -> None:
+    (predictions, annotations), (sets, chosen) = ORDINAL, SETS
+    nominal = Annotations.from_soft_labels(
+        annotations.soft_labels, items=ITEMS, classes=predictions.classes
+    )
+    with pytest.raises(InputError, match=r"ordinal.*nominal"):
+        EDOEnsemble().fit(predictions, nominal)
+    with pytest.raises(InputError, match=r"multi-label.*ordinal"):
+        EDOEnsemble(scale="ordinal:rude,mocking,sincere").fit(sets, chosen)
+    fitted = EDOEnsemble().fit(np.full((90, 2, 4), 0.25), nominal.soft_labels)
+    with pytest.raises(InputError, match=r"ordinal.*nominal"):
+        fitted.predict_proba(
+            Predictions.from_arrays(
+                np.full((1, 2, 4), 0.25), layout="NKC", members=["0", "1"], scale="ordinal:0,1,2,3"
+            )
+        )
+    with pytest.raises(InputError, match="cardinal"):
+        EDOEnsemble(scale="cardinal").fit(predictions, annotations)
+
+
+def test_classes_in_another_order_than_the_scale_are_refused() -> None:
+    predictions, annotations = ORDINAL
+    turned = Predictions.from_arrays(
+        predictions.probabilities, items=ITEMS, classes=["5", "3", "2", "1"], layout="NKC"
+    )
+    with pytest.raises(InputError, match="order"):
+        EDOEnsemble(scale=POINTS).fit(turned, annotations)
+
+
+def test_sets_are_predicted_as_indicators_and_written_as_lists() -> None:
+    predictions, annotations = SETS
+    fitted = EDOEnsemble().fit(predictions, annotations)
+    p, pooled = fitted.predict_proba(predictions), fitted.describe(predictions)
+    predicted = fitted.predict(predictions)
+    np.testing.assert_array_equal(predicted, (p > 0.5).astype(int))
+    assert fitted.classes_.tolist() == ["rude", "mocking", "sincere"]
+    assert fitted.score(predictions, annotations) == pytest.approx(
+        (predicted == annotations.hard_labels()).mean()
+    )
+    sides = [np.stack([1 - each, each], axis=-1) for each in (p, annotations.soft_labels)]
+    loss = np.mean([ce(sides[0][:, k], sides[1][:, k]) for k in range(3)])
+    assert fitted.soft_score(predictions, annotations) == pytest.approx(-loss)
+    assert fitted.metrics_["ce"] == pytest.approx(loss)
+    table = pooled.to_table().to_pydict()
+    names = np.array(predictions.classes)
+    assert [json.loads(cell) for cell in table["label"]] == [
+        names[row > 0].tolist() for row in predicted
+    ]
+    assert set(table["answer_scale"]) == {LABELS}
+    two = -(sides[0] * np.log(sides[0])).sum(axis=2).mean(axis=1)
+    np.testing.assert_allclose(table["entropy"], two)
+    assert fitted.constant_.shares == pytest.approx(annotations.soft_labels.mean(axis=0))
+    most = annotations.hard_labels().mean(axis=0) > 0.5
+    assert fitted.constant_.label == tuple(most.astype(int).tolist())
+    assert list(fitted.data_["hard_labels"].values()) == annotations.hard_labels().sum(0).tolist()
+
+
+def test_a_log_pool_of_sets_pools_both_sides_of_a_label() -> None:
+    predictions, annotations = SETS
+    fitted = EDOEnsemble(pool="log").fit(predictions, annotations)
+    P, weights = predictions.probabilities, fitted.weights_
+    yes, no = (np.exp(np.einsum("nkl,k->nl", np.log(side), weights)) for side in (P, 1 - P))
+    np.testing.assert_allclose(fitted.predict_proba(predictions), yes / (yes + no), rtol=1e-8)
+
+
+def test_each_label_can_have_weights_of_its_own() -> None:
+    predictions, annotations = SETS
+    shared = EDOEnsemble().fit(predictions, annotations)
+    fitted = EDOEnsemble(label_weights="per-label").fit(predictions, annotations)
+    each = fitted.label_weights_
+    assert each.argmax(axis=1).tolist() == [0, 1, 2]  # the member that is good at the label
+    np.testing.assert_allclose(fitted.weights_, each.mean(axis=0))
+    np.testing.assert_allclose(
+        fitted.predict_proba(predictions), np.einsum("nkl,lk->nl", predictions.probabilities, each)
+    )
+    assert fitted.metrics_["ce"] < shared.metrics_["ce"]
+    fits = fitted.fitted_.label_fits
+    assert list(fits) == list(predictions.classes)
+    assert fitted.certificate_.gap == max(one.certificate.gap for one in fits.values())
+    for k, (name, one) in enumerate(fits.items()):
+        two = np.stack([1 - predictions.probabilities[:, :, k], predictions.probabilities[:, :, k]])
+        shares = annotations.soft_labels[:, k]
+        alone = EDOEnsemble(lambda_reg=one.lambda_reg).fit(
+            two.transpose(1, 2, 0), np.stack([1 - shares, shares], axis=1)
+        )
+        np.testing.assert_allclose(each[k], alone.weights_, atol=1e-5, err_msg=name)
+    with pytest.raises(InputError, match=r"per-label.*ordinal"):
+        EDOEnsemble(label_weights="per-label").fit(*ORDINAL)
+    with pytest.raises(InputError, match="label_weights"):
+        EDOEnsemble(label_weights="each").fit(*SETS)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"label_weights": "per-label"}])
+def test_shards_of_sets_give_what_memory_gives(parameters: Any, tmp_path: Path) -> None:
+    predictions, annotations = SETS
+    for k in range(3):
+        part = predictions.take(np.arange(30 * k, 30 * k + 30))
+        (tmp_path / "shards").mkdir(exist_ok=True)
+        write_predictions(part, tmp_path / "shards" / f"{k}.npz")
+    shards = Shards.open(tmp_path / "shards")
+    whole = EDOEnsemble(**parameters).fit(predictions, annotations)
+    parts = EDOEnsemble(**parameters).fit(shards, annotations)
+    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-7)
+    assert parts.scale_ == whole.scale_
+    for metric, step in whole.answers_.items():
+        assert parts.answers_[metric].temperature == pytest.approx(step.temperature)
+        assert parts.answers_[metric].after == pytest.approx(step.after)
+    assert parts.constant_.shares == pytest.approx(whole.constant_.shares)
+    np.testing.assert_allclose(
+        parts.predict_proba(shards, answer_for="md"),
+        whole.predict_proba(predictions, answer_for="md"),
+        atol=1e-6,
+    )
+
+
+def test_old_files_have_no_scale_and_load_as_nominal(tmp_path: Path) -> None:
+    predictions, annotations = SETS
+    EDOEnsemble().fit(np.full((4, 2, 2), 0.5), [0, 1, 1, 0]).save(tmp_path / "plain")
+    content = json.loads((tmp_path / "plain" / "ensemble.json").read_text())
+    assert "scale" not in content
+    assert EDOEnsemble.load(tmp_path / "plain").scale_ == Scale()
+    EDOEnsemble().fit(predictions, annotations).save(tmp_path)
+    content = json.loads((tmp_path / "ensemble.json").read_text())
+    for broken in (
+        {"scale": "cardinal"},
+        {"scale": "multi-label:rude"},
+        {"scale": "ordinal:rude=3,mocking=2,sincere=1"},
+        {"label_weights": [[1.0, 0.0, 0.0]]},
+        {"constant": {**content["constant"], "label": 1}},
+        {"answers": {"w1": {**content["answers"]["md"], "step": "cumulative-temperature"}}},
+        {"answers": {"md": {**content["answers"]["md"], "temperature": -1.0}}},
+    ):
+        (tmp_path / "broken").mkdir(exist_ok=True)
+        (tmp_path / "broken" / "ensemble.json").write_text(json.dumps({**content, **broken}))
+        with pytest.raises(InputError, match=next(iter(broken))):
+            EDOEnsemble.load(tmp_path / "broken")
+
+
+# Answers for a metric
+
+
+def _value(metric: str, p: Any, q: Any, scale: Scale) -> float:
+    rows = scale.rows(p), scale.rows(q)
+    return {"ce": ce, "md": md, "w1": lambda a, b: w1(a, b, scale.positions)}[metric](*rows)
+
+
+@pytest.mark.parametrize(
+    ("data", "metric"),
+    [(ORDINAL, "ce"), (ORDINAL, "md"), (ORDINAL, "w1"), (SETS, "ce"), (SETS, "md")],
+)
+def test_answers_for_a_metric_lower_it_and_leave_the_pool_alone(data: Any, metric: str) -> None:
+    predictions, annotations = data
+    fitted = EDOEnsemble().fit(predictions, annotations)
+    pooled = fitted.describe(predictions, answer_for=metric)
+    step, q = fitted.answers_[metric], annotations.soft_labels
+    np.testing.assert_array_equal(pooled.probabilities, fitted.predict_proba(predictions))
+    assert _value(metric, pooled.probabilities, q, pooled.scale) == pytest.approx(step.before)
+    assert _value(metric, pooled.answers, q, pooled.scale) == pytest.approx(step.after)
+    assert step.after < step.before
+    assert step.items == len(ITEMS)
+    made = pooled.scale.rows(pooled.answers)
+    assert made.min() >= 0
+    np.testing.assert_allclose(made.sum(axis=1), 1)
+    table = pooled.to_table()
+    assert set(table["answer_for"].to_pylist()) == {metric}
+    columns = [table[f"p_{name}"].to_numpy() for name in predictions.classes]
+    np.testing.assert_array_equal(np.stack(columns, axis=1), pooled.answers)
+    # Neighbouring temperatures are no better.
+    for factor in (0.9, 1.1):
+        other = type(step)(step.step, step.temperature * factor, 0, 0, 1)
+        value = _value(metric, other.apply(pooled.probabilities, pooled.scale), q, pooled.scale)
+        assert value >= step.after
+
+
+@pytest.mark.parametrize("data", [ORDINAL, SETS])
+def test_answers_for_f1_are_the_mode(data: Any) -> None:
+    predictions, annotations = data
+    fitted = EDOEnsemble().fit(predictions, annotations)
+    pooled = fitted.describe(predictions, answer_for="f1")
+    rows = pooled.scale.rows(pooled.answers)
+    assert set(np.unique(rows)) == {0.0, 1.0}
+    np.testing.assert_array_equal(
+        pooled.scale.hard(pooled.answers), pooled.scale.hard(pooled.probabilities)
+    )
+    assert fitted.answers_["f1"].after == pytest.approx(fitted.metrics_["f1"])
+    # What the table says of the items is of the pool: a certain answer has no entropy.
+    assert min(pooled.entropy) > 0
+
+
+def test_the_median_is_beside_the_label() -> None:
+    predictions, annotations = ORDINAL
+    pooled = EDOEnsemble().fit(predictions, annotations).describe(predictions)
+    below = np.cumsum(pooled.probabilities, axis=1)
+    expected = [predictions.classes[np.argmax(row >= 0.5)] for row in below]
+    assert pooled.to_table()["median"].to_pylist() == expected
+    assert "median" not in EDOEnsemble().fit(*SETS).describe(SETS[0]).to_table().column_names
+
+
+def test_a_metric_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    fitted = EDOEnsemble().fit(*SETS)
+    with pytest.raises(InputError, match=r"w1.*ordinal.*multi-label.*choose ce, md, f1"):
+        fitted.predict_proba(SETS[0], answer_for="w1")
+    with pytest.raises(InputError, match=r"answer_for.*'bs'"):
+        fitted.predict_proba(SETS[0], answer_for="bs")
+    fitted.save(tmp_path)
+    content = json.loads((tmp_path / "ensemble.json").read_text())
+    del content["answers"]  # as earlier versions wrote it
+    (tmp_path / "ensemble.json").write_text(json.dumps(content))
+    loaded = EDOEnsemble.load(tmp_path)
+    assert loaded.answers_ is None
+    np.testing.assert_array_equal(loaded.predict_proba(SETS[0]), fitted.predict_proba(SETS[0]))
+    with pytest.raises(InputError, match="fit it again"):
+        loaded.predict_proba(SETS[0], answer_for="ce")
+
+
+def test_files_declare_their_scale_once(tmp_path: Path) -> None:
+    predictions, _ = ORDINAL
+    plain = Predictions.from_arrays(
+        predictions.probabilities, items=ITEMS, classes=predictions.classes, layout="NKC"
+    )
+    write_predictions(plain, tmp_path / "dev.npz")
+    people = Annotations.from_matrix([[1, 2], [3, 5], [2, 2]] * 30, items=ITEMS)
+    edokit.write_annotations(people, tmp_path / "dev.csv")
+    fitted = edokit.fit(
+        tmp_path / "dev.npz", tmp_path / "dev.csv", scale=POINTS, out=tmp_path / "ensemble"
+    )
+    assert fitted.scale_ == predictions.scale
+    assert read_predictions(tmp_path / "dev.npz").scale == Scale()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        with pytest.raises(InputError, match="scale"):
+            edokit.fit(tmp_path / "dev.npz", tmp_path / "dev.csv", out=tmp_path / "ensemble")
