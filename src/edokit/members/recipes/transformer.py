@@ -89,7 +89,8 @@ class TransformerMember(FineTunedMember):
             n, steps = len(batch["targets"]), network.head.link.steps
             nobody = _network.row_losses(self.loss, logits[:n], batch["targets"], steps)
             own = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
-            return (own @ batch["pair_weights"]) / n + self.anonymous_weight * nobody.mean()
+            own = (own * batch["pair_weights"]).sum() / n
+            return own + self.anonymous_weight * nobody.mean()
 
         task = Task(labels, loss_of, lambda network, probabilities: probabilities, dev)
         self._tune(data, task, random_state, progress)
