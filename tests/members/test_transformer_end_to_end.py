@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from edokit.members import MemberData
 from edokit.members.pretrained import load_backbone
 from edokit.members.recipes._end_to_end import EndToEndMembers
 from edokit.objective import Settings
+from edokit.scales import Scale
 from edokit.torch import EDOHead
 
 N, K = 64, 3
@@ -119,6 +121,28 @@ def test_a_bad_option_in_a_folder_is_named_as_such(
     (tmp_path / "end_to_end.json").write_text(json.dumps({"options": {"n_classes": 2}}))
     with pytest.raises(InputError, match="weights is missing"):
         EndToEndMembers.load(tmp_path)
+
+
+def test_sets_are_pooled_label_by_label(model: str) -> None:
+    # The last member is taught the contrary of both labels.
+    def chosen(texts: Sequence[str]) -> np.ndarray:
+        return np.array([["rude" in text, "nice" in text] for text in texts], dtype=float)
+
+    (texts, _), (dev_texts, _) = texts_and_classes(N, 0), texts_and_classes(24, 1)
+    sets, dev = chosen(texts), chosen(dev_texts)
+    data = joint_data(
+        targets=lambda epoch: np.stack([sets, sets, 1 - sets], axis=1),
+        annotations=labels(sets, sets.astype(int)),
+        dev_soft_labels=dev,
+        dev_hard_labels=dev.astype(int),
+        scale=Scale("multi-label"),
+    )
+    ensemble = members(model, epochs=8).fit(data, random_state=0)
+    found = ensemble.predict_proba(dev_texts)
+    assert found.shape == (24, K, 2)
+    pooled = np.einsum("k,nkl->nl", ensemble.weights_, found)
+    assert ((pooled > 0.5) == dev).mean() > 0.9
+    assert ensemble.weights_[-1] < 0.2
 
 
 def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> None:

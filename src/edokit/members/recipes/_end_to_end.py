@@ -68,8 +68,10 @@ class EndToEndMembers(FineTunedMember):
         if not PRESETS[self.preset]["class_weights"]:
             return
         for split, positions in (("train", rows.train), (data.splits[rows.stop[0]], rows.stop)):
-            counts = np.bincount(data.hard[positions], minlength=len(data.classes))
-            absent = [data.classes[c] for c in np.flatnonzero(counts == 0)]
+            classes = data.scale.row_classes(data.classes)
+            codes = data.scale.row_codes(data.hard[positions])
+            counts = np.bincount(codes, minlength=len(classes))
+            absent = [classes[c] for c in np.flatnonzero(counts == 0)]
             if absent:
                 raise InputError(
                     f"preset={self.preset!r} weighs classes by how often they are the hard label,"
@@ -79,7 +81,7 @@ class EndToEndMembers(FineTunedMember):
                 )
 
     def new_head(self, hard_labels: Any) -> Any:
-        """The weights of the ensemble, not trained yet, for these hard labels [N]."""
+        """The weights of the ensemble, not trained yet, for these hard labels of rows [n]."""
         from edokit.ensemble import PRESETS
         from edokit.torch import EDOHead
 
@@ -88,7 +90,9 @@ class EndToEndMembers(FineTunedMember):
             self.n_members,
             settings=self.preset,
             max_members=self.n_members if most is None else most,
-            class_counts=np.bincount(hard_labels, minlength=self.n_classes).tolist(),
+            class_counts=np.bincount(
+                hard_labels, minlength=2 if self.scale_.is_multi_label else self.n_classes
+            ).tolist(),
         )
 
     def fit(
@@ -112,20 +116,26 @@ class EndToEndMembers(FineTunedMember):
         from edokit.members.recipes._tokens import EpochTargets
         from edokit.members.recipes._trainer import Task
 
+        self.check_options(data.scale)
+        self.scale_, sets = data.scale, data.scale.is_multi_label
         soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
         hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
         shape = (len(data.texts), self.n_classes)
-        if soft.shape != shape or hard.shape != shape[:1]:
+        if soft.shape != shape or hard.shape != (shape if sets else shape[:1]):
             raise InputError(
                 f"{shape[0]} texts of {shape[1]} classes need soft labels of shape {list(shape)}"
                 f" and as many hard labels; these have {list(soft.shape)} and {list(hard.shape)}",
                 "give labels for the texts, in their order",
             )
-        head = self.new_head(hard) if head is None else head
+        head = self.new_head(data.scale.row_codes(hard)) if head is None else head
 
         def loss_of(network: Any, logits: torch.Tensor, batch: Any) -> torch.Tensor:
             probabilities = torch.softmax(logits.double(), dim=-1)
-            joint = network.joint.loss(probabilities, batch["soft_labels"], batch["hard_labels"])
+            q, y = batch["soft_labels"], batch["hard_labels"]
+            if sets:  # a row per label, as `Scale.rows` has them
+                probabilities = probabilities.movedim(2, 1).flatten(0, 1)
+                q, y = torch.stack([1 - q, q], dim=-1).flatten(0, 1), y.flatten()
+            joint = network.joint.loss(probabilities, q, y)
             steps = network.head.link.steps
             own = row_losses(self.loss, logits, batch["targets"], steps).mean()
             total: torch.Tensor = joint.total + self.member_weight * own
@@ -134,8 +144,9 @@ class EndToEndMembers(FineTunedMember):
         def pool(network: Any, probabilities: Floats) -> Floats:
             device = next(network.joint.parameters()).device
             with torch.no_grad():
-                found = network.joint(torch.from_numpy(probabilities).to(device))
-            pooled: Floats = found.cpu().numpy()
+                rows = torch.from_numpy(data.scale.rows(probabilities))
+                found = network.joint(rows.to(device))
+            pooled: Floats = data.scale.from_rows(found.cpu().numpy(), self.n_classes)
             return pooled
 
         heads = (shape[0], self.n_members, self.n_classes)

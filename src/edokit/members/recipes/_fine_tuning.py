@@ -137,6 +137,7 @@ class FineTunedMember(FineTuning, Member):
     resamples: ClassVar[bool] = True
     stops_early: ClassVar[bool] = True
     on_device: ClassVar[bool] = True
+    multi_label: ClassVar[bool] = True
 
     _file: ClassVar[str]
     """The JSON file with its options and fitted attributes."""
@@ -156,9 +157,11 @@ class FineTunedMember(FineTuning, Member):
     _tuned: Any = field(default=None, init=False, repr=False)
 
     def check_data(self, data: Any) -> None:
-        """Refuse sets where it can't learn them, and options of ordinal scales on others."""
-        super().check_data(data)
-        scale = data.scale
+        """Refuse options of ordinal scales on others."""
+        self.check_options(data.scale)
+
+    def check_options(self, scale: Scale) -> None:
+        """Refuse options of ordinal scales on others."""
         if scale.positions is not None:
             return
         for name, ordinal in (("criterion", "rps"), ("loss", "rps"), ("link", "cumulative")):

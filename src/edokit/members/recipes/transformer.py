@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ class TransformerMember(FineTunedMember):
     Options are those of `FineTuning`. With ``annotators`` it also learns who labelled.
     """
 
-    multi_label: ClassVar[bool] = True
     _file = "transformer.json"
     _kind = "a saved transformer member"
     _kept = ("history", "best_epoch", "annotators", "activity", "constant")
@@ -43,7 +42,7 @@ class TransformerMember(FineTunedMember):
         from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._trainer import Task
 
-        self.check_data(data)
+        self.check_options(data.scale)
         n_texts = len(data.texts)
         self.constant_ = None
         targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
