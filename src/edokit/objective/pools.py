@@ -12,6 +12,7 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 from array_api_compat import device
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from edokit._errors import InputError, one_of
@@ -192,6 +193,7 @@ EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no 
 # Items that are transposed in one go: what is read and written stays in the cache.
 _TRANSPOSED = 256
 _FEW_CLASSES = 8
+_GOLDEN = 0.618  # a step that is no whole number
 
 
 def namespace(*arrays: Array) -> Any:
@@ -275,6 +277,15 @@ def slices(length: int, step: int) -> Iterator[slice]:
     """Consecutive slices of at most ``step`` that cover ``range(length)``."""
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
+
+
+def spread(length: int, step: int) -> NDArray[np.intp]:
+    """About one of ``step`` positions below ``length``.
+
+    Columns or rows next to each other may be the classes or labels of one item: a whole step that
+    shares a divisor with their number would never come to some of them.
+    """
+    return np.arange(0, length, step + _GOLDEN).astype(np.intp)
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -13,7 +13,7 @@ from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
-from edokit.objective.pools import one_thread
+from edokit.objective.pools import one_thread, spread
 from edokit.solvers.objective import CrossEntropy, DataCE, DataW1, JointObjective, PoolW1
 from edokit.solvers.solution import Certificate, Solution
 
@@ -109,7 +109,7 @@ def solve_exact(
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
             starts, few = [], _SAMPLE
             while part.items >= 2 * few:
-                sample = part.take(np.arange(0, part.items, part.items // few))
+                sample = part.take(spread(part.items, part.items // few))
                 starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
                 few *= _LARGER
         v, certificate = optimum(objective, starts)

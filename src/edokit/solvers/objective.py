@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -13,7 +12,7 @@ from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
 from edokit.objective.loss import SMOOTHING, pool_ce, pool_hessian, pool_rows, smooth_w1, w1_hessian
-from edokit.objective.pools import slices
+from edokit.objective.pools import slices, spread
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.
 _BLOCK = 2**17
@@ -195,15 +194,11 @@ class PoolCE:
     def _part(self) -> _Columns:
         """Some of the items."""
         rows, targets = self._all
-        every = self._stride
+        some = spread(len(targets), self._stride)
         if self._pool is Pool.LOG:
-            by_item = rows.reshape(len(rows), -1, self._classes)[:, ::every]
-            return by_item.reshape(len(rows), -1), targets[::every]
-        # Columns next to each other are the classes of one item: a stride that shares a divisor
-        # with their number would never come to some of them.
-        while math.gcd(every, self._classes) > 1:
-            every += 1
-        return np.ascontiguousarray(rows[:, ::every]), targets[::every]
+            by_item = rows.reshape(len(rows), -1, self._classes)[:, some]
+            return by_item.reshape(len(rows), -1), targets[some]
+        return rows[:, some], targets[some]
 
     def _blocks(self, rows: Floats, targets: Floats) -> Iterator[_Columns]:
         width = self._classes if self._pool is Pool.LOG else 1
