@@ -81,7 +81,7 @@ def from_long_table(
     one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
     names = _roles(table.column_names, columns or {})
-    scaled = _declared_scale(table, scale)
+    scaled = scale_of_table(table, scale)
     classes = scaled.classes if classes is None else classes
     declared = None if classes is None else ordered_classes(classes, ())
     if scaled.kind == "multi-label":
@@ -309,7 +309,7 @@ def on_unit(probabilities: Floats, where: Callable[[int], str]) -> Floats:
     return probabilities
 
 
-def _declared_scale(table: pa.Table, given: ScaleLike | None) -> Declared:
+def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:
     """The scale that was given or that the table notes, which must not differ."""
     noted = []
     if SCALE in table.column_names:
@@ -317,7 +317,7 @@ def _declared_scale(table: pa.Table, given: ScaleLike | None) -> Declared:
     if len(noted) > 1:
         raise InputError(
             f"column {SCALE!r} has several scales: {examples(noted)}",
-            "keep annotations of different scales in different tables",
+            "keep data of different scales in different tables",
             parameters=("scale",),
         )
     if not noted:
@@ -328,8 +328,7 @@ def _declared_scale(table: pa.Table, given: ScaleLike | None) -> Declared:
         differs = wanted.on(found.classes) != found.on(found.classes)
     if differs:
         raise InputError(
-            f"the annotations have the scale {noted[0]} (column {SCALE!r}), but"
-            f" scale={str(given)!r}",
+            f"the table has the scale {noted[0]} (column {SCALE!r}), but scale={str(given)!r}",
             "leave it out, or correct the column",
             parameters=("scale",),
         )

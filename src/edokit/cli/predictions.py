@@ -61,12 +61,21 @@ def join(
     missing: Annotated[
         str, typer.Option(help="Items that a file has no prediction for: error or drop.")
     ] = "error",
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="The answer scale of files that note none: ordinal, multi-label, or with its"
+            " classes, e.g. ordinal:low=0,mid=1,high=3. Multi-label columns are probabilities of"
+            " each label on its own."
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Put one file per model side by side, items matched by id."""
     from edokit._outputs import output_files
     from edokit.predictions import join_models, write_predictions
+    from edokit.scales import NOMINAL
 
     in_logits = [text.endswith(":logits") and not Path(text).exists() for text in files]
     pairs = [
@@ -85,12 +94,15 @@ def join(
             columns=options.pairs(column, "--column", "ROLE=NAME"),
             label_map=options.pairs(label_map, "--label-map", "OLD=NEW"),
             missing=cast(Any, missing),
+            scale=scale,
         )
         write_predictions(joined, out)
     n, k, c = joined.shape
+    noted = {} if joined.scale == NOMINAL else {"scale": joined.scale.to_text(joined.classes)}
+    kind = f" ({joined.scale.kind})" if noted else ""
     console.done(
-        {"out": str(out), "items": n, "members": list(joined.members), "classes": c},
-        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, {c} classes",
+        {"out": str(out), "items": n, "members": list(joined.members), "classes": c, **noted},
+        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, {c} classes{kind}",
         json,
     )
 
@@ -115,10 +127,11 @@ def info(
         some = counted(result["annotators"], "annotator")
         shown = f"{counted(result['items'], 'pair')} of item and annotator ({some})"
     # The columns of more classes do not fit into a terminal: they become rows.
+    kind = f" ({result['scale'].partition(':')[0]})" if "scale" in result else ""
     few = classes if len(classes) <= COLUMNS else []
     console.print_table(
         f"{path}: {shown}, {counted(len(members), 'member')},"
-        f" {len(classes)} classes, {counted(result['shards'], 'file')}",
+        f" {len(classes)} classes{kind}, {counted(result['shards'], 'file')}",
         ["member", "group", *(f"mean p({name})" for name in few), "entropy", "distance"],
         [
             [

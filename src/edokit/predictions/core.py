@@ -425,6 +425,7 @@ def canonical(
     elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
     if logits and sets:
+        _refuse_probabilities(array, member_names, where, logits_hint, sets=True)
         return np.asarray(np.exp(-np.logaddexp(0, -array)))
     if logits:
         _refuse_probabilities(array, member_names, where, logits_hint)
@@ -436,18 +437,27 @@ def canonical(
 
 
 def _refuse_probabilities(
-    array: Array, members: Sequence[str] | Strings | None, where: str, hint: str
+    array: Array,
+    members: Sequence[str] | Strings | None,
+    where: str,
+    hint: str,
+    sets: bool = False,
 ) -> None:
-    """Refuse members [K] whose rows are all distributions: softmax would flatten them."""
+    """Refuse members [K] whose rows are all distributions: softmax would flatten them.
+
+    Of sets: whose numbers are all between 0 and 1.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(array.sum(axis=2, dtype=np.float64) - 1) <= TOLERANCE
+    near = (array <= 1).all(axis=2) if sets else near
     already = np.flatnonzero((near & (array >= 0).all(axis=2)).all(axis=0))
     if len(already):
         named = list(range(array.shape[1]) if members is None else members)
         several = len(already) > 1
         raise InputError(
             f"the numbers of member{'s' * several} {examples(named[k] for k in already)}{where} are"
-            " probabilities already and no logits: none is negative and every row sums to 1",
+            " probabilities already and no logits: none is negative and"
+            f" {'none is above' if sets else 'every row sums to'} 1",
             hint,
             parameters=("logits",),
         )

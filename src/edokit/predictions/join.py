@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, are, counted, examples, headings, one_of, warn
+from edokit._errors import InputError, are, counted, errors_in, examples, headings, one_of, warn
 from edokit._io.tables import number_column, read_table
 from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Bools, Strings
+from edokit.annotations.long_table import scale_of_table
 from edokit.predictions.core import (
     LOGITS_HINT,
     PREFIX,
@@ -27,6 +28,7 @@ from edokit.predictions.core import (
 )
 from edokit.predictions.files import class_columns, from_long_table, name_column
 from edokit.predictions.shards import read_predictions
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
@@ -39,22 +41,32 @@ class ModelFile:
     probabilities: npt.NDArray[Any]
     items: Strings
     classes: tuple[str, ...]
+    scale: Scale = NOMINAL
 
 
 def read_model_file(
-    path: str | Path, *, logits: bool = False, invalid: Invalid = "error"
+    path: str | Path,
+    *,
+    logits: bool = False,
+    invalid: Invalid = "error",
+    scale: ScaleLike | None = None,
 ) -> ModelFile:
     """A CSV, TSV, Parquet or JSONL with ``item`` and one ``p_<class>`` column per class."""
     table = read_table(path, numbers=lambda name: name.startswith(PREFIX))
-    return model_from_table(table, path, logits=logits, invalid=invalid)
+    return model_from_table(table, path, logits=logits, invalid=invalid, scale=scale)
 
 
 def model_from_table(
-    table: pa.Table, path: str | Path, *, logits: bool = False, invalid: Invalid = "error"
+    table: pa.Table,
+    path: str | Path,
+    *,
+    logits: bool = False,
+    invalid: Invalid = "error",
+    scale: ScaleLike | None = None,
 ) -> ModelFile:
     """The same from a table; ``path`` names it in messages."""
-    one = _Joined(Path(path), Path(path).stem, logits, invalid).model(table)
-    return ModelFile(one.probabilities[:, 0], one.items, one.classes)
+    one = _Joined(Path(path), Path(path).stem, logits, invalid, scale=scale).model(table)
+    return ModelFile(one.probabilities[:, 0], one.items, one.classes, one.scale)
 
 
 def join_models(
@@ -69,6 +81,7 @@ def join_models(
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
     missing: Missing = "error",
+    scale: ScaleLike | None = None,
 ) -> Predictions:
     """Join one file per model into predictions, with items matched by id to the first file.
 
@@ -101,6 +114,10 @@ def join_models(
     missing : {"error", "drop"}, default="error"
         What to do with items that a file has no prediction for: refuse them, or leave them out
         with a warning that names them.
+    scale : Scale or str, default=None
+        The answer scale of files that note none: ``ordinal``, ``multi-label``, or with the classes
+        as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
+        each label on its own. Files of different scales are refused.
 
     Returns
     -------
@@ -161,6 +178,7 @@ def join_models(
             missing,
             "mark only the files that hold logits: FILE:logits (in Python: logits=[…])",
             f", or say that they are logits: {path}:logits (in Python: logits=[…])",
+            scale,
         )
         part = source.read(positive, negative).per_item()
         if name:
@@ -216,6 +234,7 @@ class _Joined:
     missing: Missing = "error"
     no_logits_hint: str = "leave out logits=True"
     logits_hint: str = LOGITS_HINT
+    scale: ScaleLike | None = None
     seen: list[str] = field(default_factory=list)
     """Its columns."""
     classes: tuple[str, ...] = ()
@@ -273,8 +292,9 @@ class _Joined:
 
     def model(self, table: pa.Table) -> Predictions:
         """A table with one row per item as the predictions of one member."""
-        columns = class_columns(table, self.columns)
-        if len(columns) < 2:
+        columns, declared = class_columns(table, self.columns), self._declared(table)
+        sets = declared.kind == "multi-label"
+        if len(columns) < (1 if sets else 2):
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
@@ -290,15 +310,31 @@ class _Joined:
             )
         self.classes = tuple(columns)
         columns = dict(zip(self._mapped(self.classes), columns.values(), strict=True))
-        classes = class_order(columns)
+        classes = declared.classes or class_order(columns)
+        if sorted(classes) != sorted(columns):
+            raise InputError(
+                f"{self.path} is about the classes {examples(columns, 20)}, but the scale declares"
+                f" {examples(classes, 20)}",
+                "name the columns p_<class> like the classes of the scale",
+                parameters=("scale", "columns"),
+            )
         items = self._items(table)
         values = np.column_stack(
             [number_column(table, columns[name], str(self.path)) for name in classes]
         )
         values, items = self._present(values, items, np.isnan(values).all(axis=1))
-        return Predictions(
-            self._checked(values, "NC", items, [self.member]), items, (self.member,), classes
-        )
+        array = self._checked(values, "NC", items, [self.member], sets)
+        with errors_in(self.path):
+            scale = declared.on(classes)
+        return Predictions(array, items, (self.member,), classes, scale=scale)
+
+    def _declared(self, table: pa.Table) -> Declared:
+        with errors_in(self.path):
+            return scale_of_table(table, self.scale)
+
+    def _on_scale(self, part: Predictions) -> Predictions:
+        with errors_in(self.path):
+            return part if self.scale is None else part.on_scale(self.scale)
 
     def _long(self, table: pa.Table) -> Predictions:
         own = {role: self.own(table, role) for role in ("item", "member", "group")}
@@ -308,7 +344,13 @@ class _Joined:
             self.without += item.names[few].tolist()
             table = table.filter(pa.array(~few[item.codes]))
         part = from_long_table(table, self.path, {**self.columns, **own})
-        array = self._checked(part.probabilities, "NKC", part.items, part.members)
+        declared = self._declared(table)
+        if part.scale == NOMINAL:
+            with errors_in(self.path):
+                part = part.order_classes(declared.classes or part.classes)
+                part = replace(part, scale=declared.on(part.classes))
+        sets = part.scale.is_multi_label
+        array = self._checked(part.probabilities, "NKC", part.items, part.members, sets)
         return replace(part, probabilities=array)
 
     def _stored(self, part: Predictions) -> Predictions:
@@ -319,7 +361,7 @@ class _Joined:
                 parameters=("logits",),
             )
         self.classes = part.classes
-        return replace(part, classes=self._mapped(part.classes)).named()
+        return self._on_scale(replace(part, classes=self._mapped(part.classes)).named())
 
     def _positive_columns(
         self, table: pa.Table, negative: str | None, positive: str
@@ -344,7 +386,7 @@ class _Joined:
         other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
         self.classes = (other, positive)
         both = Predictions(array, items, tuple(members), self._mapped(self.classes)).named()
-        return both.order_classes(class_order(both.classes))
+        return self._on_scale(both.order_classes(class_order(both.classes)))
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
         names = tuple(self.label_map.get(name, name) for name in classes)
@@ -387,7 +429,12 @@ class _Joined:
         return values[~absent], items[~absent]
 
     def _checked(
-        self, values: Any, layout: Layout, items: Strings, members: Sequence[str]
+        self,
+        values: Any,
+        layout: Layout,
+        items: Strings,
+        members: Sequence[str],
+        sets: bool = False,
     ) -> npt.NDArray[Any]:
         if not len(items):
             raise InputError(f"{self.path} has no predictions", "check that it is the right file")
@@ -399,8 +446,9 @@ class _Joined:
             member_names=members,
             where=where,
             logits_hint=self.no_logits_hint,
+            sets=sets,
         )
-        return checked(array, items, members, self.invalid, where, self.logits_hint)
+        return checked(array, items, members, self.invalid, where, self.logits_hint, sets=sets)
 
 
 def _side_by_side(
@@ -411,6 +459,7 @@ def _side_by_side(
     first = parts[0]
     aligned = [first]
     for part, source in zip(parts[1:], sources[1:], strict=True):
+        check_same_scale(part.scale, str(source), first.scale, str(sources[0]))
         try:
             where = match(first.items, part.items, str(source), str(sources[0]))
         except InputError as error:
@@ -442,7 +491,8 @@ def _side_by_side(
         )
     dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
     values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
-    return Predictions(values, first.items, members, first.classes, groups).named()
+    named = Predictions(values, first.items, members, first.classes, groups, scale=first.scale)
+    return named.named()
 
 
 def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:

@@ -412,9 +412,10 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     -------
     dict
         ``items`` (rows, where they are pairs of item and annotator; then also ``annotators``, how
-        many there are), ``shards``, ``classes``, ``type``, and ``members``: for each its ``name``,
-        ``group``, ``mean`` prediction, mean ``entropy`` (nats) and mean L1 ``distance`` to the
-        uniform mean of all members.
+        many there are), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``, and
+        ``members``: for each its ``name``, ``group``, ``mean`` prediction, mean ``entropy`` (nats)
+        and mean L1 ``distance`` to the uniform mean of all members; of sets, both are means over
+        the labels.
     """
     items = shards = 0
     sums: dict[str, Any] = {}
@@ -424,11 +425,13 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         shards += 1
         items += len(shard)
         probabilities = shard.probabilities.astype(np.float64, copy=False)
-        logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+        rows = shard.scale.rows(probabilities)
+        logs = np.log(np.where(rows > 0, rows, 1.0))
+        each = shard.scale.rows_per_item(shard.classes)
         for name, value in (
             ("mean", probabilities.sum(axis=0)),
-            ("entropy", -(probabilities * logs).sum(axis=(0, 2))),
-            ("distance", np.abs(probabilities - shard.uniform[:, None]).sum(axis=(0, 2))),
+            ("entropy", -(rows * logs).sum(axis=(0, 2)) / each),
+            ("distance", np.abs(rows - rows.mean(axis=1, keepdims=True)).sum(axis=(0, 2)) / each),
         ):
             sums[name] = sums.get(name, 0) + value
         last = shard
@@ -438,6 +441,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         **({"annotators": len(whose)} if whose else {}),
         "shards": shards,
         "classes": list(last.classes),
+        **({} if last.scale == NOMINAL else {"scale": last.scale.to_text(last.classes)}),
         "type": str(last.probabilities.dtype),
         "members": [
             {
