@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from report_cases import make_run, make_search
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
 from edokit.report.chart import DARK, Chart, class_colours
-from edokit.report.charts import VIEWS, clustered, correlations, diagnosis, pareto
+from edokit.report.charts import clustered, correlations, diagnosis, pareto
 from edokit.report.plotly import to_plotly
 from edokit.report.results import parse_search, read_search
 from edokit.tuning import Correlation
@@ -36,19 +37,19 @@ def test_plotly_knows_every_property_of_every_chart(tmp_path: Path) -> None:
 def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
-    views = [drawn(pareto(search, view)) for view in VIEWS]
+    views = [drawn(pareto(search, x, y)) for x, y in combinations(search.metrics, 2)]
     numbers = [[list(trace.customdata or []) for trace in view.data[:-1]] for view in views]
     assert numbers[0] == numbers[1] == numbers[2]
     assert sorted(number for trace in numbers[0] for number in trace) == list(range(30))
     assert search.chosen is not None
-    assert views[0].data[-1].x == (search.chosen.f1,)
+    assert views[0].data[-1].x == (search.chosen.metrics["f1"],)
 
 
 def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
     signs = {trial.number: trial.sign for trial in search.trials}
-    for trace in drawn(pareto(search, "f1-ce")).data[:-1]:
+    for trace in drawn(pareto(search, "f1", "ce")).data[:-1]:
         held = {signs[number] for number in trace.customdata or []}
         assert len(held) <= 1
         fronts = {trial.on_front for trial in search.trials if trial.number in trace.customdata}
@@ -63,7 +64,7 @@ def test_failed_trials_are_counted_not_drawn() -> None:
     ]
     search = parse_search(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
-    assert drawn(pareto(search, "f1-ce")).data[0].customdata == (0,)
+    assert drawn(pareto(search, "f1", "ce")).data[0].customdata == (0,)
 
 
 def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:

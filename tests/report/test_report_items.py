@@ -102,8 +102,8 @@ def test_of_many_items_the_furthest_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     )
     table = item_table(evaluation)
     assert table["total"] == 80
-    assert evaluation.md is not None
-    assert sorted(table["md"]) == np.round(np.sort(evaluation.md)[-10:], 4).tolist()
+    assert evaluation.distance is not None
+    assert sorted(table["distance"]) == np.round(np.sort(evaluation.distance)[-10:], 4).tolist()
 
 
 def test_without_people_only_what_is_known_is_shown() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from edokit._io.markup import xml_attribute, xml_text
 from edokit._types import Floats
 from edokit._version import __version__
 from edokit.ensemble.fitted import Pooled
+from edokit.metrics import entropy_items
+from edokit.metrics._arrays import medians
+from edokit.scales import Scale
 
 CONTROL = "label"
 """Name of the labelling control."""
@@ -25,9 +28,12 @@ MAJORITY = 0.5
 """Up to this expected share the likeliest label has no majority, and hides no minority."""
 DISAGREE = 0.2
 """Probability that two annotators choose differently from which on they are expected to disagree,
-whatever the number of classes; 0.89 against 0.11 of two."""
+whatever the number of classes; 0.89 against 0.11 of two. Of sets, for one label; on a scale, the
+distance that two are expected to have, as a share of the range."""
 APART = 0.25
 """Share of the largest spread from which on members are far apart."""
+AWAY = 0.25
+"""Share of a scale's range from which on others rate otherwise than the median."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +41,16 @@ class Review:
     """An item that people should look at."""
 
     item: str
-    label: str
-    """The likeliest class."""
+    label: str | list[str]
+    """The likeliest class; of sets, the labels above one half."""
     probabilities: Mapping[str, float]
-    """Pooled probability of each class."""
+    """Pooled probability of each class, or label."""
     entropy: float
     spread: float
     urgency: float
-    """Mean of three numbers in [0, 1]: entropy, expected minority and spread, each as a share of
-    its largest value."""
+    """Mean of three numbers in [0, 1]: entropy (on a scale: standard deviation), expected minority
+    (on a scale: distance from the median) and spread, each as a share of its largest value; of sets
+    the mean over labels."""
     reasons: Mapping[str, str]
     """Why: ``disagreement``, ``minority``, ``no-majority``, ``spread``, each with a sentence."""
 
@@ -94,18 +101,15 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
         raise InputError(
             f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
         )
-    classes = max(len(pooled.classes), 2)
-    largest = math.log(classes)
-    entropies, minority = pooled.entropy, 1.0 - pooled.probabilities.max(axis=1)
-    # Each as a share of its largest value; members of two opposite certain opinions, evenly
-    # weighted, lie 1 from their pool.
-    measures = [entropies / largest, minority / (1.0 - 1.0 / classes), pooled.spread]
+    entropies = pooled.entropy
+    # Members of two opposite certain opinions, evenly weighted, lie 1 from their pool.
+    measures = [*_uncertainties(pooled.probabilities, pooled.scale), pooled.spread]
     urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
     found = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
         p = pooled.probabilities[row]
         entropy, spread = float(entropies[row]), float(pooled.spread[row])
-        label, reasons = _reasons(pooled.classes, p, spread)
+        label, reasons = _reasons(pooled.classes, p, spread, pooled.scale)
         found.append(
             Review(
                 item=str(pooled.items[row]),
@@ -121,8 +125,92 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
     return sorted(found, key=lambda one: -one.urgency)[: int(count)]
 
 
-def _reasons(classes: Sequence[str], p: Floats, spread: float) -> tuple[str, dict[str, str]]:
-    """The likeliest label, and why people should look at it; sizes decide the words."""
+def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """How uncertain an answer is, and how many choose otherwise, as shares of the most [N]."""
+    if scale.positions is not None and scale.span is not None:
+        place = np.array(scale.positions) / scale.span
+        mean = p @ place
+        deviation = np.sqrt(np.maximum(p @ place**2 - mean**2, 0.0))
+        away = np.abs(place - place[medians(p)][:, None])
+        return 2.0 * deviation, 2.0 * np.sum(p * away, axis=1)
+    rows = scale.rows(p)
+    classes = max(rows.shape[1], 2)
+    nats = entropy_items(rows) / math.log(classes)
+    minority = (1.0 - rows.max(axis=1)) / (1.0 - 1.0 / classes)
+    return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
+
+
+Finding = tuple[str, str, str]
+"""Kind of a reason, what it is, and its size in words."""
+
+
+def _reasons(
+    classes: Sequence[str], p: Floats, spread: float, scale: Scale
+) -> tuple[str | list[str], dict[str, str]]:
+    """The label, and why people should look at it; sizes decide the words."""
+    about: Mapping[str, Callable[..., tuple[Any, dict[Finding, float]]]]
+    about = {"nominal": _about_class, "ordinal": _about_rating, "multi-label": _about_set}
+    label, found = about[scale.kind](classes, p, scale)
+    found["spread", "the members are far apart", f"spread {spread:.2f}"] = spread / APART
+    named = {kind: f"{what}: {size}" for (kind, what, size), share in found.items() if share >= 1}
+    if not named:
+        kind, _, size = max(found, key=found.__getitem__)
+        named = {kind: f"little stands out: {size}"}
+    return label, named
+
+
+def _about_rating(
+    classes: Sequence[str], p: Floats, scale: Scale
+) -> tuple[str, dict[Finding, float]]:
+    """The likeliest point, how far two are expected to be apart, and who is off the median."""
+    assert scale.positions is not None
+    assert scale.span is not None
+    place = np.array(scale.positions)
+    middle = int(medians(p[None])[0])
+    apart = float(p @ np.abs(place[:, None] - place) @ p)
+    away = np.abs(place - place[middle])
+    far = away >= AWAY * scale.span - 1e-9
+    nearest, others = float(away[far].min(initial=scale.span)), float(p[far].sum())
+    minority = (
+        "minority",
+        f"the median {classes[middle]!r} hides a minority",
+        f"about {others:.0%} are expected to rate {nearest:g} or more away from it",
+    )
+    differing = f"two annotators would be {apart:.1f} apart"
+    return classes[int(p.argmax())], {
+        ("disagreement", "annotators are expected to disagree", differing): apart
+        / (DISAGREE * scale.span),
+        minority: others / MINORITY,
+    }
+
+
+def _about_set(
+    classes: Sequence[str], p: Floats, scale: Scale
+) -> tuple[list[str], dict[Finding, float]]:
+    """The labels above one half, and the one that people are expected to differ most about."""
+    chosen = [name for name, share in zip(classes, p, strict=True) if share > MAJORITY]
+    c = int(np.minimum(p, 1.0 - p).argmax())
+    name, share = classes[c], float(p[c])
+    rest, differ = min(share, 1.0 - share), 2.0 * share * (1.0 - share)
+    verb = "leave out" if share > MAJORITY else "choose"
+    return chosen, {
+        (
+            "disagreement",
+            f"annotators are expected to disagree about {name!r}",
+            f"two would differ in {differ:.0%} of cases",
+        ): differ / DISAGREE,
+        (
+            "minority",
+            "the set hides a minority",
+            f"about {rest:.0%} are expected to {verb} {name!r}",
+        ): rest / MINORITY,
+    }
+
+
+def _about_class(
+    classes: Sequence[str], p: Floats, scale: Scale
+) -> tuple[str, dict[Finding, float]]:
+    """The likeliest class, and how many are expected to choose another one."""
     order = np.argsort(-p, kind="stable")
     (label, *others), (most, *shares) = [classes[c] for c in order], p[order].tolist()
     rest, differ = 1.0 - most, 1.0 - float(p @ p)
@@ -141,16 +229,10 @@ def _reasons(classes: Sequence[str], p: Floats, spread: float) -> tuple[str, dic
             f"{label!r} has about {most:.0%}, {others[0]!r} {shares[0]:.0%}",
         )
     differing = f"two annotators would choose differently in {differ:.0%} of cases"
-    found = {
+    return label, {
         ("disagreement", "annotators are expected to disagree", differing): differ / DISAGREE,
         minority: rest / MINORITY,
-        ("spread", "the members are far apart", f"spread {spread:.2f}"): spread / APART,
     }
-    named = {kind: f"{what}: {size}" for (kind, what, size), share in found.items() if share >= 1}
-    if not named:
-        kind, _, size = max(found, key=found.__getitem__)
-        named = {kind: f"little stands out: {size}"}
-    return label, named
 
 
 def label_studio_tasks(
@@ -179,31 +261,36 @@ def label_studio_tasks(
             "urgency": one.urgency,
             "reasons": list(one.reasons.values()),
         }
+        chosen = [one.label] if isinstance(one.label, str) else one.label
         label = {
             "id": CONTROL,
             "from_name": CONTROL,
             "to_name": "text",
             "type": "choices",
-            "value": {"choices": [xml_text(one.label)]},
+            "value": {"choices": [xml_text(name) for name in chosen]},
             "meta": {"text": [f"{name} {p:.4f}" for name, p in one.probabilities.items()]},
         }
         prediction = {
             "model_version": f"edokit {__version__}",
-            "score": one.probabilities[one.label],
+            # Of a set, of the label that is least certain.
+            "score": min(p if name in chosen else 1.0 - p for name, p in one.probabilities.items())
+            if isinstance(one.label, list)
+            else one.probabilities[one.label],
             "result": [label],
         }
         tasks.append({"data": data, "predictions": [prediction]})
     return tasks
 
 
-def labelling_config(classes: Sequence[str], texts: bool) -> str:
+def labelling_config(classes: Sequence[str], texts: bool, sets: bool = False) -> str:
     """The labelling interface of a Label Studio project for these tasks."""
+    how = 'choice="multiple"' if sets else 'choice="single" required="true"'
     choices = "\n".join(f"    <Choice value={xml_attribute(name)}/>" for name in classes)
     shown = "$text" if texts else "$item"
     return (
         "<View>\n"
         f'  <Text name="text" value="{shown}"/>\n'
-        f'  <Choices name="{CONTROL}" toName="text" choice="single" required="true">\n'
+        f'  <Choices name="{CONTROL}" toName="text" {how}>\n'
         f"{choices}\n"
         "  </Choices>\n"
         "</View>\n"
@@ -248,8 +335,9 @@ def write_review(
         )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
+    sets = any(isinstance(one.label, list) for one in queue)
     with whole_file(config) as temporary:
-        temporary.write_text(labelling_config(classes, texts is not None), encoding="utf-8")
+        temporary.write_text(labelling_config(classes, texts is not None, sets), encoding="utf-8")
     return config
 
 

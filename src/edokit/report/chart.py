@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from edokit import scales
 from edokit._types import Floats, Ints
 
 Values = Sequence[float] | Floats | Ints
@@ -57,22 +58,26 @@ _RAMPS = {
 }
 
 
-def class_colours(names: Sequence[str]) -> list[tuple[str, str]]:
+def class_colours(
+    names: Sequence[str], scale: scales.Scale = scales.NOMINAL
+) -> list[tuple[str, str]]:
     """The colour of each class on a light page, and the one that replaces it on a dark page.
 
-    Three or more whole numbers are ordered: diverging colours if they lie on both sides of 0,
-    sequential ones otherwise. Other classes get colours that are easy to tell apart.
+    Points of an ordinal scale, and three or more whole numbers of an undeclared one, are ordered:
+    diverging colours if they lie on both sides of 0, sequential ones otherwise. Other classes, and
+    the labels of sets, get colours that are easy to tell apart.
     """
     whole = all(re.fullmatch(r"[+-]?\d{1,15}", name, re.ASCII) for name in names)
-    if len(names) < 3 or not whole:
+    whole = whole and len(names) > 2 and not scale.is_multi_label
+    if scale.positions is None and not whole:
         light = [NOMINAL[k % len(NOMINAL)] for k in range(len(names))]
         return [(colour, DARK.get(colour, colour)) for colour in light]
-    values = np.array([int(name) for name in names], dtype=np.float64)
+    values = np.array(scale.positions or [int(name) for name in names], dtype=np.float64)
     most = float(np.abs(values).max())
     diverging = values.min() < 0 < values.max()
     found = []
     for value in values:
-        kind, at = "sequential", float((value - values.min()) / max(np.ptp(values), 1.0))
+        kind, at = "sequential", float((value - values.min()) / max(np.ptp(values), 1e-300))
         if diverging:
             kind, at = ("below", "zero", "above")[int(np.sign(value)) + 1], abs(value) / most
         on_light, on_dark = (_between(ramp, at) for ramp in _RAMPS[kind])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from edokit._errors import counted
 from edokit._types import Floats, Ints
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import SEARCH_METRICS, Reliability
+from edokit.metrics import METRIC, Reliability
 from edokit.report.chart import (
     BLUE,
     DIVERGING,
@@ -31,6 +31,7 @@ from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
 from edokit.report.results import Search, Trial, method_rows, slice_rows
+from edokit.scales import Declared, Scale
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
 
@@ -50,7 +51,6 @@ PARAMETERS = {
     "temperature_decay": "decay γ",
     "size": "size K*",
 }
-VIEWS = {"f1-ce": ("f1", "ce"), "f1-md": ("f1", "md"), "ce-md": ("ce", "md")}
 PARTS = {
     "item": "items",
     "annotator": "annotators",
@@ -70,7 +70,8 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
     """The charts that the data allow, by their name on the page."""
     charts: dict[str, Chart] = {}
     if data.search is not None and data.search.trials:
-        charts |= {f"pareto-{view}": pareto(data.search, view) for view in VIEWS}
+        pairs = combinations(data.search.metrics, 2)
+        charts |= {f"pareto-{x}-{y}": pareto(data.search, x, y) for x, y in pairs}
         charts |= correlations(data.search.correlations)
     if data.ensemble is not None:
         charts["weights"] = weights(data.ensemble)
@@ -97,6 +98,7 @@ def _evaluated(evaluation: Evaluation) -> dict[str, Chart]:
         charts["reliability"] = reliability(evaluation.reliability, evaluation.ece)
         charts["entropies"] = entropies(predicted, annotated, most)
         charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, most, rho)
+        charts |= _on_scale(evaluation, evaluation.annotations.soft_labels)
     if len(evaluation.predictions.members) > 1:
         charts["members"] = members(evaluation.distances, evaluation.predictions.members)
     return charts
@@ -137,55 +139,106 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Chart]:
     return charts
 
 
+def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
+    """Ordinal: cumulative shares, and mean ratings; sets: how often each label is chosen."""
+    p, names = evaluation.pooled.probabilities, evaluation.pooled.classes
+    both = (("annotations", q, ORANGE), ("ensemble", p, BLUE))
+    if (places := evaluation.scale.positions) is not None:
+        shown = [clean(name, 18) for name in names]
+        marks: list[Any] = [
+            Points(range(len(shown)), np.cumsum(each.mean(axis=0)), colour, 8, line=True, name=name)
+            for name, each, colour in both
+        ]
+        axes = Axis("at most this point of the scale", labels=shown), Axis("share", percent=True)
+        title = "Cumulative shares, mean over items"
+        charts = {"cumulative": Chart(title, marks, *axes, height=340, legend=True)}
+        low, high = places[0], places[-1]
+        at, mean, items = binned_means(q @ places - low, p @ places - low, high - low)
+        ends = (low - 0.04 * (high - low), high + 0.04 * (high - low))
+        cloud = np.linspace(0, len(p) - 1, min(len(p), POINTS)).astype(np.int64)
+        notes = [f"mean of {count(int(k), 'item')}" for k in items]
+        charts["ratings"] = Chart(
+            "Mean rating of annotations and ensemble",
+            [
+                Line([low, high], [low, high]),
+                Points(
+                    (q @ places)[cloud], (p @ places)[cloud], size=5, opacity=0.28, hover="none"
+                ),
+                Points(at + low, mean + low, INK, _dots(items, 8), line=True, notes=notes),
+            ],
+            x=Axis("mean of annotations", range=ends),
+            y=Axis("mean of ensemble", range=ends),
+            height=340,
+        )
+        return charts
+    if not evaluation.scale.is_multi_label:
+        return {}
+    chosen = [
+        Points(each.mean(axis=0), range(len(names)), colour, 10, name=name)
+        for name, each, colour in both
+    ]
+    return {
+        "labels": Chart(
+            "How often each label is chosen, mean over items",
+            chosen,
+            x=Axis("share", percent=True),
+            y=Axis(labels=[clean(name, 24) for name in names]),
+            height=max(110 + 30 * len(names), 200),
+            legend=True,
+        )
+    }
+
+
 def methods(rows: Sequence[dict[str, Any]]) -> Chart:
-    """The cross-entropy of each method with its interval, EDO's in colour."""
+    """The headline metric of each method with its interval, EDO's in colour."""
     marks = []
     for ours, colour in ((False, MUTED), (True, BLUE)):
         at = [k for k, row in enumerate(rows) if row["ours"] is ours]
-        ce = [rows[k]["ce"] for k in at]
-        ends = [rows[k]["ends"] or (rows[k]["ce"], rows[k]["ce"]) for k in at]
+        values = [rows[k]["value"] for k in at]
+        ends = [rows[k]["ends"] or (rows[k]["value"], rows[k]["value"]) for k in at]
         interval = [low for low, _ in ends], [high for _, high in ends]
-        marks.append(Points(ce, at, colour, size=9, interval=interval))
+        marks.append(Points(values, at, colour, size=9, interval=interval))
+    metric = METRIC[rows[0]["headline"]]
     return Chart(
-        "Cross-entropy of each method",
+        f"{metric.title.capitalize()} of each method",
         marks,
-        x=Axis("CE (lower is better)"),
+        x=Axis(f"{metric.short} (lower is better)"),
         y=Axis(labels=[row["name"] for row in rows]),
         height=80 + 26 * len(rows),
     )
 
 
 def slices(rows: Sequence[dict[str, Any]]) -> Chart:
-    """The cross-entropy of the ensemble on each slice, uniform mean and constant beside it."""
+    """The headline metric of the ensemble on each slice, beside uniform mean and constant."""
     marks = []
     for k, (name, colour) in enumerate((("uniform mean", MUTED), ("constant", ORANGE))):
         at = [i for i, row in enumerate(rows) if row["others"][k] is not None]
-        ce = [rows[i]["others"][k] for i in at]
-        marks.append(Points(ce, at, colour, size=9, symbol="diamond", name=name))
-    ends = [row["ends"] or (row["ce"], row["ce"]) for row in rows]
+        values = [rows[i]["others"][k] for i in at]
+        marks.append(Points(values, at, colour, size=9, symbol="diamond", name=name))
+    ends = [row["ends"] or (row["value"], row["value"]) for row in rows]
     interval = [low for low, _ in ends], [high for _, high in ends]
-    ours = [row["ce"] for row in rows]
+    ours = [row["value"] for row in rows]
+    metric = METRIC[rows[0]["headline"]]
     marks.append(Points(ours, range(len(rows)), size=9, interval=interval, name="ensemble"))
     return Chart(
-        "Cross-entropy of each slice",
+        f"{metric.title.capitalize()} of each slice",
         marks,
-        x=Axis("CE (lower is better)"),
+        x=Axis(f"{metric.short} (lower is better)"),
         y=Axis(labels=[f"{row['name']} ({row['items']})" for row in rows]),
         height=110 + 26 * len(rows),
         legend=True,
     )
 
 
-def pareto(search: Search, view: str) -> Chart:
-    """One view of the trials; all views hold the same trials in the same order."""
-    x, y = VIEWS[view]
+def pareto(search: Search, x: str, y: str) -> Chart:
+    """The trials by two metrics; all views hold the same trials in the same order."""
     marks = []
     for sign, on_front in product(SIGNS, (False, True)):
         trials = [t for t in search.trials if t.sign == sign and t.on_front == on_front]
         if trials:
             points = Points(
-                [getattr(trial, x) for trial in trials],
-                [getattr(trial, y) for trial in trials],
+                [trial.metrics[x] for trial in trials],
+                [trial.metrics[y] for trial in trials],
                 colour=SIGNS[sign],
                 size=10 if on_front else 7,
                 opacity=0.95 if on_front else 0.28,
@@ -197,17 +250,18 @@ def pareto(search: Search, view: str) -> Chart:
             )
             marks.append(points)
     if search.chosen is not None:
-        at = [getattr(search.chosen, x)], [getattr(search.chosen, y)]
+        at = [search.chosen.metrics[x]], [search.chosen.metrics[y]]
         marks.append(Points(*at, INK, 20, symbol="ring", name="chosen", hover="none"))
-    titles = {goal: f"{goal.upper()} (lower is better)" for goal in SEARCH_METRICS}
-    titles["f1"] = "F1 (higher is better)"
-    title = f"{x.upper()} and {y.upper()} of the trials"
-    return Chart(title, marks, Axis(titles[x]), Axis(titles[y]))
+    one, other = (
+        Axis(f"{METRIC[name].short} ({'higher' if METRIC[name].higher else 'lower'} is better)")
+        for name in (x, y)
+    )
+    return Chart(f"{METRIC[x].short} and {METRIC[y].short} of the trials", marks, one, other)
 
 
 def _trial(trial: Trial) -> str:
     state = "chosen" if trial.chosen else "on the front" if trial.on_front else "dominated"
-    metrics = f"F1 {trial.f1:.4f} · CE {trial.ce:.4f} · MD {trial.md:.4f}"
+    metrics = " · ".join(f"{METRIC[name].short} {v:.4f}" for name, v in trial.metrics.items())
     settings = [f"{clean(name, 24)}: {clean(value, 24)}" for name, value in trial.settings.items()]
     return "\n".join([f"Trial {trial.number}, {state}", metrics, *settings])
 
@@ -218,7 +272,7 @@ def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
     for sign in dict.fromkeys(one.diversity for one in found):
         pairs = {(one.parameter, one.metric): one for one in found if one.diversity == sign}
         parameters = list(dict.fromkeys(parameter for parameter, _ in pairs))
-        metrics = [goal for goal in SEARCH_METRICS if any(metric == goal for _, metric in pairs)]
+        metrics = [name for name in METRIC if any(metric == name for _, metric in pairs)]
         cells = [[pairs.get((name, metric)) for metric in metrics] for name in parameters]
         heatmap = Heatmap(
             [[one.rho if one else None for one in row] for row in cells],
@@ -229,7 +283,7 @@ def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
         charts[f"correlations-{sign}"] = Chart(
             f"{sign} ({count(max(one.trials for one in pairs.values()), 'trial')})",
             [heatmap],
-            x=Axis(labels=[metric.upper() for metric in metrics]),
+            x=Axis(labels=[METRIC[metric].short for metric in metrics]),
             y=Axis(labels=[PARAMETERS.get(name, name.replace("_", " ")) for name in parameters]),
             height=110 + 32 * len(parameters),
         )
@@ -331,11 +385,12 @@ def clustered(distances: Floats) -> tuple[Ints, list[tuple[list[float], list[flo
 
 def diagnosis(found: dict[str, Any]) -> dict[str, Chart]:
     """The charts that a diagnosis (`edokit.diagnose`, as a dictionary) has numbers for."""
+    scale = Declared(found.get("scale") or "nominal").on(found.get("classes") or ())
     charts = {
         "variance": _variance(found.get("variance") or {}),
         "permutations": _permutations((found.get("test") or {}).get("group_item") or {}),
-        "annotators": _annotators(found),
-        "agreement": _agreement((found.get("agreement") or {}).get("matrix") or {}),
+        "annotators": _annotators(found, scale),
+        "agreement": _agreement((found.get("agreement") or {}).get("matrix") or {}, scale.span),
     }
     return {name: chart for name, chart in charts.items() if chart is not None}
 
@@ -380,10 +435,11 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
     )
 
 
-def _annotators(found: dict[str, Any]) -> Chart | None:
+def _annotators(found: dict[str, Any], scale: Scale) -> Chart | None:
     """A point per annotator: how often they choose a class, and agree with others.
 
-    Of several classes, the one whose share differs most between annotators.
+    Of several classes, the one whose share differs most between annotators; on a scale, the mean
+    rating and the distance from others.
     """
     classes = [str(name) for name in found.get("classes") or []]
     known = [one for one in found.get("people") or [] if one.get("shares")]
@@ -395,7 +451,12 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
     mean = totals @ shares / totals.sum()
     apart = np.sqrt(totals @ (shares - mean) ** 2 / totals.sum())
     # Of two classes, which differ alike, the last.
-    shown = len(classes) - 1 if len(classes) == 2 else int(apart.argmax())
+    two = len(classes) == 2 and not scale.is_multi_label
+    shown = len(classes) - 1 if two else int(apart.argmax())
+    across = shares[:, shown]
+    agreed = np.array([float(one["agreement"]) for one in known])
+    if scale.positions is not None and scale.span is not None:
+        across, agreed = shares @ np.array(scale.positions), (1 - agreed) * scale.span
     sizes = _dots(totals, 12)
     # Annotators without a group are drawn first, below the others.
     group_of = [str(one.get("group") or "") for one in known]
@@ -404,8 +465,8 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
     for k, group in enumerate(groups):
         inside = [i for i, name in enumerate(group_of) if name == group]
         points = Points(
-            shares[inside, shown],
-            [float(known[i]["agreement"]) for i in inside],
+            across[inside],
+            agreed[inside],
             NOMINAL[k % len(NOMINAL)] if group else MUTED if len(groups) > 1 else BLUE,
             sizes[inside],
             opacity=0.75,
@@ -416,27 +477,33 @@ def _annotators(found: dict[str, Any]) -> Chart | None:
             ],
         )
         marks.append(points)
-    return Chart(
-        "Annotators" if len(classes) == 2 else "Annotators, by the label they differ most in",
-        marks,
-        x=Axis(f"share of label “{clean(classes[shown], 24)}”", percent=True),
-        y=Axis("agreement with the others", percent=True),
-        legend=len(groups) > 1,
+    title = "Annotators" if two or scale.span else "Annotators, by the label they differ most in"
+    axes = (
+        Axis(f"share of label “{clean(classes[shown], 24)}”", percent=True),
+        Axis("agreement with the others", percent=True),
     )
+    if scale.span is not None:
+        axes = Axis("mean rating"), Axis("distance from the others (units of the scale)")
+    return Chart(title, marks, *axes, legend=len(groups) > 1)
 
 
-def _agreement(matrix: dict[str, Any]) -> Chart | None:
-    """How often two annotators agree on the items they share."""
+def _agreement(matrix: dict[str, Any], span: float | None) -> Chart | None:
+    """How often two annotators agree on the items they share, or how far apart they rate."""
     names = [clean(name, 18) for name in matrix.get("annotators") or []]
     values = matrix.get("agreement") or []
     if len(names) < 3 or len(values) != len(names):
         return None
     shared = matrix.get("shared")
+    if span is not None:
+        values = [
+            [None if value is None else (1 - value) * span for value in row] for row in values
+        ]
     known = [value for row in values for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     notes = shared and [[counted(n, "shared item") for n in row] for row in shared]
-    heatmap = Heatmap(values, low, max(high, low + 1e-4), "agreement", percent=True, notes=notes)
-    return _matrix("Agreement on shared items", heatmap, names)
+    what = "agreement" if span is None else "distance"
+    heatmap = Heatmap(values, low, max(high, low + 1e-4), what, percent=span is None, notes=notes)
+    return _matrix(f"{what.capitalize()} on shared items", heatmap, names)
 
 
 def _matrix(title: str, heatmap: Heatmap, names: Sequence[str]) -> Chart:

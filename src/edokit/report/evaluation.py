@@ -25,17 +25,18 @@ from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slic
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.metrics import (
-    MAIN_METRICS,
     Interval,
     PairedTest,
     Reliability,
     bootstrap,
-    ece,
-    entropy_items,
-    md_items,
+    headline_metric,
+    item_values,
     reliability_curve,
+    search_metrics,
 )
+from edokit.metrics.compute import floor_items
 from edokit.predictions import Predictions
+from edokit.scales import Scale, check_same_scale
 
 ABOUT = {
     "edo": "this ensemble",
@@ -80,9 +81,19 @@ class Evaluation:
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """F1, CE, MD, BS, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
-        values = {m: getattr(self.scores[0], m) for m in MAIN_METRICS} if self.scores else {}
+        """Main metrics, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
+        values: dict[str, float | None] = dict(self.scores[0].metrics) if self.scores else {}
         return values | {"ece": self.ece, "entropy_correlation": self.rho.estimate}
+
+    @property
+    def scale(self) -> Scale:
+        """The answer scale."""
+        return self.pooled.scale
+
+    @property
+    def distance_metric(self) -> str:
+        """How far probabilities are from soft labels: MD, or W1 on an ordinal scale."""
+        return search_metrics(self.scale)[-1]
 
     @property
     def constant(self) -> Score | None:
@@ -102,20 +113,26 @@ class Evaluation:
 
     @property
     def differences(self) -> dict[str, PairedTest]:
-        """The ensemble minus the uniform mean, for each of F1, CE, MD and BS."""
+        """The ensemble minus the uniform mean, for each main metric."""
         return dict(self.scores[0].against) if self.scores else {}
 
-    @property
-    def md(self) -> Floats | None:
-        """‖p − q‖₁ of each item [N]."""
+    @cached_property
+    def distance(self) -> Floats | None:
+        """`distance_metric` of each item [N]: ‖p − q‖₁, or W1 in units of the scale."""
         if self.annotations is None:
             return None
-        return md_items(self.pooled.probabilities, self.annotations.soft_labels)
+        distance = item_values(self.scale)[self.distance_metric]
+        return distance(self.pooled.probabilities, self.annotations.soft_labels, self.hard_labels)
 
     @cached_property
     def distances(self) -> Floats:
-        """Mean L1 distance between members [K, K], in the order of ``predictions``."""
+        """Mean distance between members [K, K] by `distance_metric`, as in ``predictions``."""
         P = self.predictions.probabilities
+        if (steps := self.scale.steps) is not None:
+            P = np.cumsum(P, axis=2)[:, :, :-1] * steps
+        elif self.scale.is_multi_label:
+            # Not chosen differs as chosen does; the mean over labels.
+            P = P * (2 / P.shape[2])
         apart = np.zeros((P.shape[1], P.shape[1]))
         for k, other in combinations(range(P.shape[1]), 2):
             gap = np.abs(P[:, k] - P[:, other]).sum(axis=1).mean(dtype=np.float64)
@@ -125,7 +142,7 @@ class Evaluation:
     @property
     def max_entropy(self) -> float:
         """ln C."""
-        return float(np.log(max(len(self.pooled.classes), 2)))
+        return float(np.log(max(len(self.scale.row_classes(self.pooled.classes)), 2)))
 
 
 def evaluate_items(
@@ -156,6 +173,8 @@ def evaluate_items(
         annotations = annotations.take(np.array(found, dtype=np.int64))
     # Where items are missing, `align` names them.
     annotations = annotations.align(predictions.items).with_classes(predictions.classes)
+    scale = pooled.scale
+    check_same_scale(annotations.scale, "annotations", scale, "ensemble")
     p, q = pooled.probabilities, annotations.soft_labels
     policy: Ties = ensemble.settings_.get("ties", "first")
     with warnings.catch_warnings():
@@ -175,20 +194,27 @@ def evaluate_items(
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
+    resampling["scale"] = scale
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
-    constant = constant_of(ensemble, predictions.classes, q, y)
+    constant = constant_of(ensemble, predictions.classes, q, y, scale)
     scores, losses = score_answers(
         probabilities, constant, q, y, predictions.classes, about=ABOUT, **resampling
     )
     slices = score_slices(
-        find_slices(annotations, by), scores, losses, entropy_items(q), "uniform", **resampling
+        find_slices(annotations, by),
+        scores,
+        losses,
+        floor_items(q, headline_metric(scale), scale),
+        "uniform",
+        **resampling,
     )
+    curve = reliability_curve(p, q, scale=scale)
     rho = bootstrap(p, q, y, metrics=("entropy_correlation",), **resampling)
     return Evaluation(
         *(name, held_out, pooled, predictions, annotations, y, scores, constant.source),
-        ece=ece(p, q),
+        ece=curve.ece,
         rho=rho["entropy_correlation"],
-        reliability=reliability_curve(p, q),
+        reliability=curve,
         level=level,
         slices=slices,
     )

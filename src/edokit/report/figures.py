@@ -12,7 +12,6 @@ import numpy as np
 from edokit._errors import MissingExtraError
 from edokit._io import whole_file
 from edokit.report.chart import FAINT, INK, MUTED, Axis, Bars, Chart, Heatmap, Mark, Points
-from edokit.report.charts import VIEWS
 from edokit.report.formatting import clean
 
 # No dates, no random ids: the same run gives the same bytes.
@@ -48,13 +47,14 @@ WIDE, NARROW = 7.0, 4.5
 def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
     """The rows of charts in each figure, as far as there are such charts."""
     layouts = {
-        "pareto": [[f"pareto-{view}" for view in VIEWS]],
+        "pareto": [[name for name in charts if name.startswith("pareto-")]],
         "correlations": [[name for name in charts if name.startswith("correlations-")]],
         "weights": [["weights"]],
         "epochs": [["sizes", "term-f1", "term-ce"], ["sizes", "term-div", "term-reg"]],
         "methods": [["methods"]],
         "slices": [["slices"]],
         "calibration": [["reliability", "entropies", "entropy-entropy"]],
+        "scale": [["cumulative", "ratings", "labels"]],
         "members": [["members"]],
         "diagnosis": [["variance", "permutations"]],
     }

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from edokit._types import Bools, Floats
+from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import rounded
+from edokit.scales import NOMINAL, Scale, ScaleKind
 
 MOST = 20_000
 """Items that a page holds; of more, those with the largest distance are kept."""
@@ -23,6 +25,9 @@ DRAWS = 20
 """Draws of labels from the ensemble, for what chance explains."""
 TOP = 0.9
 """The quantile above which spread and distance are high."""
+WIDE, NARROW = 0.25, 0.125
+"""Standard deviation of ratings as a share of the range (at most a half): from the first on people
+are divided and an ensemble is uncertain, up to the second it is confident."""
 FILTERS = {
     "sure": (
         "Annotators divided, ensemble confident",
@@ -52,40 +57,88 @@ FILTERS = {
     ),
     "far": (
         "High distance",
-        "The tenth of the items with the largest distance (MD) between the ensemble and the"
+        "The tenth of the items with the largest distance between the ensemble and the"
         " annotations.",
     ),
 }
 """Name and meaning of each filter."""
+MEANINGS: dict[ScaleKind, dict[str, str]] = {
+    "nominal": {},
+    "ordinal": {
+        "sure": "The ratings' standard deviation is a quarter of the scale or more; that of the"
+        " ensemble is an eighth or less.",
+        "unsure": "All annotations, two or more, are the same; the ensemble's standard deviation is"
+        " a quarter of the scale or more.",
+        "minority": "At least a fifth of the annotators, but not most, rate above (or below) some"
+        " point of the scale, where the ensemble has less than half of their share.",
+        "divided": "The ratings' standard deviation is a quarter of the scale or more.",
+    },
+    "multi-label": {
+        "sure": "At most two thirds of the annotators agree on a label, chosen or not; the ensemble"
+        " gives it a probability of 0.9 or more, or of 0.1 or less.",
+        "unsure": "All annotations, two or more, are the same set; the ensemble gives some label a"
+        " probability between 1/3 and 2/3.",
+        "minority": "A label that at least a fifth of the annotators, but not most, chose (or left"
+        " out) gets less than half of their share.",
+        "label": "The labels above one half are not those that most annotators chose.",
+        "divided": "At most two thirds of the annotators agree on some label, chosen or not.",
+    },
+}
+"""Meanings that differ on other scales."""
 
 
 def filters(evaluation: Evaluation) -> dict[str, Bools]:
     """The items [N] that pass each filter; without annotations, there is only the spread."""
     spread = _top(evaluation.pooled.spread)
-    annotations, md = evaluation.annotations, evaluation.md
-    if annotations is None or md is None or evaluation.hard_labels is None:
+    annotations, distance = evaluation.annotations, evaluation.distance
+    hard, scale = evaluation.hard_labels, evaluation.scale
+    if annotations is None or distance is None or hard is None:
         return {"spread": spread}
     p, q = evaluation.pooled.probabilities, annotations.soft_labels
-    most, likeliest = q.max(axis=1), p.max(axis=1)
-    divided = most <= DIVIDED + 1e-9
-    same = (most >= 1 - 1e-9) & (annotations.annotations_per_item > 1)
+    n = len(p)
+    if scale.span is None:
+        most, likeliest = (scale.rows(each).max(axis=1) for each in (q, p))
+        split, same = most <= DIVIDED + 1e-9, most >= 1 - 1e-9
+        sure, open_ = split & (likeliest >= SURE), likeliest <= DIVIDED
+    else:
+        ratings, predicted = (deviations(each, scale) / scale.span for each in (q, p))
+        split, same = ratings >= WIDE - 1e-9, ratings <= 1e-9
+        sure, open_ = split & (predicted <= NARROW), predicted >= WIDE
+    unanimous = (scale.per_item(same, n) == 1) & (annotations.annotations_per_item > 1)
+    wrong = scale.per_item(scale.row_codes(scale.hard(p)) != scale.row_codes(hard), n)
     return {
-        "sure": divided & (likeliest >= SURE),
-        "unsure": same & (likeliest <= DIVIDED),
-        "minority": minority_lost(p, q),
-        "label": p.argmax(axis=1) != evaluation.hard_labels,
-        "divided": divided,
+        "sure": scale.per_item(sure, n) > 0,
+        "unsure": unanimous & (scale.per_item(open_, n) > 0),
+        "minority": minority_lost(p, q, scale),
+        "label": wrong > 0,
+        "divided": scale.per_item(split, n) > 0,
         "spread": spread,
-        "far": _top(md),
+        "far": _top(distance),
     }
 
 
-def minority_lost(p: Floats, q: Floats) -> Bools:
-    """Where the class of a sizeable minority gets less than half of its share [N]."""
+def deviations(p: Floats, scale: Scale) -> Floats:
+    """Standard deviation of each distribution on an ordinal scale, in its units [N]."""
+    place = np.array(scale.positions)
+    variance: Floats = p @ place**2 - (p @ place) ** 2
+    # Rounding leaves tiny variances where there are none.
+    return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
+
+
+def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
+    """Where a sizeable minority gets less than half of its share [N]: those who chose a class,
+    chose or left out a label, or rated above or below a point of the scale."""
+    if scale.span is not None:
+        # Whether a rating is above each point is a set, too.
+        p, q = (1 - np.cumsum(each, axis=1)[:, :-1] for each in (p, q))
+        scale = Scale("multi-label")
+    items = len(q)
+    p, q = scale.rows(p), scale.rows(q)
     # An evenly split item has no majority: every class but the first counts.
     most = np.arange(q.shape[1]) == q.argmax(axis=1)[:, None]
-    lost: Bools = ((q >= MINORITY - 1e-9) & ~most & (p < q / 2)).any(axis=1)
-    return lost
+    lost = ((q >= MINORITY - 1e-9) & ~most & (p < q / 2)).any(axis=1)
+    found: Bools = scale.per_item(lost, items) > 0
+    return found
 
 
 def minority_by_chance(evaluation: Evaluation) -> tuple[float, float]:
@@ -96,41 +149,57 @@ def minority_by_chance(evaluation: Evaluation) -> tuple[float, float]:
     if evaluation.annotations is None:
         return 0.0, 0.0
     n = np.maximum(evaluation.annotations.annotations_per_item, 1)
-    p = evaluation.pooled.probabilities
-    p = p / p.sum(axis=1, keepdims=True)
-    rng = np.random.default_rng(0)
-    passing = [minority_lost(p, rng.multinomial(n, p) / n[:, None]).sum() for _ in range(DRAWS)]
+    p, scale = evaluation.pooled.probabilities, evaluation.scale
+    rng, passing = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        if scale.is_multi_label:
+            drawn = rng.binomial(n[:, None], p)
+        else:
+            drawn = rng.multinomial(n, p / p.sum(axis=1, keepdims=True))
+        passing.append(minority_lost(p, drawn / n[:, None], scale).sum())
     return float(np.mean(passing)), float(np.std(passing))
 
 
 def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     """Columns for the explorer, ready for JSON; ``flags`` has a bit per filter."""
     masks = filters(evaluation)
-    pooled, annotations, md = evaluation.pooled, evaluation.annotations, evaluation.md
+    pooled, annotations, scale = evaluation.pooled, evaluation.annotations, evaluation.scale
+    distance = evaluation.distance
     chosen = np.arange(len(pooled.items), dtype=np.int64)
     if len(chosen) > MOST:
-        score = pooled.spread if md is None else md
+        score = pooled.spread if distance is None else distance
         chosen = np.sort(np.argsort(-score, kind="stable")[:MOST])
     flags = sum(mask.astype(np.int64) << bit for bit, mask in enumerate(masks.values()))
     described = []
     for key, mask in masks.items():
         name, meaning = FILTERS[key]
+        meaning = MEANINGS[scale.kind].get(key, meaning)
         passing = int(mask[chosen].sum())
         described.append({"key": key, "name": name, "meaning": meaning, "count": passing})
+    uncertain = pooled.entropy
+    if scale.span is not None:
+        uncertain = deviations(pooled.probabilities, scale)
     table: dict[str, Any] = {
+        "kind": scale.kind,
+        "positions": scale.positions,
         "classes": list(pooled.classes),
         "total": len(pooled.items),
         "items": [str(name) for name in pooled.items[chosen]],
         "p": rounded(pooled.probabilities[chosen]),
-        "entropy": rounded(pooled.entropy[chosen]),
+        "entropy": rounded(uncertain[chosen]),
         "spread": rounded(pooled.spread[chosen]),
         "flags": np.asarray(flags)[chosen].tolist(),
         "filters": described,
     }
-    if annotations is not None and md is not None:
+    if annotations is not None and distance is not None:
+        measure = annotations.entropy
+        if scale.span is not None:
+            measure = deviations(annotations.soft_labels, scale)
         table["counts"] = rounded(annotations.counts[chosen], 2)
-        table["annotated"] = rounded(annotations.entropy[chosen])
-        table["md"] = rounded(md[chosen])
+        table["annotators"] = annotations.annotations_per_item[chosen].tolist()
+        table["annotated"] = rounded(measure[chosen])
+        table["distance"] = rounded(distance[chosen])
+        table["metric"] = METRIC[evaluation.distance_metric].short
         if texts and annotations.texts is not None:
             table["texts"] = [shortened(text) for text in annotations.texts[chosen]]
     return table

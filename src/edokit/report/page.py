@@ -13,7 +13,7 @@ from markupsafe import Markup
 from edokit._errors import printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import SEARCH_METRICS
+from edokit.metrics import METRIC, headline_metric, search_metrics
 from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
@@ -22,6 +22,7 @@ from edokit.report.items import item_table, shortened
 from edokit.report.plotly import to_plotly
 from edokit.report.results import method_rows, slice_rows
 from edokit.report.summary import EQUAL, summarize
+from edokit.scales import NOMINAL
 
 FRONT_ROWS = 50
 """Trials of the front that are also listed as a table."""
@@ -39,13 +40,16 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     rows, charts = method_rows(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
     trials = [] if search is None else search.trials
-    front = sorted((trial for trial in trials if trial.on_front), key=lambda trial: trial.ce)
+    front = [] if search is None else sorted(search.front, key=lambda t: t.metrics[search.headline])
     excluded = [
         (reason.member, reason.detail[:1].upper() + reason.detail[1:])
         for reason in (() if ensemble is None else ensemble.explain())
         if not reason.has_weight
     ]
-    colours = class_colours([] if items is None else items["classes"])
+    scale = NOMINAL if evaluation is None else evaluation.scale
+    colours = class_colours([] if items is None else items["classes"], scale)
+    metrics = rows[0]["metrics"] if rows else ()
+    headline = METRIC[rows[0]["headline"] if rows else headline_metric(scale)].short
     embedded = {
         "figures": {name: to_plotly(chart) for name, chart in charts.items()},
         "dark": DARK | dict(colours),
@@ -53,7 +57,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         # The settings of each trial are shown on a click.
         "trials": {
             str(trial.number): {
-                **{metric: round(getattr(trial, metric), 6) for metric in SEARCH_METRICS},
+                "metrics": {METRIC[name].short: round(v, 6) for name, v in trial.metrics.items()},
                 "front": trial.on_front,
                 "chosen": trial.chosen,
                 "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
@@ -80,10 +84,14 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         record=data.record,
         summary=summarize(data),
         rows=rows,
-        columns=("F1 ↑", "CE ↓", "MD ↓", "BS ↓"),
+        scale=scale,
+        metric=METRIC,
+        metrics=metrics,
+        headline=headline,
+        distance=METRIC[search_metrics(scale)[-1]],
         differences=[
-            (k, name)
-            for k, name in enumerate(("ΔCE vs uniform", "ΔCE vs constant"))
+            (k, f"Δ{headline} vs {other}")
+            for k, other in enumerate(("uniform", "constant"))
             if any(row["differences"][k] for row in rows)
         ],
         slices=slice_rows(evaluation),

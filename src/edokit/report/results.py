@@ -10,10 +10,10 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import schema
-from edokit._io.schema import listed, mapping, optional, read_document, record, text
+from edokit._io.schema import choice, listed, mapping, optional, read_document, record, text
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
-from edokit.metrics import MAIN_METRICS, METRIC, SEARCH_METRICS, PairedTest
+from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
 from edokit.report.evaluation import ABOUT, Evaluation
 from edokit.report.formatting import NONE, clean, interval, number, signed
 from edokit.tuning import Correlation
@@ -25,7 +25,7 @@ _ABOUT = ABOUT | {
 # Columns of the table of trials that are not settings.
 _OUTCOMES = {
     *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
-    *(*SEARCH_METRICS, "ce_se"),
+    *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
 _CORRELATION: dict[str, Callable[[Any], Any]] = {
@@ -37,11 +37,12 @@ _REAL = schema.number(finite=False)
 _SEARCH = record(
     {},
     {
+        "metrics": listed(choice(*METRIC), 3),
         "chosen": record(
             {},
             {
                 "rule": text,
-                "estimates": mapping(optional(record({}, {"ce": _REAL}, only=True))),
+                "estimates": mapping(optional(record({}, dict.fromkeys(METRIC, _REAL), only=True))),
                 "weights": mapping(_REAL),
             },
             only=True,
@@ -95,9 +96,8 @@ class Trial:
     number: int
     sign: str
     """``preserve`` or ``suppress``; empty if the trial has neither."""
-    f1: float
-    ce: float
-    md: float
+    metrics: dict[str, float]
+    """By name, in the order of `Search.metrics`."""
     on_front: bool
     chosen: bool
     settings: dict[str, str]
@@ -113,11 +113,18 @@ class Search:
     """Trials without a result."""
     rule: str = ""
     """Of the choice."""
+    metrics: tuple[str, ...] = SEARCH_METRICS
+    """What it optimised: F1, the headline metric of the answer scale, and a distance."""
     estimates: dict[str, float] = field(default_factory=dict)
-    """CE of the chosen trial by kind of estimate."""
+    """Headline metric of the chosen trial by kind of estimate."""
     weights: dict[str, float] = field(default_factory=dict)
     """Of the chosen trial, by member."""
     correlations: list[Correlation] = field(default_factory=list)
+
+    @property
+    def headline(self) -> str:
+        """The metric by which the best trial comes first."""
+        return self.metrics[1]
 
     @property
     def front(self) -> list[Trial]:
@@ -141,15 +148,17 @@ def read_search(folder: Path) -> Search:
 def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
     try:
-        done = [row for row in rows if all(_finite(row[goal]) for goal in SEARCH_METRICS)]
+        metrics = tuple(about.get("metrics") or SEARCH_METRICS)
+        done = [row for row in rows if all(_finite(row[goal]) for goal in metrics)]
         chosen = about.get("chosen") or {}
         found = chosen.get("estimates") or {}
-        estimates = {kind: (one or {}).get("ce") for kind, one in found.items()}
+        estimates = {kind: (one or {}).get(metrics[1]) for kind, one in found.items()}
         return Search(
-            sorted(map(_trial, done), key=lambda trial: trial.number),
+            sorted((_trial(row, metrics) for row in done), key=lambda trial: trial.number),
             len(rows) - len(done),
             str(chosen.get("rule")),
-            {kind: float(ce) for kind, ce in estimates.items() if ce is not None},
+            metrics,
+            {kind: float(value) for kind, value in estimates.items() if value is not None},
             {name: float(weight) for name, weight in (chosen.get("weights") or {}).items()},
             [
                 Correlation(**{name: kind(one[name]) for name, kind in _CORRELATION.items()})
@@ -162,7 +171,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         ) from error
 
 
-def _trial(row: Mapping[str, Any]) -> Trial:
+def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
     settings = {
         name: f"{value:.4g}" if isinstance(value, float) else str(value)
         for name, value in row.items()
@@ -173,7 +182,7 @@ def _trial(row: Mapping[str, Any]) -> Trial:
     return Trial(
         number=int(row["number"]),
         sign=sign if sign in ("preserve", "suppress") else "",
-        **{metric: float(row[metric]) for metric in SEARCH_METRICS},
+        metrics={metric: float(row[metric]) for metric in metrics},
         on_front=bool(row.get("on_front")),
         chosen=bool(row.get("chosen")),
         settings=settings | last,
@@ -222,16 +231,19 @@ def _score(row: Mapping[str, Any]) -> Score:
             difference, low, high = (float(one[end]) for end in ("difference", "low", "high"))
             tests[metric] = PairedTest(difference, low, high, math.nan, 0)
     about = str(row.get("about") or _ABOUT.get(name, ""))
-    return Score(name, about, metrics, intervals, against, against_constant)
+    # An ordinal scale has RPS, which ranks methods there.
+    headline = "rps" if "rps" in metrics else "ce"
+    return Score(name, about, metrics, intervals, against, against_constant, None, headline)
 
 
 def method_rows(
     comparison: Comparison | None, evaluation: Evaluation | None
 ) -> list[dict[str, Any]]:
-    """The table of methods, lowest CE first: those of the comparison, else of the evaluation.
+    """The table of methods, lowest headline metric first: of the comparison, else the evaluation.
 
-    ``ends`` is the interval of the CE; ``cells`` hold the value of each metric, its interval, and
-    whether it is the best; ``differences`` are the ΔCE vs uniform and vs constant with their
+    ``value`` is the headline metric (CE; RPS on an ordinal scale) and ``ends`` its interval;
+    ``cells`` hold the value of each metric, its interval, and whether it is the best;
+    ``differences`` are those of the headline metric vs uniform and vs constant with their
     intervals, None where not known.
     """
     scores = [] if evaluation is None else evaluation.scores
@@ -240,28 +252,35 @@ def method_rows(
         # A demo's comparison does not keep the differences of its ensemble.
         scores = [
             replace(one, against=ours.against, against_constant=ours.against_constant)
-            if ours and one.name == "edo" and not one.against and number(one.ce) == number(ours.ce)
+            if ours
+            and one.name == "edo"
+            and not one.against
+            and number(headline_value(one)) == number(headline_value(ours))
             else one
             for one in comparison.scores
         ]
         constant = None if evaluation is None or not evaluation.held_out else evaluation.constant
         if constant is not None and all(one.name != constant.name for one in scores):
             scores = [*scores, constant]  # earlier versions compared without it
-    scores = sorted((one for one in scores if math.isfinite(one.ce)), key=lambda one: one.ce)
+    scores = [one for one in scores if math.isfinite(headline_value(one))]
+    scores.sort(key=headline_value)
+    metrics = shown_metrics(scores)
     best = {}
-    for metric in MAIN_METRICS:
+    for metric in metrics:
         values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
-        best[metric] = number((max if metric == "f1" else min)(values, default=None))
+        best[metric] = number((max if METRIC[metric].higher else min)(values, default=None))
     rows = []
     for one in scores:
-        shown = {metric: number(getattr(one, metric)) for metric in MAIN_METRICS}
-        tests = one.against.get("ce"), one.against_constant.get("ce")
+        shown = {metric: number(getattr(one, metric)) for metric in metrics}
+        tests = one.against.get(one.headline), one.against_constant.get(one.headline)
         row = {
             "name": clean(one.name, 60),
             "about": clean(one.about, 120),
             "ours": one.name == "edo" or one.name.startswith(("edo-", "edo:")),
-            "ce": one.ce,
-            "ends": one.intervals.get("ce"),
+            "value": headline_value(one),
+            "metrics": metrics,
+            "headline": one.headline,
+            "ends": one.intervals.get(one.headline),
             "cells": [
                 (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
                 for metric, value in shown.items()
@@ -274,26 +293,40 @@ def method_rows(
     return rows
 
 
-def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
-    """The table of slices: items, F1 and CE with intervals, and CE of uniform and constant.
+def headline_value(score: Score) -> float:
+    """The metric that ranks methods."""
+    return float(getattr(score, score.headline))
 
-    ``difference`` is the ΔCE vs constant with its interval, if known.
+
+def shown_metrics(scores: Sequence[Score]) -> tuple[str, ...]:
+    """Columns of a table: the metrics that the scores have."""
+    found = {metric for one in scores for metric in one.metrics}
+    return tuple(metric for metric in METRIC if metric in found)
+
+
+def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
+    """The table of slices: items, F1 and headline metric with intervals, and that of others.
+
+    ``difference`` is that of the headline metric vs constant with its interval, if known.
     """
     rows = []
     for one in () if evaluation is None else evaluation.slices:
-        ours, test = one.scores[0], one.scores[0].against_constant.get("ce")
-        others = [one.score(name) for name in ("uniform", "constant")]
+        ours, headline = one.scores[0], one.scores[0].headline
+        test = ours.against_constant.get(headline)
+        beside = [one.score(name) for name in ("uniform", "constant")]
+        others = [None if score is None else headline_value(score) for score in beside]
         row = {
             "name": clean(one.name, 60),
             "items": one.items,
-            "ce": ours.ce,
-            "ends": ours.intervals.get("ce"),
-            "others": [None if score is None else score.ce for score in others],
+            "headline": headline,
+            "value": headline_value(ours),
+            "ends": ours.intervals.get(headline),
+            "others": others,
             "cells": [
                 (number(getattr(ours, metric)), interval(ours.intervals.get(metric)))
-                for metric in ("f1", "ce")
+                for metric in ("f1", headline)
             ],
-            "beside": [number(None if score is None else score.ce) for score in others],
+            "beside": [number(value) for value in others],
             "floor": number(one.floor),
             "difference": test
             and (signed(test.difference), f"{signed(test.low)} to {signed(test.high)}"),

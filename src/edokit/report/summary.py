@@ -9,15 +9,16 @@ import numpy as np
 
 from edokit.baselines.scores import SHARES
 from edokit.ensemble import EDOEnsemble
+from edokit.metrics import METRIC, search_metrics
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, interval, listed, number, percent, signed
 from edokit.report.items import filters, minority_by_chance
-from edokit.report.results import Search
+from edokit.report.results import Search, headline_value
 
 RULES = {
-    "lowest-ce": "the lowest CE on the front",
-    "f1-within-one-se": "the highest F1 within one standard error of the lowest CE",
+    **{f"lowest-{name}": f"the lowest {METRIC[name].short} on the front" for name in METRIC},
+    "f1-within-one-se": "the highest F1 within one standard error of the lowest {headline}",
     "knee": "the knee of the front",
     "closest": "the closest to the stated preference",
 }
@@ -36,6 +37,12 @@ RARE = 0.2
 """Share of an even share below which a class is rare: 10 % of the items with two classes."""
 MISCALIBRATED = 0.05
 SIMILAR = 0.05
+MINORITIES = {
+    "nominal": "a class chosen",
+    "ordinal": "a rating above or below some point of the scale",
+    "multi-label": "a label chosen or left out",
+}
+"""What a minority's view is."""
 
 
 @dataclass
@@ -74,13 +81,22 @@ def _tiles(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[tuple[s
     if evaluation is None or evaluation.annotations is None:
         return tiles
     edo, uniform = evaluation.scores[:2]
-    for metric, name in (("ce", "cross-entropy (CE)"), ("md", "distance (MD)"), ("f1", "F1")):
+    f1, headline, distance = search_metrics(evaluation.scale)
+    for metric in (headline, distance, f1):
+        name = _named(metric)
         note = f"uniform mean {number(getattr(uniform, metric))}"
         if evaluation.constant is not None:
             note += f", constant {number(getattr(evaluation.constant, metric))}"
         tiles.append((name, number(getattr(edo, metric)), note))
     rho = number(evaluation.rho.estimate, 2)
     return [*tiles, ("entropy correlation (ρ)", rho, "ensemble and annotations")]
+
+
+def _named(metric: str) -> str:
+    """``cross-entropy (CE)``, ``distance (MD)``."""
+    short, title = METRIC[metric].short, METRIC[metric].title
+    title = "distance" if metric == "md" else title
+    return short if short in title else f"{title} ({short})"
 
 
 def _unit(ensemble: EDOEnsemble) -> str:
@@ -122,8 +138,9 @@ def _is_slight(evaluation: Evaluation, metrics: list[str]) -> bool:
     """Whether the ensemble differs from the uniform mean by less than 1 % in all of these."""
     uniform = evaluation.scores[1]
     return all(
-        abs(evaluation.differences[name].difference) < SLIGHT * abs(getattr(uniform, name))
-        for name in map(str.lower, metrics)
+        abs(test.difference) < SLIGHT * abs(getattr(uniform, name))
+        for name, test in evaluation.differences.items()
+        if METRIC[name].short in metrics
     )
 
 
@@ -131,36 +148,42 @@ def standings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The metrics by standing; ``noise`` if the interval of the difference includes 0."""
     found: dict[str, list[str]] = {kind: [] for kind in VERDICTS}
     for metric, test in evaluation.differences.items():
-        low, high = (-test.high, -test.low) if metric == "f1" else (test.low, test.high)
-        found["better" if high < 0 else "worse" if low > 0 else "noise"].append(metric.upper())
+        higher, short = METRIC[metric].higher, METRIC[metric].short
+        low, high = (-test.high, -test.low) if higher else (test.low, test.high)
+        found["better" if high < 0 else "worse" if low > 0 else "noise"].append(short)
     return found
 
 
 def describe_improvement(evaluation: Evaluation) -> list[str]:
     """The differences from the uniform mean, with intervals."""
-    if "ce" not in evaluation.differences:
+    headline = evaluation.scores[0].headline if evaluation.scores else ""
+    if headline not in evaluation.differences:
         return []
     edo, uniform, level = *evaluation.scores[:2], percent(evaluation.level)
-    ce = evaluation.differences["ce"]
-    verdict = next(VERDICTS[kind] for kind, names in standings(evaluation).items() if "CE" in names)
+    test, metric = evaluation.differences[headline], METRIC[headline]
+    verdict = next(
+        VERDICTS[kind] for kind, names in standings(evaluation).items() if metric.short in names
+    )
     sentences = [
-        f"On {count(ce.n, evaluation.name.removesuffix('s'))} the cross-entropy is"
-        f" {number(edo.ce)} ({level}: {interval(edo.intervals['ce'])}); that of the uniform"
-        f" mean is {number(uniform.ce)}. The difference is {signed(ce.difference)}"
-        f" ({level}: {signed(ce.low)} to {signed(ce.high)}): {verdict}."
+        f"On {count(test.n, evaluation.name.removesuffix('s'))} the {metric.title} is"
+        f" {number(headline_value(edo))} ({level}: {interval(edo.intervals[headline])}); that of"
+        f" the uniform mean is {number(headline_value(uniform))}. The difference is"
+        f" {signed(test.difference)} ({level}: {signed(test.low)} to {signed(test.high)}):"
+        f" {verdict}."
     ]
-    others = []
-    for metric, name in (("md", "The distance (MD)"), ("bs", "the Brier score (BS)"), ("f1", "F1")):
-        one = evaluation.differences[metric]
-        ends = f"{signed(one.low)} to {signed(one.high)}"
-        value = number(getattr(edo, metric))
-        others.append(f"{name} is {value} ({signed(one.difference)}; {ends})")
+    others: list[str] = []
+    for name, one in sorted(evaluation.differences.items(), key=lambda pair: pair[0] == "f1"):
+        if name != headline:
+            ends = f"{signed(one.low)} to {signed(one.high)}"
+            the = f"{'the' if others else 'The'} " if name != "f1" else ""
+            value = number(getattr(edo, name))
+            others.append(f"{the}{_named(name)} is {value} ({signed(one.difference)}; {ends})")
     sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
     if evaluation.constant is not None:
         parts = [
-            f"{metric.upper()} {number(getattr(evaluation.constant, metric))}"
+            f"{METRIC[name].short} {number(getattr(evaluation.constant, name))}"
             f" ({signed(one.difference)}; {signed(one.low)} to {signed(one.high)})"
-            for metric, one in edo.against_constant.items()
+            for name, one in edo.against_constant.items()
         ]
         sentences.append(
             f"A constant answer ({SHARES[evaluation.source]}) has {listed(parts)}; in brackets:"
@@ -186,7 +209,10 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
     """Which members have weight, and why."""
     names, weights = ensemble.fitted_.unit_weights
     classes = [f"“{clean(name, 40)}”" for name in ensemble.classes_]
-    shown = f"classes {listed(classes)}" if len(classes) <= 6 else f"{len(classes)} classes"
+    nouns = {"ordinal": "points of the scale,", "multi-label": "labels of sets,"}
+    noun = nouns.get(ensemble.scale_.kind, "classes")
+    shown = f"{noun} {listed(classes)}" if len(classes) <= 6 else f"{len(classes)} {noun}"
+    shown = shown if len(classes) <= 6 else shown.rstrip(",")
     annotations = ""
     if data := ensemble.data_:
         annotators = count(int(data["annotators"]), "annotator")
@@ -262,12 +288,13 @@ def describe_choice(search: Search, ensemble: EDOEnsemble | None) -> str:
     start = f"Of {count(len(search.trials), 'trial')}, {front}"
     if search.chosen is None:
         return f"{start}."
-    rule = f", {RULES[search.rule]}" if search.rule in RULES else ""
+    headline = METRIC[search.headline].short
+    rule = f", {RULES[search.rule].format(headline=headline)}" if search.rule in RULES else ""
     text = f"{start}; trial {search.chosen.number} was chosen{rule}."
     cross_fitted, optimistic = map(search.estimates.get, ("cross-fitted", "optimistic"))
     if cross_fitted is not None and optimistic is not None:
         both = f"{number(optimistic)} in-sample (optimistic) and {number(cross_fitted)}"
-        text += f" Its CE is {both} cross-fitted."
+        text += f" Its {headline} is {both} cross-fitted."
     if ensemble is not None:
         ours = dict(zip(ensemble.members_, ensemble.weights_.tolist(), strict=True))
         # Weights of groups can't be compared with those of members.
@@ -316,11 +343,19 @@ def _about_items(evaluation: Evaluation) -> list[str]:
     standing, largest = standings(evaluation), float(evaluation.distances.max())
     ece = evaluation.ece or 0.0
     per_item = float(np.median(annotations.annotations_per_item))
-    shares = np.bincount(hard) / n
+    classes, scale = evaluation.pooled.classes, evaluation.scale
+    shares = scale.indicators(hard, len(classes)).mean(axis=0)
     present = np.flatnonzero(shares)
-    only, rarest = len(present) == 1, present[shares[present].argmin()]
-    rare = clean(evaluation.pooled.classes[rarest], 40)
-    rare_share = float(shares[rarest]) * len(evaluation.pooled.classes)
+    only = len(np.unique(hard, axis=0)) == 1
+    rarest = present[shares[present].argmin()] if len(present) else 0
+    rare = clean(classes[rarest], 40)
+    # A rare point of a scale has neighbours that count.
+    even = len(scale.row_classes(classes)) if scale.span is None else np.inf
+    rare_share = float(shares[rarest]) * even
+    what = f"Class “{rare}” is the hard label of"
+    if scale.is_multi_label:
+        what = f"Most annotators chose the label “{rare}” for"
+    same = ", ".join(clean(classes[c], 40) for c in present) or "none"
     masks = filters(evaluation)
     sure, minority = (int(masks[key].sum()) for key in ("sure", "minority"))
     chance, deviation = minority_by_chance(evaluation)
@@ -337,13 +372,13 @@ def _about_items(evaluation: Evaluation) -> list[str]:
         " `edo fit --recalibrate temperature` may help.": ece > MISCALIBRATED,
         f"Half of the items have at most {count(int(per_item), 'annotation')}, so their soft"
         " labels are coarse.": per_item < FEW_ANNOTATIONS and annotations.label_codes is not None,
-        f"Every item has the same hard label, “{rare}”, so F1 is not informative.": only,
-        f"Class “{rare}” is the hard label of only {percent(float(shares[rarest]), 1)} of the"
+        f"Every item has the same hard label, “{same}”, so F1 is not informative.": only,
+        f"{what} only {percent(float(shares[rarest]), 1)} of the"
         " items, so errors on it hardly affect the averages.": rare_share < RARE,
         f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators are divided and the ensemble"
         " is confident.": sure > 0,
-        f"In {count(minority, 'item')} ({percent(minority / n, 1)}) a class chosen by at least a"
-        " fifth of the annotators gets less than half of its share; chance would explain"
+        f"In {count(minority, 'item')} ({percent(minority / n, 1)}) {MINORITIES[scale.kind]} by at"
+        " least a fifth of the annotators gets less than half of its share; chance would explain"
         f" {percent(chance / n, 1)}.": minority > chance + 2 * deviation,
     }
     return found + [sentence for sentence, holds in sentences.items() if holds]

@@ -3,17 +3,22 @@
   const table = EDO.items;
   const root = document.getElementById("explorer");
   if (!table || !root) return;
+  root.classList.add(table.kind);
 
   const count = table.items.length;
   const has = { annotations: Boolean(table.counts), texts: Boolean(table.texts) };
+  const sets = table.kind === "multi-label", ordinal = table.kind === "ordinal";
+  const measure = ordinal ? "SD" : "entropy";
+  const unit = ordinal ? "standard deviation, in units of the scale" : sets ? "in nats, mean over labels" : "in nats";
   const columns = [
     { key: "text", name: has.texts ? "text" : "item", kind: "text" },
     has.annotations && { key: "counts", name: "annotations", kind: "split" },
     { key: "p", name: "ensemble", kind: "split" },
-    has.annotations && { key: "annotated", name: "entropy of annotations", kind: "num", help: "in nats" },
-    { key: "entropy", name: "entropy of ensemble", kind: "num", help: "in nats" },
+    has.annotations && ordinal && { key: "cumulative", name: "cumulative shares", kind: "split" },
+    has.annotations && { key: "annotated", name: measure + " of annotations", kind: "num", help: unit },
+    { key: "entropy", name: measure + " of ensemble", kind: "num", help: unit },
     { key: "spread", name: "member spread", kind: "num", help: "weighted mean distance of the members to their pool" },
-    has.annotations && { key: "md", name: "distance (MD)", kind: "num", help: "distance between the ensemble’s probabilities and the soft label" },
+    has.annotations && { key: "distance", name: `distance (${table.metric})`, kind: "num", help: "distance between the ensemble’s probabilities and the soft label" + (ordinal ? ", in units of the scale" : sets ? ", mean over labels" : "") },
   ].filter(Boolean);
   const sortable = [
     { key: "", name: "original order" },
@@ -21,7 +26,7 @@
     { key: "text", name: has.texts ? "text" : "item" },
     ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })),
   ];
-  const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "md" : "spread", down: true, page: 0, size: 25 };
+  const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "distance" : "spread", down: true, page: 0, size: 25 };
 
   const values = {};
   function column(key) {
@@ -39,7 +44,10 @@
     const wanted = words.toLocaleLowerCase().split(/\s+/).filter(Boolean);
     return (i) => wanted.every((word) => haystack[i].includes(word));
   }
-  const predicted = table.p.map((row) => row.indexOf(Math.max(...row)));
+  // The labels above one half, or the likeliest class.
+  const predicted = table.p.map((row) => sets
+    ? row.flatMap((p, c) => (p > 0.5 ? [c] : []))
+    : [row.indexOf(Math.max(...row))]);
 
   let order = [];
   function arrange() {
@@ -47,7 +55,7 @@
     order = [];
     for (let i = 0; i < count; i += 1) {
       if (state.filter >= 0 && !(Math.floor(table.flags[i] / 2 ** state.filter) % 2)) continue;
-      if (state.label >= 0 && predicted[i] !== state.label) continue;
+      if (state.label >= 0 && !predicted[i].includes(state.label)) continue;
       if (matches(i)) order.push(i);
     }
     if (state.sort) {
@@ -64,7 +72,8 @@
   // Controls, head of the table, pager.
   const search = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search items" });
   search.setAttribute("aria-label", "Search items");
-  const label = choice("Predicted class", [["-1", "any class"], ...table.classes.map((name, c) => [String(c), name])]);
+  const noun = sets ? "label" : "class";
+  const label = choice("Predicted " + noun, [["-1", "any " + noun], ...table.classes.map((name, c) => [String(c), name])]);
   const sort = choice("Sort by", sortable.map((entry) => [entry.key, entry.name]));
   const turn = text("button", "", "quiet");
   turn.type = "button";
@@ -93,6 +102,13 @@
     entry.append(dot, text("bdi", name));
     legend.append(entry);
   });
+  if (ordinal && has.annotations) {
+    for (const [name, which] of [["annotations", "q"], ["ensemble", "p"]]) {
+      const entry = document.createElement("span");
+      entry.append(text("span", undefined, "line " + which), name + " (cumulative)");
+      legend.append(entry);
+    }
+  }
 
   const grid = document.createElement("table");
   const group = document.createElement("colgroup");
@@ -180,6 +196,63 @@
     cell.append(line, text("small", shown));
     return cell;
   }
+  // A set: a chip for each label, filled up to its share, those above one half framed.
+  function chipsOf(shares, shown, full) {
+    const cell = text("div", undefined, "set");
+    cell.setAttribute("role", "img");
+    cell.setAttribute("aria-label", full);
+    cell.title = full;
+    const order = shares.map((share, c) => c).sort((a, b) => shares[b] - shares[a] || a - b);
+    for (const c of order) {
+      if (shares[c] < 0.05) continue;
+      const chip = text("span", undefined, shares[c] > 0.5 ? "chip chosen" : "chip");
+      const tint = `color-mix(in srgb, ${colour(c)} 32%, transparent)`;
+      chip.style.background = `linear-gradient(to right, ${tint} ${100 * shares[c]}%, transparent ${100 * shares[c]}%)`;
+      chip.append(text("bdi", table.classes[c]), " " + shown(c));
+      cell.append(chip);
+    }
+    if (!cell.children.length) cell.append(text("span", "no label", "chip"));
+    return cell;
+  }
+  // A rating: the median and the mean.
+  function middle(row) {
+    const total = row.reduce((sum, share) => sum + share, 0) || 1;
+    let sum = 0;
+    const median = row.findIndex((share) => (sum += share) >= total / 2 - 1e-9);
+    const mean = row.reduce((s, share, c) => s + share * table.positions[c], 0) / total;
+    return `median ${table.classes[median]}, mean ${mean.toFixed(2)}`;
+  }
+  function drawn(tag, attributes) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const key of Object.keys(attributes)) made.setAttribute(key, attributes[key]);
+    return made;
+  }
+  // Two cumulative distributions on the scale; the area between them is the distance W1.
+  function cumulative(counts, p) {
+    const width = 120, height = 30, [low, high] = [table.positions[0], table.positions[table.positions.length - 1]];
+    const sums = [counts, p].map((row) => {
+      const total = row.reduce((sum, share) => sum + share, 0) || 1;
+      let sum = 0;
+      return row.map((share) => (sum += share / total));
+    });
+    const x = table.positions.map((place) => 1 + ((width - 2) * (place - low)) / (high - low));
+    const y = (share) => 1 + (height - 2) * (1 - share);
+    const full = "cumulative shares of annotations and ensemble: " + table.classes.map((name, c) =>
+      `at most ${name}: ${Math.round(100 * sums[0][c])} % and ${Math.round(100 * sums[1][c])} %`).join(", ");
+    const chart = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "cdf", role: "img", "aria-label": full });
+    const title = drawn("title", {});
+    title.textContent = full;
+    chart.append(title);
+    for (let c = 0; c + 1 < x.length; c += 1) {
+      const [one, other] = [y(sums[0][c]), y(sums[1][c])];
+      chart.append(drawn("rect", { class: "between", x: x[c], width: x[c + 1] - x[c], y: Math.min(one, other), height: Math.abs(one - other) }));
+    }
+    sums.forEach((shares, k) => {
+      const steps = shares.map((share, c) => `V${y(share)}` + (c + 1 < x.length ? `H${x[c + 1]}` : "")).join("");
+      chart.append(drawn("path", { class: "qp"[k], d: `M${x[0]},${y(0)}${steps}` }));
+    });
+    return chart;
+  }
   function tidy(value) { return Number.isInteger(value) ? String(value) : value.toFixed(2); }
 
   function cellOf(each, i) {
@@ -190,14 +263,20 @@
       cell.dataset.name = each.name;
     } else if (each.key === "counts") {
       const row = table.counts[i];
-      const full = row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
-      cell.append(bar(row, "annotations: " + full, table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
+      const full = "annotations: " + row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
+      const n = table.annotators[i];
+      if (sets) cell.append(chipsOf(row.map((chosen) => chosen / n), (c) => `${tidy(row[c])}/${n}`, `${full}, of ${n}`));
+      else cell.append(bar(row, full, ordinal ? middle(row) : table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
       cell.dataset.name = "annotations";
+    } else if (each.key === "cumulative") {
+      cell.append(cumulative(table.counts[i], table.p[i]));
+      cell.dataset.name = "cumulative shares";
     } else if (each.key === "p") {
       const row = table.p[i];
-      const full = row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
-      const top = predicted[i];
-      cell.append(bar(row, "ensemble: " + full, `${table.classes[top]}: ${row[top].toFixed(2)}`));
+      const full = "ensemble: " + row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
+      const top = predicted[i][0];
+      if (sets) cell.append(chipsOf(row, (c) => row[c].toFixed(2), full));
+      else cell.append(bar(row, full, ordinal ? middle(row) : `${table.classes[top]}: ${row[top].toFixed(2)}`));
       cell.dataset.name = "ensemble";
     } else {
       if (has.texts) {

@@ -97,7 +97,8 @@ function showTrial(number) {
   const panel = document.getElementById("trial");
   if (!trial || !panel) return;
   const facts = text("dl", undefined, "facts");
-  const shown = { F1: trial.f1.toFixed(4), CE: trial.ce.toFixed(4), MD: trial.md.toFixed(4), ...trial.settings };
+  const metrics = Object.fromEntries(Object.entries(trial.metrics).map(([name, value]) => [name, value.toFixed(4)]));
+  const shown = { ...metrics, ...trial.settings };
   for (const name of Object.keys(shown)) {
     const pair = document.createElement("div");
     pair.append(text("dt", name), text("dd", shown[name]));
