@@ -84,8 +84,8 @@ def lines_of(task: Task, lewidi: Path) -> list[str]:
     """Everything that a member reads of a task's datasets, dialogues with who speaks."""
     lines: list[str] = []
     for dataset in task.decoder_datasets:
-        annotations, pairs = task.read(lewidi, dataset)
-        for text in TrainingData.from_annotations(annotations, pairs=pairs).texts:
+        data = TrainingData.from_annotations(**task.read(lewidi, dataset)._asdict())
+        for text in data.texts:
             lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]
     return list(dict.fromkeys(lines))
 

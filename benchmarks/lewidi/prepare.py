@@ -31,15 +31,16 @@ def main() -> None:
     warnings.simplefilter("ignore", EDOWarning)
     task = load_task(given.task)
     for name, run in task.runs.items():
-        annotations, pairs = task.read(given.lewidi, run.dataset)
+        data = task.read(given.lewidi, run.dataset)
         out = given.runs / name
         jobs = prepare_training(
-            annotations,
+            data.annotations,
             run.groups,
             out=out,
             random_state=SEED,
             cross_fit=run.cross_fit,
-            pairs=pairs,
+            pairs=data.pairs,
+            unlabelled=data.unlabelled,
         )
         print(f"{out}: {jobs} jobs planned")
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import NamedTuple
 
 from edokit.annotations import Annotations
 from edokit.members import Group
+from edokit.members.texts import Texts
 
 SEED = 0
 BENCHMARKS = Path(__file__).resolve().parent.parent
+sys.path.append(str(BENCHMARKS.parent))  # pools may use the package `reproduction`
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,22 @@ class Run:
     """Where its manifest goes, relative to the dataset, if another program makes the pool of it."""
 
 
+class Data(NamedTuple):
+    """What members of a dataset train on and predict."""
+
+    annotations: Annotations
+    pairs: bool = False
+    """Whether the first line of a text is the utterance and the others are its context."""
+    unlabelled: Mapping[str, Texts] | None = None
+
+
 @dataclass(frozen=True)
 class Task:
     """A shared task: its runs by the name of their folder."""
 
     runs: Mapping[str, Run]
-    read: Callable[[Path, str], tuple[Annotations, bool]]
-    """The annotations of a dataset in a folder, and whether its texts are pairs."""
+    read: Callable[[Path, str], Data]
+    """A dataset in a folder."""
     decoder_datasets: Sequence[str]
     """Datasets whose texts the decoder reads (gemma.py)."""
 

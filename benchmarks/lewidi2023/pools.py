@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tasks import Run, Task
+from tasks import Data, Run, Task
 
-from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members.groups import Group
 
@@ -149,9 +148,9 @@ def decoder_groups() -> list[Group]:
     ]
 
 
-def read(lewidi: Path, dataset: str) -> tuple[Annotations, bool]:
-    """The annotations of a dataset, and whether its texts are (utterance, context)."""
-    return read_lewidi(lewidi / dataset, dialogue="user-first"), dataset == "ConvAbuse"
+def read(lewidi: Path, dataset: str) -> Data:
+    """A dataset; the conversations of ConvAbuse become (utterance, context)."""
+    return Data(read_lewidi(lewidi / dataset, dialogue="user-first"), dataset == "ConvAbuse")
 
 
 TASK = Task(
