@@ -23,6 +23,7 @@ def fill(folder: Path) -> None:
     _annotations(people, folder)
     _exports(people, folder)
     _lewidi(people, folder / "lewidi2023")
+    _lewidi2025(folder / "lewidi2025")
     rng = np.random.default_rng(0)
     pools: dict[str, Predictions] = {}
     for split in SPLITS:
@@ -123,6 +124,28 @@ def _lewidi(people: Annotations, folder: Path) -> None:
                 "other_info": {},
             }
             (folder / dataset).mkdir(parents=True, exist_ok=True)
+            _write_json({"1": item}, folder / dataset / f"{dataset}_{split}.json")
+
+
+def _lewidi2025(folder: Path) -> None:
+    texts = {
+        "CSC": ({"context": "Late again.", "response": "How lovely."}, ["4", "6", "5"]),
+        "VariErrNLI": (
+            {"context": "The bus is late.", "statement": "It came."},
+            ["neutral", "contradiction,neutral", "neutral"],
+        ),
+    }
+    for dataset, (text, labels) in texts.items():
+        (folder / dataset).mkdir(parents=True, exist_ok=True)
+        for split in SPLITS:
+            item = {
+                "text": text,
+                "annotators": "Ann1,Ann2,Ann3",
+                "annotations": dict(zip(("Ann1", "Ann2", "Ann3"), labels, strict=True)),
+                "split": split,
+                "lang": "en",
+                "other_info": {},
+            }
             _write_json({"1": item}, folder / dataset / f"{dataset}_{split}.json")
 
 

@@ -231,29 +231,40 @@ def formats(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("body", "annotations"),
+    ("body", "annotations", "scale"),
     [
-        (formats("csv")[0], 4),
-        (formats("csv")[1], 2),
-        *((b, n) for b, n in zip(formats("json"), (3, 2, 2), strict=True)),
+        (formats("csv")[0], 4, None),
+        (formats("csv")[1], 4, "multi-label"),
+        (formats("csv")[2], 2, None),
+        *((b, n, None) for b, n in zip(formats("json"), (3, 3, 2, 2), strict=True)),
     ],
-    ids=["long table", "probabilities", "LeWiDi", "Label Studio", "Argilla"],
+    ids=[
+        "long table",
+        "sets",
+        "probabilities",
+        "LeWiDi 2023",
+        "LeWiDi 2025",
+        "Label Studio",
+        "Argilla",
+    ],
 )
-def test_examples_of_annotations_are_read(body: str, annotations: int, tmp_path: Path) -> None:
+def test_examples_of_annotations_are_read(
+    body: str, annotations: int, scale: str | None, tmp_path: Path
+) -> None:
     ending = "json" if body.lstrip().startswith(("{", "[")) else "csv"
     path = tmp_path / f"example.{ending}"
     path.write_text(body, encoding="utf-8")
-    assert len(read_annotations(path)) == annotations
+    assert len(read_annotations(path, scale=scale)) == annotations
 
 
 def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
-    model, wide = formats("csv")[2:4]
+    model, wide = formats("csv")[3:5]
     (tmp_path / "model.csv").write_text(model, encoding="utf-8")
     assert read_model_file(tmp_path / "model.csv").classes == ("no", "yes")
     (tmp_path / "wide.csv").write_text(wide, encoding="utf-8")
     joined = join_models([tmp_path / "wide.csv"], positive="1")
     assert joined.members == ("bert", "llm")
-    (tmp_path / "own.csv").write_text(formats("csv")[4], encoding="utf-8")
+    (tmp_path / "own.csv").write_text(formats("csv")[5], encoding="utf-8")
     columns = {"item": "id", "p_0": "negative", "p_1": "positive"}
     assert len(join_models([tmp_path / "own.csv"], logits=True, columns=columns)) == 2
 

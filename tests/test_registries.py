@@ -170,7 +170,7 @@ SOURCE = replace(SOURCE, obtain={"tally2030": fetch})
 """
     shelve(datasets, "tally", shown("Adding a dataset") + more)
     monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
-    assert set(sources.obtainable()) == {"lewidi2023", "tally2030"}
+    assert set(sources.obtainable()) == {"lewidi2023", "lewidi2025", "tally2030"}
     assert edo("data", "get", "tally2030", tmp_path / "got")["files"]
 
 

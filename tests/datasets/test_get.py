@@ -7,6 +7,7 @@ import io
 import threading
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,10 +16,10 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.datasets import get as module
-from edokit.datasets import get_lewidi2023
-from edokit.datasets.get import COMMIT, LEWIDI2023, Published, open_https
+from edokit.datasets import get_lewidi2023, get_lewidi2025
+from edokit.datasets.get import COMMIT, LEWIDI2023, LEWIDI2025, Published, open_https
 
 CONTENT = {
     f"Tea_{split}.json": f'{{"1": "invented for {split}"}}'.encode() * 5000
@@ -288,6 +289,27 @@ class TestLocalCopy:
         with pytest.raises(InputError, match="is not a folder"):
             get_lewidi2023(tmp_path / "out", copy)
 
+    def test_a_zip_is_a_copy_too(self, tmp_path: Path) -> None:
+        whole, cut = tmp_path / "whole.zip", tmp_path / "cut.zip"
+        for path, contents in ((whole, CONTENT), (cut, {**CONTENT, "Tea_dev.json": b"cut"})):
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, content in contents.items():
+                    archive.writestr(f"anywhere/Tea_dataset/{name}", content)
+        get_lewidi2023(tmp_path / "out", whole)
+        assert files_in(tmp_path / "out") == ALL
+        with pytest.raises(InputError, match=r"Tea_dev\.json in .*cut\.zip has 3 bytes"):
+            get_lewidi2023(tmp_path / "other", cut)
+        assert not (tmp_path / "other").exists()
+
+    def test_a_damaged_zip_is_one_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in CONTENT.items():
+                archive.writestr(name, content)
+        path.write_bytes(path.read_bytes().replace(b"invented", b"INVENTED", 1))
+        with pytest.raises(InputError, match=r"can't read Tea_train\.json in .*a\.zip"):
+            get_lewidi2023(tmp_path / "out", path)
+
     def test_a_copy_onto_itself_changes_nothing(self, copy: Path) -> None:
         self.lay_out(copy / "Tea")
         get_lewidi2023(copy, copy)
@@ -319,8 +341,41 @@ def test_a_redirect_away_from_https_is_not_followed(
 
 
 def test_there_are_twelve_published_files_each_with_its_own_checksum() -> None:
-    assert len(LEWIDI2023) == len({file.sha256 for file in LEWIDI2023}) == 12
-    assert all(len(file.sha256) == 64 and file.url.startswith("https://") for file in LEWIDI2023)
+    assert len(LEWIDI2023) == len({file.digest for file in LEWIDI2023}) == 12
+    assert all(len(file.digest) == 64 and file.url.startswith("https://") for file in LEWIDI2023)
+
+
+def test_the_files_of_2025_are_checked_by_sha256_or_git_blob_id() -> None:
+    assert len({file.url for file in LEWIDI2025}) == len({file.digest for file in LEWIDI2025}) == 16
+    by_blob = [file.name for file in LEWIDI2025 if len(file.digest) == 40]
+    assert len(by_blob) == 6
+    tests = [f"{name}_test.json" for name in ("CSC", "MP", "Paraphrase", "VariErrNLI")]
+    assert {*by_blob} == {*tests, "CSC_train.json", "MP_train.json"}
+    url = LEWIDI2025[3].url
+    assert url.endswith(f"{COMMIT}/LeWiDi_3-2025/CSC/CSC_annotators_meta.json")
+    # git hash-object of a file with "hello\\n" in it
+    blob = Published("Tea", "test", None, "ce013625030ba8dba906f756967f9e9ca394464a")
+    assert blob.matches(b"hello\n")
+    assert not blob.matches(b"hello")
+
+
+def test_a_blob_of_another_content_is_refused(server: Server, tmp_path: Path) -> None:
+    server.content = {file.name: b"{}" for file in LEWIDI2025}
+    with pytest.raises(InputError, match=r"CSC_train\.json has 2 bytes .*git blob id.*9661f5"):
+        get_lewidi2025(tmp_path / "out", open_url=server.open)
+    assert not list((tmp_path / "out").rglob("*.json"))
+
+
+def test_a_local_copy_of_2025_may_be_the_shared_tasks_own(
+    lewidi2025: Path, tmp_path: Path, server: Server
+) -> None:
+    with pytest.warns(EDOWarning, match=r"CSC_train.*MP_test.*without labels"):
+        found = get_lewidi2025(tmp_path / "out", lewidi2025)
+    assert len(found) == 16
+    # What the repository has now is another file, so a download does not take these for it.
+    server.content = {}
+    with pytest.raises(InputError, match=r"can't download .*CSC_train\.json"):
+        get_lewidi2025(tmp_path / "out", open_url=server.open)
 
 
 def test_the_real_files_have_the_published_checksums(

@@ -145,7 +145,7 @@ def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_file_of_2025_is_not_called_damaged(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(annotations={"Ann1": "3"}, hard_label=None))
-    with pytest.raises(InputError, match=r"LeWiDi 2025.*convert it to a table"):
+    with pytest.raises(InputError, match=r"LeWiDi 2025.*format='lewidi2025'"):
         read_lewidi(path)
 
 

@@ -429,7 +429,7 @@ def _other_columns(
             left_out.append(f"{word(name)} (no text or plain numbers)")
             continue
         first = _first_codes(item, encoded)
-        if (first[item.codes] == encoded.codes).all():
+        if not asked and (first[item.codes] == encoded.codes).all():
             of_items[name] = _names(Encoded(first, encoded.names))
         first = _first_codes(annotator, encoded)
         if (first[annotator.codes] != encoded.codes).any():

@@ -131,10 +131,18 @@ def split(
 
 
 def get(
-    name: Annotated[str, typer.Argument(help="lewidi2023.", show_default=False)],
-    out: Annotated[Path, typer.Argument(help="Where the dataset goes.")] = Path("lewidi2023"),
+    name: Annotated[str, typer.Argument(help="lewidi2023 or lewidi2025.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Where the dataset goes; else a folder of its name.", show_default=False
+        ),
+    ] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="A local copy instead of the official repository.")
+        Path | None,
+        typer.Option(
+            "--from", help="A local copy, a folder or a zip, instead of the official repository."
+        ),
     ] = None,
     timeout: Annotated[
         float, typer.Option(help="Seconds that all downloads together may take.")
@@ -148,6 +156,7 @@ def get(
 
     known = obtainable()
     one_of("the dataset", name, known)
+    out = Path(name) if out is None else out
     with locked(out), output_files(out, overwrite=overwrite), console.progress() as bars:
         refuse_links(out)
         bar = console.add_bar(bars, "files")

@@ -141,7 +141,8 @@ FORMATS = {
         str | None,
         typer.Option(
             "--format",
-            help="What the source is, if not recognised: lewidi, table, label-studio, argilla.",
+            help="What the source is, if not recognised: table, lewidi, lewidi2025, label-studio,"
+            " argilla.",
         ),
     ],
     "control": Annotated[

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edokit.datasets.get import get_lewidi2023
+    from edokit.datasets.get import get_lewidi2023, get_lewidi2025
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.lewidi import Dialogue, read_lewidi, read_lewidi_dialogues
     from edokit.datasets.near_duplicates import near_duplicate_groups, near_duplicates_of
@@ -18,6 +18,7 @@ _HOME = {
     "Dialogue": "lewidi",
     "describe_annotations": "info",
     "get_lewidi2023": "get",
+    "get_lewidi2025": "get",
     "near_duplicate_groups": "near_duplicates",
     "near_duplicates_of": "near_duplicates",
     "read_annotations": "read",
@@ -31,6 +32,7 @@ __all__ = [
     "Dialogue",
     "describe_annotations",
     "get_lewidi2023",
+    "get_lewidi2025",
     "near_duplicate_groups",
     "near_duplicates_of",
     "read_annotations",

@@ -1,4 +1,4 @@
-"""Obtaining LeWiDi 2023 from its official repository, each file checked before it is kept."""
+"""Obtaining LeWiDi 2023 and 2025 from their repository, each file checked before it is kept."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import http.client
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from pathlib import Path
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path, PurePosixPath
 from threading import Event, Thread
 from typing import BinaryIO, NamedTuple
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, examples, warn
 from edokit._io import whole_file
 from edokit._version import __version__
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"
-_RAW = f"https://raw.githubusercontent.com/Le-Wi-Di/le-wi-di.github.io/{COMMIT}/LeWiDi_2-2023"
+_RAW = f"https://raw.githubusercontent.com/Le-Wi-Di/le-wi-di.github.io/{COMMIT}"
 _SECONDS = 30
 """How long the network may be silent."""
 TIMEOUT = 600
 """Seconds for all files together."""
+_LARGEST = 2**26
+"""Bytes that a file of unknown size may have."""
 
 
 class Published(NamedTuple):
@@ -30,21 +35,61 @@ class Published(NamedTuple):
 
     dataset: str
     split: str
-    size: int
-    sha256: str
+    size: int | None
+    """Bytes, where known."""
+    digest: str
+    """SHA-256, or git's id of the content (SHA-1)."""
+    folder: str = "LeWiDi_2-2023"
+    """In the repository."""
+    earlier: str = ""
+    """SHA-256 of the file as the shared task handed it out, which a local copy may hold."""
 
     @property
     def name(self) -> str:
-        return f"{self.dataset}_{self.split}.json"
+        what = "annotators_meta" if self.split == "annotators" else self.split
+        return f"{self.dataset}_{what}.json"
 
     @property
     def url(self) -> str:
-        return f"{_RAW}/{self.dataset}_dataset/{self.name}"
+        return f"{_RAW}/{self.folder}/{self.inside}/{self.name}"
+
+    @property
+    def inside(self) -> str:
+        """The dataset's folder in the repository."""
+        return self.dataset if self.folder == _FOLDER_2025 else f"{self.dataset}_dataset"
+
+    @property
+    def expected(self) -> str:
+        """The size, for a message."""
+        return "an unknown number of" if self.size is None else f"{self.size:,}"
+
+    @property
+    def limit(self) -> int:
+        """Bytes beyond which it is another file."""
+        return self.size or _LARGEST
+
+    def digest_of(self, content: bytes) -> str:
+        """The content's digest of the kind that is known of this file."""
+        if len(self.digest) == 64:
+            return hashlib.sha256(content).hexdigest()
+        blob = b"blob %d\0" % len(content) + content
+        return hashlib.sha1(blob, usedforsecurity=False).hexdigest()
+
+    def matches(self, content: bytes) -> bool:
+        """Whether the content is the published one."""
+        return self.digest_of(content) == self.digest
+
+    def is_earlier(self, content: bytes) -> bool:
+        """Whether the content is that of the shared task's own release."""
+        return hashlib.sha256(content).hexdigest() == self.earlier
+
+
+_FOLDER_2025 = "LeWiDi_3-2025"
 
 
 LEWIDI2023 = tuple(
-    Published(dataset, split, int(size), sha256)
-    for dataset, split, size, sha256 in map(
+    Published(dataset, split, int(size), digest)
+    for dataset, split, size, digest in map(
         str.split,
         """\
         ArMIS train 746259 549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7
@@ -59,6 +104,45 @@ LEWIDI2023 = tuple(
         MD-Agreement train 3848592 0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d
         MD-Agreement dev 645218 b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5
         MD-Agreement test 1783089 a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53
+        """.splitlines()[:-1],
+    )
+)
+_EARLIER = {
+    "CSC_train.json": "e7685770d91a354ff506e0df8f00031cdfdf0fbef33a04d645a11fe02ced6c3b",
+    "CSC_test.json": "eec689e537572f96a4365f98e87eeae41703aab7c0d194f47b0297b8b1b78841",
+    "MP_train.json": "01f273c87ddef59487df7fbf10fa6c85f6eeb420816de64de9ed8829dcf6b873",
+    "MP_test.json": "d0d09bbeb428e2ab830bb3b28abe228ed86cc9822eeaa2f322f50836571d3e67",
+    "Paraphrase_test.json": "1bf385e6b9e36d185a60d259a63534ae9759e0bab3dc9dcc05f760f3e74c0e7d",
+    "VariErrNLI_test.json": "075231623b0e129c5d30b1d3db3f92b9cc0962fe308550e069e5186b9498181d",
+}
+LEWIDI2025 = tuple(
+    Published(
+        dataset,
+        split,
+        None if size == "?" else int(size),
+        digest,
+        _FOLDER_2025,
+        _EARLIER.get(f"{dataset}_{split}.json", ""),
+    )
+    for dataset, split, size, digest in map(
+        str.split,
+        """\
+        CSC train ? 9661f5b1d269c3d422745ea54119d8b6376b457d
+        CSC dev 710094 e20b142573639c50640b2ab720d79d348005b174e36bc8332fbadbfd53160be5
+        CSC test ? dd60828aae86f74e7bc7e5b4ba1e617841fe8a0d
+        CSC annotators 41188 06a4b494e6cbb7f4b5636efd7f6174316c3311ab870988bcedbfa4fd3cfac4bd
+        MP train ? f31e900a036b447b5f3f47cec811b1cb4eda3fc8
+        MP dev 2996322 284bd1d9119b46878b9eb18db369e90db53d1e9cf7ce0c519157bac53bd24e29
+        MP test ? b60a0d162ab17522c2c006482df83f2db3eb5f9b
+        MP annotators 156760 8b0e310e21246884847f36d0e5c54de22e6031c11fd7e5e2447cdd884619ea3e
+        Paraphrase train 516303 2ec98bad361732dbb568e4acea339edbbd747299fbd716e99812e4f14042bc53
+        Paraphrase dev 65183 821f8b142d63c9ccc38cb801fa6ca4cdcfe5049c8bfb151c7d7d3dd025db8e03
+        Paraphrase test ? 78ed5b95db772fe918f956700154dc38dfdeb839
+        Paraphrase annotators 429 a5d56635ea516288e26e162cd5599db95b3fa89dad24fee4f6d5a37ec125a0e4
+        VariErrNLI train 560187 466a507dec72eb118d528e52aa5a905cb23a4e5acaf7af02062938ea958d1a0d
+        VariErrNLI dev 69902 6d1b5ca80ee4eb79c608de828b386f524cacddc608d0396464c71d728b369efd
+        VariErrNLI test ? 73c3e62ea6e9749aecd4642f1a28abe5362b695d
+        VariErrNLI annotators 422 3cd41a2a8cad537788b5bdf46b2c9dac3731142a6a9704484b60275fa0b2dc66
         """.splitlines()[:-1],
     )
 )
@@ -82,7 +166,8 @@ def get_lewidi2023(
     out : str or Path
         Where the files go, as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
     source : str or Path, default=None
-        A local copy; either all of its files are taken or none. None downloads them.
+        A local copy, a folder or a zip; either all of its files are taken or none. None downloads
+        them.
     progress : callable, default=None
         Called with the number of files that are there, of how many, and the last one's name.
     timeout : float, default=600
@@ -100,6 +185,34 @@ def get_lewidi2023(
     InputError
         If a file can't be obtained or has another content.
     """
+    return _get(LEWIDI2023, out, source, progress, timeout, open_url)
+
+
+def get_lewidi2025(
+    out: str | Path,
+    source: str | Path | None = None,
+    *,
+    progress: Callable[[int, int, str], None] | None = None,
+    timeout: float = TIMEOUT,
+    open_url: Callable[[str], BinaryIO] | None = None,
+) -> list[Path]:
+    """Obtain the sixteen files of LeWiDi 2025: train, dev, test and annotators of four datasets.
+
+    As `get_lewidi2023`. The repository's test files have labels. A local copy may also hold the
+    files as the shared task handed them out: test without labels, and the train files of CSC and
+    MP of the practice phase; a warning names those.
+    """
+    return _get(LEWIDI2025, out, source, progress, timeout, open_url)
+
+
+def _get(
+    files: Sequence[Published],
+    out: str | Path,
+    source: str | Path | None,
+    progress: Callable[[int, int, str], None] | None,
+    timeout: float,
+    open_url: Callable[[str], BinaryIO] | None,
+) -> list[Path]:
     if not 0 < timeout < float("inf"):
         raise InputError(
             f"timeout is {timeout!r}, not a number of seconds above 0",
@@ -107,8 +220,8 @@ def get_lewidi2023(
             parameters=("timeout",),
         )
     end = time.monotonic() + timeout
-    paths = {file: Path(out) / file.dataset / file.name for file in LEWIDI2023}
-    missing = [file for file in LEWIDI2023 if not _is_right(paths[file], file)]
+    paths = {file: Path(out) / file.dataset / file.name for file in files}
+    missing = [file for file in files if not _is_right(paths[file], file, source is not None)]
     local = {} if source is None else _local_copy(Path(source), missing)
     for done, file in enumerate(missing, len(paths) - len(missing) + 1):
         content = local[file] if local else _download(file, open_url or open_https, end, timeout)
@@ -150,7 +263,7 @@ def _download(
                 # What has arrived, so that the deadline is seen however slowly it comes.
                 read = getattr(body, "read1", body.read)
                 # More than expected is enough to know that it is another file.
-                while len(content) <= file.size and not too_late.is_set():
+                while len(content) <= file.limit and not too_late.is_set():
                     if not (part := read(1 << 16)):
                         break
                     content.extend(part)
@@ -165,8 +278,8 @@ def _download(
     if thread.is_alive():
         too_late.set()
         raise InputError(
-            f"can't download {file.url}: {len(content):,} of {file.size:,} bytes arrived before the"
-            f" {timeout:g} seconds for all downloads were over",
+            f"can't download {file.url}: {len(content):,} of {file.expected} bytes arrived"
+            f" before the {timeout:g} seconds for all downloads were over",
             f"{again}; give more time with timeout={round(4 * timeout) or 1}, or take a local copy"
             " with source='DIR'",
             parameters=("timeout", "source"),
@@ -185,42 +298,82 @@ def _download(
     return _checked(bytes(content), file, file.url)
 
 
-def _local_copy(source: Path, files: list[Published]) -> dict[Published, bytes]:
-    """The content of each file from a folder laid out as ours, as the repository, or flat."""
-    if not source.is_dir():
+def _local_copy(source: Path, files: Sequence[Published]) -> dict[Published, bytes]:
+    """The content of each file from a folder or zip laid out as ours, as the repository, or flat.
+
+    A copy may also hold files as the shared task handed them out.
+    """
+    inside: zipfile.ZipFile | None = None
+    if zipfile.is_zipfile(source):
+        inside = zipfile.ZipFile(source)
+    elif not source.is_dir():
         raise InputError(
-            f"{source} is not a folder with a local copy",
+            f"{source} is not a folder or zip with a local copy",
             "check the spelling",
             parameters=("source",),
         )
     found: dict[Published, bytes] = {}
-    for file in files:
-        folders = (source / file.dataset, source / f"{file.dataset}_dataset", source)
-        for path in (folder / file.name for folder in folders):
-            if file not in found and path.is_file():
-                found[file] = _checked(path.read_bytes(), file, str(path))
+    with inside or nullcontext():
+        for file in files:
+            for where, content in _candidates(source, inside, file):
+                known = file not in found and file.is_earlier(content)
+                found.setdefault(file, content if known else _checked(content, file, where))
     absent = [file.name for file in files if file not in found]
     if absent:
         raise InputError(
             f"the local copy {source} is not complete: it has no {examples(absent)}",
-            f"take the folder LeWiDi_2-2023 of {REPOSITORY}",
+            f"take the folder {files[0].folder} of {REPOSITORY}",
+        )
+    earlier = [file.name for file, content in found.items() if file.is_earlier(content)]
+    if earlier:
+        warn(
+            f"{examples(earlier, len(earlier))} are not as published last, but as the shared task"
+            " handed them out: train of the practice phase, test without labels"
         )
     return found
 
 
-def _is_right(path: Path, file: Published) -> bool:
+def _candidates(
+    source: Path, inside: zipfile.ZipFile | None, file: Published
+) -> Iterator[tuple[str, bytes]]:
+    """Where a local copy has a file of this name, and its content."""
+    if inside is None:
+        root = source / file.folder
+        for folder in (source, root):
+            for path in (folder / part / file.name for part in (file.dataset, file.inside, "")):
+                if path.is_file():
+                    yield str(path), path.read_bytes()
+                    return
+        return
+    for entry in inside.infolist():
+        if PurePosixPath(entry.filename).name == file.name:
+            try:
+                # One byte more than it may have is enough to know that it is another file.
+                with inside.open(entry) as body:
+                    yield f"{entry.filename} in {source}", body.read(file.limit + 1)
+            except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
+                raise InputError(
+                    f"can't read {entry.filename} in {source}: {error}",
+                    "it was cut off or changed: get it again",
+                ) from error
+            return
+
+
+def _is_right(path: Path, file: Published, local: bool) -> bool:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
+        content = path.read_bytes()
     except OSError:
         return False
+    return file.matches(content) or (local and file.is_earlier(content))
 
 
 def _checked(content: bytes, file: Published, where: str) -> bytes:
-    if (digest := hashlib.sha256(content).hexdigest()) == file.sha256:
+    if file.matches(content):
         return content
-    size = "more" if len(content) > file.size else f"{len(content):,}"
+    size = "more" if len(content) > file.limit else f"{len(content):,}"
+    kind = "git blob id" if len(file.digest) == 40 else "SHA-256"
     raise InputError(
-        f"{where} has {size} bytes with the SHA-256 {digest[:12]}…, but {file.name} was published"
-        f" with {file.size:,} bytes and {file.sha256[:12]}…",
+        f"{where} has {size} bytes with the {kind} {file.digest_of(content)[:12]}…, but {file.name}"
+        f" was published with {file.expected} bytes and {file.digest[:12]}…",
         "it was cut off or changed: get it again",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ BINARY = {"0": "0", "1": "1"}
 """The labels of all datasets but ConvAbuse, and their classes."""
 SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
 """The labels of ConvAbuse and their classes: below 0 is abusive."""
-_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
+FILE_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
 _FIELDS = ("text", "annotators", "annotations", "hard_label")
 
 
@@ -116,7 +116,7 @@ def read_lewidi(
     for item in items:
         for annotator, group in zip(item.annotators, item.groups, strict=False):
             if groups.setdefault(annotator, group) != group:
-                raise _wrong(
+                raise wrong(
                     f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
                     f" {item.name!r} of {path}, in group {group!r}"
                 )
@@ -168,15 +168,9 @@ def is_lewidi(data: Any) -> bool:
 
 def _items(path: str | Path) -> Iterator[_Item]:
     known: dict[str, Path] = {}
-    for file in _files(Path(path)):
-        data = read_json(file)
-        if not isinstance(data, dict) or not data:
-            raise InputError(
-                f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file:"
-                " a JSON object of items",
-                "check that it is the right file",
-            )
-        named = _NAME.fullmatch(file.stem)
+    for file in split_files(Path(path)):
+        data = read_split(file)
+        named = FILE_NAME.fullmatch(file.stem)
         # One file holds conversations throughout, or none.
         conversations = any(
             isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
@@ -193,14 +187,26 @@ def _items(path: str | Path) -> Iterator[_Item]:
             yield item
 
 
-def _files(path: Path) -> list[Path]:
+def read_split(file: Path) -> dict[str, Any]:
+    """The items of a file by key."""
+    data = read_json(file)
+    if not isinstance(data, dict) or not data:
+        raise InputError(
+            f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file:"
+            " a JSON object of items",
+            "check that it is the right file",
+        )
+    return data
+
+
+def split_files(path: Path) -> list[Path]:
     """The file itself, or the splits in a folder in the order train, dev, test."""
     if not path.is_dir():
         return [path]
     found = [
         (match["dataset"], SPLITS.index(match["split"]), file)
         for file in path.glob("*.json")
-        if (match := _NAME.fullmatch(file.stem))
+        if (match := FILE_NAME.fullmatch(file.stem))
     ]
     if not found:
         inside = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
@@ -221,55 +227,51 @@ def _files(path: Path) -> list[Path]:
 def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _Item:
     """One item of a file; ``split`` is the one that the file is named after."""
     if not isinstance(item, dict):
-        raise _wrong(f"{where} is not a JSON object")
+        raise wrong(f"{where} is not a JSON object")
     if isinstance(item.get("annotations"), dict):
         raise InputError(
-            f"{where} has an object of annotations, as in LeWiDi 2025; only the files of 2023 are"
-            " read as they are",
-            "convert it to a table with the columns item, annotator, label, text, split",
+            f"{where} has an object of annotations, as in LeWiDi 2025",
+            "choose format='lewidi2025'",
+            parameters=("format",),
         )
     missing = [name for name in _FIELDS if item.get(name) is None]
     if missing:
-        raise _wrong(f"{where} has no {examples(missing, 4)}")
+        raise wrong(f"{where} has no {examples(missing, 4)}")
     split = str(item.get("split") or split).strip()
     if not split:
-        raise _wrong(f"{where} does not name its split")
+        raise wrong(f"{where} does not name its split")
     for name in ("annotations", "annotators", "text"):
         if not isinstance(item[name], str):
             kind = "text" if name == "text" else "text with commas between its parts"
-            raise _wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
+            raise wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
     labels = [part.strip() for part in item["annotations"].split(",")]
     annotators = [part.strip() for part in item["annotators"].split(",")]
     # Text in most places, a number in some rows of ConvAbuse.
     hard_label = as_name(item["hard_label"]).strip()
     classes = SEVERITY if conversations else BINARY
     if not any(labels):
-        raise _wrong(f"{where} has no annotation")
+        raise wrong(f"{where} has no annotation")
     for what, given, known in (
         ("annotation", labels, classes),
         ("hard label", [hard_label], BINARY),
     ):
-        wrong = [label for label in given if label not in known]
-        if wrong:
+        odd = [label for label in given if label not in known]
+        if odd:
             allowed = ", ".join(known)
-            raise _wrong(f"{where} has the {what} {word(wrong[0])}, which is none of {allowed}")
+            raise wrong(f"{where} has the {what} {word(odd[0])}, which is none of {allowed}")
     if len(annotators) != len(labels) or not all(annotators):
-        raise _wrong(
+        raise wrong(
             f"{where} has {counted(len(labels), 'annotation')} by"
             f" {counted(sum(map(bool, annotators)), 'annotator')}"
         )
     text = parse_dialogue(item["text"]) if conversations else item["text"]
     if text is None:
-        raise _wrong(
+        raise wrong(
             f"the text of {where} is not a conversation like others: JSON with the turns"
             f" {', '.join(Dialogue._fields)}"
         )
-    try:
-        turns = (text,) if isinstance(text, str) else text
-        "".join([key, split, *turns, *annotators]).encode()
-    except UnicodeEncodeError as error:
-        # JSON can write one half of a pair of surrogates, which stands for no character.
-        raise _wrong(f"{where} has half a character, which is not valid Unicode") from error
+    turns = (text,) if isinstance(text, str) else text
+    check_unicode([key, split, *turns, *annotators], where)
     groups = _groups(item.get("other_info"), annotators, where)
     return _Item(
         name=f"{split}-{key}",
@@ -292,7 +294,7 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
             groups = [part.strip() for part in str(value).split(",")]
             if len(groups) != len(annotators):
                 some = counted(len(groups), "group")
-                raise _wrong(f"{where} has {some} for {counted(len(annotators), 'annotator')}")
+                raise wrong(f"{where} has {some} for {counted(len(annotators), 'annotator')}")
             return [str(other.get(group, group)) for group in groups]
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]
@@ -312,7 +314,16 @@ def _columns(item: dict[str, Any], groups: list[str]) -> dict[str, str]:
     }
 
 
-def _wrong(message: str) -> InputError:
+def check_unicode(parts: Iterable[str], where: str) -> None:
+    """JSON can write one half of a pair of surrogates, which stands for no character."""
+    try:
+        "".join(parts).encode()
+    except UnicodeEncodeError as error:
+        raise wrong(f"{where} has half a character, which is not valid Unicode") from error
+
+
+def wrong(message: str) -> InputError:
+    """A published file that is not as published."""
     return InputError(message, "correct the file, or download it again")
 
 

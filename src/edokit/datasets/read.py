@@ -16,6 +16,7 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import InputError, errors_in, one_of, warn
 from edokit._io import check_file, read_json
 from edokit._names import as_names
+from edokit._types import Strings
 from edokit.annotations import Annotations
 from edokit.scales import NOMINAL, ScaleLike, looks_ordinal
 
@@ -23,6 +24,7 @@ FOLDER = "/"
 """Stands for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
+    "lewidi2025": (".json", FOLDER),
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", FOLDER),
     "label_studio": (".json", ".parquet", ".jsonl", ".ndjson"),
     "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
@@ -34,6 +36,18 @@ kinds come after general ones.
 """
 
 Obtain = Callable[..., list[Path]]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Texts of items and who annotated them, whether or not labels are known."""
+
+    items: Strings
+    """Item ids [N]."""
+    texts: Strings | None
+    contexts: Strings | None
+    annotators: Sequence[tuple[str, ...]]
+    """The annotators of each item [N]."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,8 @@ class Source:
     """Further arguments of ``read``."""
     cleans: bool = False
     """Whether ``read`` takes ``clean``; else texts are cleaned afterwards."""
+    items: Callable[..., Items] | None = None
+    """``items(path, split=…)`` reads texts alone, where labels may be held out."""
     obtain: Mapping[str, Obtain] = field(default_factory=dict)
     """Public datasets of this kind: ``obtain["lewidi2023"](out, source=…, timeout=…, progress=…)``
     downloads and verifies all files."""
@@ -132,7 +148,7 @@ def read_annotations(
         A table with one row per annotation (CSV, TSV, Parquet, JSONL; columns ``item``,
         ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
         Studio or Argilla.
-    format : {"table", "lewidi", "label-studio", "argilla"}, default=None
+    format : {"table", "lewidi", "lewidi2025", "label-studio", "argilla"}, default=None
         What the source is; recognised if None.
     split : str, default=None
         Read only this split.
@@ -187,12 +203,7 @@ def read_annotations(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     path = Path(source)
-    if format is None:
-        kind = recognise(path)
-    else:
-        known = {one.name: one for one in sources()}
-        one_of("format", format, known)
-        kind = known[format]
+    kind = _kind(path, format)
     given = {
         "columns": columns,
         "label_map": label_map,
@@ -202,16 +213,7 @@ def read_annotations(
         "multi_choice": multi_choice,
         **options,
     }
-    wanted = {name: value for name, value in given.items() if value is not None}
-    for name in wanted:
-        if name not in kind.options:
-            fitting = [other.name for other in sources() if name in other.options]
-            raise InputError(
-                f"{name!r} is not an option of the format {kind.name!r}, which takes"
-                f" {', '.join(map(repr, kind.options)) or 'none'}",
-                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
-                parameters=(name, "format"),
-            )
+    wanted = _fitting(kind, given)
     wanted |= {"split": split, "classes": classes}
     for name, value in (("duplicates", duplicates), ("scale", scale)):
         if value is not None:
@@ -237,6 +239,47 @@ def read_annotations(
             parameters=("scale",),
         )
     return annotations
+
+
+def read_items(
+    source: str | Path, *, format: str | None = None, split: str | None = None, **options: Any
+) -> Items:
+    """Texts and annotators of the items in any source; labels that are held out are not missed."""
+    path = Path(source)
+    kind = _kind(path, format)
+    if kind.items is not None:
+        _fitting(kind, options)
+        with errors_in(path):
+            return kind.items(path, split=split)
+    found = read_annotations(path, format=format, split=split, **options)
+    annotators: list[dict[str, None]] = [{} for _ in found.items]
+    for item, annotator in zip(found.item_codes, found.annotator_codes, strict=True):
+        annotators[item][str(found.annotators[annotator])] = None
+    return Items(found.items, found.texts, found.contexts, [*map(tuple, annotators)])
+
+
+def _kind(path: Path, format: str | None) -> Source:
+    """The source that was named, else the one that the file or folder is."""
+    if format is None:
+        return recognise(path)
+    known = {one.name: one for one in sources()}
+    one_of("format", format, known)
+    return known[format]
+
+
+def _fitting(kind: Source, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given; one that this kind of source does not take is refused."""
+    wanted = {name: value for name, value in given.items() if value is not None}
+    for name in wanted:
+        if name not in kind.options:
+            fitting = [other.name for other in sources() if name in other.options]
+            raise InputError(
+                f"{name!r} is not an option of the format {kind.name!r}, which takes"
+                f" {', '.join(map(repr, kind.options)) or 'none'}",
+                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
+                parameters=(name, "format"),
+            )
+    return wanted
 
 
 def write_annotations(

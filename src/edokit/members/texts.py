@@ -90,9 +90,9 @@ def read_texts(
     elif path.suffix.lower() in TABLE_SUFFIXES and not any(reading.values()):
         found = _from_table(path, columns or {})
     else:
-        from edokit.datasets import read_annotations
+        from edokit.datasets.read import read_items
 
-        source = read_annotations(path, columns=columns or None, **reading)
+        source = read_items(path, columns=columns or None, **reading)
         if source.texts is None:
             raise InputError(
                 f"{path} holds no texts",
@@ -127,11 +127,12 @@ def read_annotators(
             pairs.append(encoded.names[encoded.codes])
         items, annotators = pairs
     else:
-        from edokit.datasets import read_annotations
+        from edokit.datasets.read import read_items
 
-        source = read_annotations(path, columns=columns or None)
-        items = source.items[source.item_codes]
-        annotators = source.annotators[source.annotator_codes]
+        source = read_items(path, columns=columns or None)
+        return {
+            str(item): names for item, names in zip(source.items, source.annotators, strict=True)
+        }
     found: dict[str, dict[str, None]] = {}
     for item, annotator in zip(items, annotators, strict=True):
         found.setdefault(str(item), {})[str(annotator)] = None

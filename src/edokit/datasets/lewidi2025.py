@@ -1,0 +1,344 @@
+"""The LeWiDi 2025 datasets (third edition), from their JSON files as published."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, warn
+from edokit._io import check_file, not_utf8, parse_json, read_json
+from edokit._names import as_name, as_names
+from edokit.annotations import Annotations, Duplicates
+from edokit.annotations.labels import MultiChoice
+from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.datasets.get import get_lewidi2025
+from edokit.datasets.lewidi import FILE_NAME, check_unicode, read_split, split_files, wrong
+from edokit.datasets.read import Items, Source
+from edokit.scales import Declared, ScaleLike
+
+SCALES = {
+    ("context", "response"): "ordinal:1,2,3,4,5,6",
+    ("post", "reply"): "nominal",
+    ("Question1", "Question2"): "ordinal:-5,-4,-3,-2,-1,0,1,2,3,4,5",
+    ("context", "statement"): "multi-label:contradiction,entailment,neutral",
+}
+"""Context and text of CSC, MP, Paraphrase and VariErrNLI, and the answer scale of each."""
+BINARY = ("0", "1")
+"""The classes of MP."""
+METADATA = "_annotators_meta.json"
+_ROUNDED = 0.0101
+"""How far a published soft label may be off: it has two digits."""
+_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])')
+"""A text, or a comma after the last entry of an object or a list."""
+_EXPLANATION = "explanation"
+"""Annotators' own reasons give the answer away, so they are no column of an item."""
+
+
+class _Item(NamedTuple):
+    name: str
+    split: str
+    context: str
+    text: str
+    annotators: list[str]
+    labels: dict[str, list[str]]
+    """The labels of each annotator; empty where they are held out."""
+    blank: set[str]
+    """Annotators whose id has blanks around it."""
+    rounded: bool
+    """Whether the published soft label is that of the annotations."""
+    columns: dict[str, str]
+
+
+def read_lewidi2025(
+    path: str | Path,
+    *,
+    split: str | None = None,
+    classes: Sequence[object] | None = None,
+    duplicates: Duplicates = "all",
+    scale: ScaleLike | None = None,
+    multi_choice: MultiChoice = "error",
+) -> Annotations:
+    """Read one JSON file (``CSC_dev.json``) or a folder of splits (``CSC/``).
+
+    Items are named ``<split>-<key>``, with the split in the name of the file. The text is the
+    response, reply, second question or statement, its context the other one. Labels are those of
+    ``annotations``; ``soft_label`` is rounded and only compared with them. Items have the column
+    ``lang`` and what is plain in ``other_info``, annotators the attributes in the metadata file
+    beside the data. Explanations are not read. Items without annotations (a test set whose labels
+    are held out) are left out with a warning; `read_lewidi2025_items` reads their texts.
+    """
+    items, fields = _read(path, split)
+    labelled = [item for item in items if item.labels]
+    if not labelled:
+        splits = ", ".join(dict.fromkeys(item.split for item in items))
+        raise InputError(
+            f"{path}: no item of {splits} has annotations: its labels are held out",
+            "choose another split, or read the texts alone: edo score --texts",
+            parameters=("split",),
+        )
+    names = dict.fromkeys(name for item in items for name in item.columns)
+    rows: defaultdict[str, list[str]] = defaultdict(list)
+    for item in labelled:
+        n = len(item.labels)
+        rows["annotator"] += item.labels
+        rows["label"] += [_cell(labels) for labels in item.labels.values()]
+        for role in ("split", "text", "context"):
+            rows[role] += [getattr(item, role)] * n
+        rows["item"] += [item.name] * n
+        for name in names:
+            rows[name] += [item.columns.get(name, "")] * n
+    known = _metadata(Path(path))
+    attributes = dict.fromkeys(name for one in known.values() for name in one)
+    for name in attributes:
+        rows[name] = [_attribute(known, annotator, name) for annotator in rows["annotator"]]
+    noted = SCALES.get(fields)
+    given = Declared(scale or noted or "nominal")
+    if classes is None and given.classes is None and noted is not None:
+        classes = Declared(noted).classes or BINARY
+    with errors_in(path):
+        found = from_long_table(
+            rows,
+            classes=classes,
+            duplicates=duplicates,
+            attributes=list(attributes),
+            scale=scale or noted,
+            multi_choice=multi_choice,
+            where=lambda row: f"item {rows['item'][row]!r}",
+        )
+    _report(items, labelled)
+    return found
+
+
+def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Items:
+    """The texts of one file or a folder and who annotated them, with labels or without."""
+    items, _ = _read(path, split)
+    return Items(
+        items=as_names(item.name for item in items),
+        texts=as_names(item.text for item in items),
+        contexts=as_names(item.context for item in items),
+        annotators=[tuple(dict.fromkeys(item.annotators)) for item in items],
+    )
+
+
+def is_lewidi2025(data: Any) -> bool:
+    """Whether a JSON document looks like a file of 2025: items by key, with a text in parts."""
+    return isinstance(data, dict) and any(
+        isinstance(item, dict) and "annotators" in item and isinstance(item.get("text"), dict)
+        for item in data.values()
+    )
+
+
+def _is_ours(path: Path, content: Any) -> bool:
+    if not path.is_dir():
+        return is_lewidi2025(content)
+    found = [file for file in path.glob("*.json") if FILE_NAME.fullmatch(file.stem)]
+    with suppress(InputError, OSError):
+        smallest = min(found, key=lambda file: file.stat().st_size, default=None)
+        return smallest is not None and is_lewidi2025(read_json(smallest))
+    return False
+
+
+def _read(path: str | Path, split: str | None) -> tuple[list[_Item], tuple[str, str]]:
+    """The items of a split, or all, and the names of their two texts."""
+    items: list[_Item] = []
+    fields: dict[tuple[str, str], None] = {}
+    splits: dict[str, None] = {}
+    for file in split_files(Path(path)):
+        named = FILE_NAME.fullmatch(file.stem)
+        of_file = named["split"] if named else ""
+        others: Counter[str] = Counter()
+        for key, raw in _raw_items(file, of_file, split, splits):
+            where = f"item {key!r} of {file}"
+            item, both = _item(key, raw, of_file, where)
+            fields[both] = None
+            if len(fields) > 1:
+                raise wrong(f"{where} has texts of other names than the items before it")
+            given = str(raw.get("split") or item.split).strip()
+            others[given] += given != item.split
+            items.append(item)
+        if others.total():
+            warn(
+                f"the items of {file.name} are in split {of_file!r}, as the file is named, though"
+                f" the field 'split' of {others.total()} of them is {examples(+others)}"
+            )
+    if not items:
+        raise InputError(
+            f"there is no split {split!r}; {path} has {examples(splits, 10)}",
+            "choose one of these",
+            parameters=("split",),
+        )
+    return items, next(iter(fields))
+
+
+def _raw_items(
+    file: Path, of_file: str, wanted: str | None, splits: dict[str, None]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Key and content of the items of the wanted split; the splits that occur are noted."""
+    if of_file:
+        splits[of_file] = None
+        if wanted not in (None, of_file):
+            return
+    for key, raw in read_split(file).items():
+        if not isinstance(raw, dict):
+            raise wrong(f"item {key!r} of {file} is not a JSON object")
+        split = of_file or str(raw.get("split") or "").strip()
+        if not split:
+            raise wrong(f"item {key!r} of {file} does not name its split")
+        splits[split] = None
+        if wanted in (None, split):
+            yield key, raw
+
+
+def _item(
+    key: str, raw: Mapping[str, Any], of_file: str, where: str
+) -> tuple[_Item, tuple[str, str]]:
+    """One item of a file, and the names of its context and its text."""
+    both, context, text = _texts(raw.get("text"), where)
+    listed, given = raw.get("annotators"), raw.get("annotations")
+    if not isinstance(listed, str) or not listed.strip():
+        raise wrong(f"{where} has no annotators")
+    if given is not None and not isinstance(given, dict):
+        raise wrong(f"{where}: 'annotations' is {type(given).__name__}, not an object")
+    annotators = [part.strip() for part in listed.split(",")]
+    labels: dict[str, list[str]] = {}
+    for name, label in (given or {}).items():
+        if not isinstance(label, str | int | float) or not as_name(label).strip():
+            raise wrong(f"{where}: the label of annotator {name.strip()!r} is missing")
+        if name.strip() in labels:
+            raise wrong(f"{where} has two labels of annotator {name.strip()!r}")
+        labels[name.strip()] = [part.strip() for part in as_name(label).split(",")]
+    if labels and {*labels} != {*annotators}:
+        odd = sorted({*labels} ^ {*annotators})
+        raise wrong(f"{where} lists other annotators than those who labelled it: {examples(odd)}")
+    split = of_file or str(raw["split"]).strip()
+    check_unicode([key, split, context, text, *annotators], where)
+    item = _Item(
+        name=f"{split}-{key}",
+        split=split,
+        context=context,
+        text=text,
+        annotators=annotators,
+        labels=labels,
+        blank={name.strip() for name in given or () if name != name.strip()},
+        rounded=_is_rounded(raw.get("soft_label"), labels),
+        columns=_columns(raw),
+    )
+    return item, both
+
+
+def _texts(text: Any, where: str) -> tuple[tuple[str, str], str, str]:
+    """The names of context and text, which come in this order, and both."""
+    parts = list(text.items()) if isinstance(text, dict) else []
+    if len(parts) != 2 or not all(isinstance(part, str) for _, part in parts):
+        raise wrong(f"{where}: 'text' is not an object with two texts")
+    names = (parts[0][0], parts[1][0])
+    if names not in SCALES and names[::-1] in SCALES:
+        names = names[::-1]
+    return names, text[names[0]], text[names[1]]
+
+
+def _cell(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else ",".join(labels)
+
+
+def _is_rounded(soft: Any, labels: Mapping[str, Sequence[str]]) -> bool:
+    """Whether published shares are those of the labels; a share that is not there is not wrong."""
+    if not isinstance(soft, dict) or not labels:
+        return True
+    counts = Counter(label for chosen in labels.values() for label in chosen)
+    for name, value in soft.items():
+        share = value.get("1") if isinstance(value, dict) else value
+        # MP writes its classes as 0.0 and 1.0.
+        with suppress(ValueError):
+            name = as_name(float(name))
+        expected = counts.pop(name, 0) / len(labels)
+        if not isinstance(share, int | float) or not abs(share - expected) <= _ROUNDED:
+            return False
+    return not counts
+
+
+def _columns(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Language of an item, and what is plain in ``other_info``."""
+    other = raw.get("other_info")
+    known = {"lang": raw.get("lang"), **(other if isinstance(other, dict) else {})}
+    return {
+        name: as_name(value)
+        for name, value in known.items()
+        if isinstance(value, str | int | float)
+        and name not in ROLES
+        and _EXPLANATION not in name.lower()
+    }
+
+
+def _metadata(path: Path) -> dict[str, dict[str, str]]:
+    """Attributes of the annotators by their id, from the file beside the data."""
+    named = FILE_NAME.fullmatch(split_files(path)[0].stem)
+    folder = path if path.is_dir() else path.parent
+    file = folder / f"{named['dataset']}{METADATA}" if named else folder
+    if not file.is_file():
+        return {}
+    try:
+        text = check_file(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise not_utf8(file, error) from error
+    # Two of the files have a comma after the last entry.
+    data = parse_json(_COMMA.sub(lambda one: one[0].rstrip(","), text), str(file))
+    if not isinstance(data, dict) or not all(isinstance(one, dict) for one in data.values()):
+        raise wrong(f"{file} is not a JSON object with an object per annotator")
+    return {
+        annotator: {
+            name: "" if _is_gap(value) else as_name(value)
+            for name, value in one.items()
+            if name not in ROLES and (value is None or isinstance(value, str | int | float))
+        }
+        for annotator, one in data.items()
+    }
+
+
+def _is_gap(value: str | float | None) -> bool:
+    return value in (None, "nan") or (isinstance(value, float) and math.isnan(value))
+
+
+def _attribute(known: Mapping[str, Mapping[str, str]], annotator: str, name: str) -> str:
+    """An annotator's attribute; the keys of MP's metadata lack the prefix Ann."""
+    one = known.get(annotator) or known.get(annotator.removeprefix("Ann")) or {}
+    return one.get(name, "")
+
+
+def _report(items: Sequence[_Item], labelled: Sequence[_Item]) -> None:
+    """What was left out or differs, in warnings."""
+    if without := len(items) - len(labelled):
+        splits = ", ".join(dict.fromkeys(item.split for item in items if not item.labels))
+        warn(
+            f"{are(without, len(items), HAVE, 'item')} no annotations and"
+            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
+        )
+    blank = set().union(*(item.blank for item in labelled))
+    if blank:
+        annotators = {name for item in labelled for name in item.labels}
+        warn(
+            f"blanks around the ids of {len(blank)} of {counted(len(annotators), 'annotator')} are"
+            f" left out: {examples(sorted(blank))}"
+        )
+    differ = [item.name for item in labelled if not item.rounded]
+    if differ:
+        warn(
+            f"soft_label of {are(len(differ), len(labelled), noun='item')} not that of its"
+            f" annotations, which count: {examples(differ)}"
+        )
+
+
+SOURCE = Source(
+    "lewidi2025",
+    "a LeWiDi 2025 JSON file or a folder of its splits",
+    read_lewidi2025,
+    _is_ours,
+    options=("multi_choice",),
+    items=read_lewidi2025_items,
+    obtain={"lewidi2025": get_lewidi2025},
+)

@@ -1,0 +1,229 @@
+"""LeWiDi 2025 as published: the real files without test labels, and invented ones like them."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edokit import Annotations, read_annotations, write_annotations
+from edokit._errors import EDOWarning, InputError
+from edokit.members import read_annotators, read_texts
+
+README = {
+    "CSC": ("ordinal", (5628, 704, 704), (4, 6), 872),
+    "MP": ("nominal", (12017, 3005, 3756), (2, 21), 506),
+    "Paraphrase": ("ordinal", (400, 50, 50), (4, 4), 4),
+    "VariErrNLI": ("multi-label", (388, 50, 50), (1, 4), 4),
+}
+
+
+@pytest.mark.parametrize("name", README)
+def test_the_figures_of_the_published_files(name: str, lewidi2025: Path):
+    kind, (train, dev, test), per_item, annotators = README[name]
+    with pytest.warns(EDOWarning) as caught:
+        found = read_annotations(lewidi2025 / name)
+    notes = " ".join(str(one.message) for one in caught)
+    assert f"{test} of {train + dev + test} items have no annotations" in notes
+    assert found.scale.kind == kind
+    assert {split: len(found.split(split).items) for split in found.split_names} == {
+        "train": train,
+        "dev": dev,
+    }
+    counts = found.annotations_per_item
+    assert (counts.min(), counts.max()) == per_item
+    assert len(found.annotators) == annotators
+    assert found.contexts is not None
+    assert all(map(str.strip, found.texts))
+    assert "lang" in found.item_columns
+    assert {"Gender", "Age"} <= {*found.attributes}
+    assert not any("explanation" in column for column in found.to_table().column_names)
+
+
+@pytest.mark.parametrize("name", README)
+def test_soft_labels_of_dev_are_the_published_ones(name: str, lewidi2025: Path):
+    path = lewidi2025 / name / f"{name}_dev.json"
+    found = read_annotations(path)
+    published = json.loads(path.read_text(encoding="utf-8"))
+    for item, shares in zip(found.items, found.soft_labels, strict=True):
+        soft = published[item.removeprefix("dev-")]["soft_label"]
+        by_class = {
+            str(int(float(key))) if key.lstrip("-")[0].isdigit() else key: value
+            for key, value in soft.items()
+        }
+        expected = [
+            by_class[one]["1"] if isinstance(by_class[one], dict) else by_class[one]
+            for one in found.classes
+        ]
+        np.testing.assert_allclose(shares, expected, atol=0.0101)
+
+
+def test_blanks_around_ids_and_a_wrong_split_are_reported(lewidi2025: Path):
+    with pytest.warns(EDOWarning) as caught:
+        train = read_annotations(lewidi2025 / "CSC" / "CSC_train.json")
+    notes = " ".join(str(one.message) for one in caught)
+    assert "684 of 872 annotators" in notes
+    assert "'split' of 5628 of them is 'dev'" in notes
+    assert set(train.splits) == {"train"}
+    assert not any(name != name.strip() for name in train.annotators)
+
+
+def test_metadata_is_joined_by_id(lewidi2025: Path):
+    with pytest.warns(EDOWarning, match="held out"):
+        found = read_annotations(lewidi2025 / "MP")
+    raw = json.loads((lewidi2025 / "MP" / "MP_annotators_meta.json").read_text())
+    ages = dict(zip(found.annotators, found.attributes["Age"], strict=True))
+    assert ages["Ann0"] == f"{raw['0']['Age']:g}"
+    assert len(set(ages.values())) > 20
+
+
+@pytest.mark.parametrize("name", README)
+def test_texts_of_a_held_out_test_set_are_read_with_their_annotators(name: str, lewidi2025: Path):
+    path = lewidi2025 / name / f"{name}_test.json"
+    with pytest.raises(InputError, match=r"test has annotations.*held out"):
+        read_annotations(path)
+    texts, annotators = read_texts(path), read_annotators(path)
+    assert len(texts.items) == README[name][1][2]
+    assert all(len(pair) == 2 for pair in texts.texts)
+    assert set(annotators) == set(texts.items)
+    assert all(len(set(names)) == len(names) for names in annotators.values())
+    assert read_texts(path.parent, split="test").items == texts.items
+
+
+# --- Invented files in the published format -------------------------------------------------------
+
+ITEM = {
+    "annotation task": "natural language inference",
+    "text": {"context": "The bus is late.", "statement": "The bus has come."},
+    "annotators": "Ann1,Ann2,Ann2",
+    "number of annotations": 3,
+    "annotations": {"Ann1": "neutral", "Ann2": "contradiction,neutral"},
+    "soft_label": {
+        "contradiction": {"0": 0.5, "1": 0.5},
+        "entailment": {"0": 1.0, "1": 0.0},
+        "neutral": {"0": 0.0, "1": 1.0},
+    },
+    "split": "test",
+    "lang": "en",
+    "other_info": {"explanations": [["Ann1", "neutral", "because"]], "source": "bus", "level": 1.0},
+}
+SCALE = {
+    **ITEM,
+    "text": {"context": "The bus is late.", "response": "Lovely."},
+    "annotators": "Ann1,Ann2",
+    "annotations": {"Ann1": "6", "Ann2": "5"},
+    "soft_label": {**{str(k): 0.0 for k in range(5)}, "5": 0.5, "6": 0.5},
+    "other_info": {},
+}
+
+
+def _write(folder: Path, name: str, **items: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(items))
+    return path
+
+
+def test_published_test_files_with_labels_are_read(tmp_path: Path):
+    path = _write(tmp_path, "VariErrNLI_test", a=ITEM)
+    found = read_annotations(path)
+    assert found.items.tolist() == ["test-a"]
+    assert found.classes == ("contradiction", "entailment", "neutral")
+    assert found.soft_labels.tolist() == [[0.5, 0.0, 1.0]]
+    assert (found.texts[0], found.contexts[0]) == ("The bus has come.", "The bus is late.")
+    columns = {name: values[0] for name, values in found.item_columns.items()}
+    assert columns == {"lang": "en", "source": "bus", "level": "1"}
+    assert read_annotators(path) == {"test-a": ("Ann1", "Ann2")}
+
+
+def test_commas_after_the_last_entry_and_gaps_of_metadata(tmp_path: Path):
+    path = _write(tmp_path, "VariErrNLI_test", a=ITEM)
+    (tmp_path / "VariErrNLI_annotators_meta.json").write_text(
+        '{"Ann1": {"Age": "26", "Town": "a, }b",}, "2": {"Age": NaN, "Town": "nan",},}'
+    )
+    found = read_annotations(path)
+    assert found.attributes["Age"].tolist() == ["26", ""]
+    assert found.attributes["Town"].tolist() == ["a, }b", ""]
+
+
+def test_a_seventh_bin_that_nobody_uses_is_no_class(tmp_path: Path):
+    blank = {"Ann1": "6", " Ann2": "5"}
+    path = _write(tmp_path, "CSC_test", a={**SCALE, "annotations": blank})
+    with pytest.warns(EDOWarning, match="1 of 2 annotators") as caught:
+        found = read_annotations(path)
+    assert len(caught) == 1
+    assert found.scale.positions == (1, 2, 3, 4, 5, 6)
+    assert found.soft_labels.tolist() == [[0, 0, 0, 0, 0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "soft", [{"5": 0.53, "6": 0.47}, {"5": 0.5}, {"0": 0.1, "5": 0.5, "6": 0.5}, {"5": "half"}]
+)
+def test_soft_labels_that_differ_are_reported(soft: dict[str, Any], tmp_path: Path):
+    path = _write(tmp_path, "CSC_test", a={**SCALE, "soft_label": soft}, b=SCALE)
+    with pytest.warns(EDOWarning, match=r"soft_label of 1 of 2 items.*'test-a'"):
+        found = read_annotations(path)
+    assert found.soft_labels[0].tolist() == [0, 0, 0, 0, 0.5, 0.5]
+
+
+def test_rounded_soft_labels_are_not_reported(tmp_path: Path):
+    votes = {"Ann1": "1", "Ann2": "2", "Ann3": "2"}
+    item = {
+        **SCALE,
+        "annotators": "Ann1,Ann2,Ann3",
+        "annotations": votes,
+        "soft_label": {"1": 0.33, "2": 0.67},
+    }
+    path = _write(tmp_path, "CSC_test", a=item)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_annotations(path).soft_labels[0, 1] == 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"annotations": {"Ann1": "7", "Ann2": "5"}}, r"'test-a'.*'7'"),
+        ({"annotations": {"Ann1": "many", "Ann2": "5"}}, r"'test-a'.*'many'"),
+        ({"annotations": {"Ann1": "", "Ann2": "5"}}, "'Ann1'"),
+        ({"annotations": {"Ann1": "1", " Ann1": "5"}}, "two labels.*'Ann1'"),
+        ({"annotations": {"Ann1": "1", "Ann9": "5"}}, "'Ann2', 'Ann9'"),
+        ({"annotations": "1,5"}, "'annotations' is str"),
+        ({"annotators": None}, "no annotators"),
+        ({"text": "Lovely."}, "two texts"),
+        ({"text": {"response": "Lovely.", "context": 7}}, "two texts"),
+        ({"text": {"context": "a", "response": "\ud83d"}}, "half a character"),
+    ],
+)
+def test_files_that_are_not_as_published(change: dict[str, Any], names: str, tmp_path: Path):
+    path = _write(tmp_path, "CSC_test", a={**SCALE, **change})
+    with pytest.raises(InputError, match=names):
+        read_annotations(path, format="lewidi2025")
+
+
+def test_sets_are_refused_where_one_class_was_declared(tmp_path: Path):
+    path = _write(tmp_path, "VariErrNLI_test", a=ITEM)
+    with pytest.raises(InputError, match=r"several labels.*multi_choice='split'"):
+        read_annotations(path, scale="nominal")
+    shares = read_annotations(path, scale="nominal", multi_choice="split").soft_labels
+    assert shares.tolist() == [[0.25, 0, 0.75]]
+
+
+def test_the_scale_may_be_declared_otherwise(tmp_path: Path):
+    path = _write(tmp_path, "CSC_test", a=SCALE)
+    nominal = read_annotations(path, scale="nominal")
+    assert (nominal.scale.kind, len(nominal.classes)) == ("nominal", 6)
+    with pytest.raises(InputError, match="'6'"):
+        read_annotations(path, scale="ordinal:1,2,3,4,5")
+
+
+def test_everything_survives_a_table(tmp_path: Path):
+    _write(tmp_path, "VariErrNLI_test", a=ITEM)
+    found = read_annotations(_write(tmp_path, "VariErrNLI_dev", a={**ITEM, "split": "dev"}).parent)
+    write_annotations(found, tmp_path / "table.parquet")
+    again = read_annotations(tmp_path / "table.parquet")
+    assert isinstance(again, Annotations)
+    assert again.to_table().equals(found.to_table())
+    assert found.items.tolist() == ["dev-a", "test-a"]
