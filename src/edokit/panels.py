@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, are, examples, headings
+from edokit._errors import InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations import Annotations
@@ -65,6 +65,12 @@ class Panel:
                 parameters=("panel",),
             )
         object.__setattr__(self, "weights", weights / total)
+
+    def __str__(self) -> str:
+        if len(self.annotators) == 1 and self.size is None:
+            return self.name
+        drawn = "" if self.size is None else f", {self.size} drawn"
+        return f"{self.name} ({counted(len(self.annotators), 'annotator')}{drawn})"
 
     @classmethod
     def from_shares(

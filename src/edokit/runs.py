@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, errors_in, without_credentials
+from edokit._errors import InputError, errors_in, one_of, without_credentials
 from edokit._io import cannot_read, write_json
 from edokit._io.schema import mapping, number, plain, read_document, record, text
 from edokit._outputs import RUN_RECORD
@@ -23,6 +23,7 @@ from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.predictions import Predictions, read_predictions
+from edokit.predictions.core import LEARN, PAIRS, WITH_ANONYMOUS, view_pairs
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
 _LIMIT = 2**30
@@ -44,8 +45,8 @@ class Input:
     sha256: str | None = None
     """Digest of its bytes; none above one GiB."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How annotations were read: arguments of ``read_annotations``, and ``splits``; of predictions,
-    the ``scale`` that was declared."""
+    """How annotations were read: arguments of ``read_annotations``, ``splits`` and ``learn``; of
+    predictions, the ``scale`` that was declared, and ``learn``."""
 
 
 _SCHEMA = record(
@@ -130,11 +131,14 @@ class InputReader:
     """Reads predictions and annotations that are given as files, and remembers the files.
 
     Whatever else is given (objects, arrays) passes through. ``options`` are those of
-    `read_annotations`.
+    `read_annotations`, and ``learn``: what is learned from predictions for pairs of an item and an
+    annotator, see `LEARN`.
     """
 
     def __init__(self, **options: Any) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
+        if "learn" in self._options:
+            one_of("learn", self._options["learn"], LEARN)
         self._read: dict[str, tuple[Path, dict[str, Any]]] = {}
 
     @property
@@ -154,8 +158,9 @@ class InputReader:
         return _read_predictions(*self._read[role])
 
     def _note(self, role: str, given: str | Path) -> None:
-        scale = self._options.get("scale")
-        self._read[role] = (Path(given), {} if scale is None else {"scale": scale})
+        kept = ("scale", "learn")
+        how = {name: self._options[name] for name in kept if name in self._options}
+        self._read[role] = (Path(given), how)
 
     def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as given."""
@@ -200,15 +205,17 @@ def _names(split: str | Sequence[str] | None) -> list[str]:
 def _read_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
     """Predictions, on the scale that was declared for those without one."""
     found = read_predictions(path)
-    return found.on_scale(options["scale"]) if options.get("scale") else found
+    found = found.on_scale(options["scale"]) if options.get("scale") else found
+    return view_pairs(found, options.get("learn"))
 
 
 def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
     """Annotations, read as a record says."""
     how = dict(options)
-    splits = how.pop("splits", None)
+    splits, learn = how.pop("splits", None), how.pop("learn", None)
     found = read_annotations(path, **how)
-    return found.split(*splits) if splits else found
+    found = found.split(*splits) if splits else found
+    return found.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else found
 
 
 def digest(path: Path) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edokit.baselines import Comparison
 
 
-@options.reads(options.SPLIT, options.LABELS)
+@options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def compare(
     predictions: Annotated[
         Path, typer.Option(help="The members' predictions of the items to fit on (dev).")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @options.streams
-@options.reads(options.SPLIT, options.LABELS)
+@options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def fit(
     predictions: options.Predictions,
     annotations: options.Labels,
@@ -78,7 +78,7 @@ def fit(
     parameters = {name: value for name, value in given.items() if name in PARAMETERS}
     how = reading.keywords()
     splits = how.pop("split", None)
-    shards = streaming.shards(predictions)
+    shards = streaming.shards(predictions, reading.given.get("learn"))
     with console.progress() as bars:
         fitted = fit_record(
             predictions,

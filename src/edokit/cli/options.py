@@ -101,6 +101,16 @@ SPLIT = {
         str | None, typer.Option(help="Only this split, e.g. dev, or these: train,dev.")
     ]
 }
+LEARNING = {
+    "learn": Annotated[
+        str | None,
+        typer.Option(
+            help="From predictions for annotators: pairs (what each annotator answers), items (what"
+            " those of an item answer together), or pairs+anonymous (the members' anonymous answers"
+            " join as members)."
+        ),
+    ]
+}
 COLUMNS = {
     "column": Annotated[
         list[str] | None,
@@ -247,14 +257,14 @@ class Streaming:
         self.engine = values["engine"] or "local"
         self.jobs, self.scratch = values["jobs"], values["scratch"]
 
-    def shards(self, predictions: Path) -> Shards | None:
+    def shards(self, predictions: Path, learn: str | None = None) -> Shards | None:
         """The shards, if they are to be read one by one: as asked, else if they are large."""
         from edokit.predictions import Shards
 
         asked = self.stream or (self.stream is None and self.engine != "local")
         if not asked and (self.stream is False or not predictions.is_dir()):
             return None
-        shards = Shards.open(predictions)
+        shards = Shards.open(predictions, learn=learn)
         return shards if asked or shards.needs > self.memory else None
 
     def keywords(self, bars: Progress, shards: Shards) -> dict[str, Any]:

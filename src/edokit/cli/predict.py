@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
+
+if TYPE_CHECKING:
+    from edokit.panels import Panel
 
 
 @options.reads(options.SPLIT, options.COLUMNS)
@@ -50,6 +53,21 @@ def predict(
             " step that was fitted with the ensemble.",
         ),
     ] = None,
+    panel: Annotated[
+        Path | None,
+        typer.Option(
+            help="What this panel would answer: a file with an annotator per line, a table with"
+            " annotator (and weight), or one with attribute, value, share (and size)."
+        ),
+    ] = None,
+    as_annotator: Annotated[
+        str | None, typer.Option("--as", metavar="ANNOTATOR", help="What this person would answer.")
+    ] = None,
+    annotators: Annotated[
+        Path | None,
+        typer.Option(help="Annotations whose annotators have the attributes of --panel."),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Level of the intervals of a panel's votes.")] = 0.9,
     quote_formulas: options.QuoteFormulas = False,
     annotations: Annotated[
         Path | None, typer.Option(help="A source with the texts of the items to review.")
@@ -83,8 +101,9 @@ def predict(
             "--judges is for members that predict now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
-    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations)
+    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations, panel)
     fitted = load_ensemble(ensemble)
+    view = _panel(panel, as_annotator, annotators)
     if answer_for is not None:
         fitted.answer_step(answer_for)  # refused before anything is read
     source: Any = predictions
@@ -93,7 +112,16 @@ def predict(
 
         asked, known = reading.texts(texts, judges, pairs=pairs)
         needed = fitted.needed_members()
-        source = score_members(members, asked, needed, device=device, annotators=known)
+        if view is not None:
+            known = dict.fromkeys(asked.items, view.annotators)
+        source = score_members(
+            members,
+            asked,
+            needed,
+            device=device,
+            annotators=known,
+            by_annotator=view is not None,
+        )
     shown = texts if annotations is None else annotations
 
     def read_texts() -> dict[str, str] | None:
@@ -114,11 +142,15 @@ def predict(
             texts=read_texts,
             quote_formulas=quote_formulas,
             answer_for=answer_for,
+            panel=view,
+            level=level,
         )
     line = (
         f"{out}: {counted(result['items'], 'item')}, mean entropy {result['entropy']:.4f},"
         f" mean spread {result['spread']:.4f}"
     )
+    if view is not None:
+        line += f"; what {view} would answer"
     if answer_for is not None:
         line += (
             f"; p_… are answers for {answer_for}, not the pool: {fitted.answer_step(answer_for)}"
@@ -130,3 +162,19 @@ def predict(
         line += f"; {'all ' if fewer else 'the '}{some} to review, most urgent first, for Label"
         line += f" Studio: {queue['out']} (interface: {queue['config']})"
     console.done(result, line, json)
+
+
+def _panel(panel: Path | None, person: str | None, annotators: Path | None) -> Panel | None:
+    """Whose view is asked for, if anybody's."""
+    if panel is not None and person is not None:
+        raise InputError("both --panel and --as are given", "leave one of them out")
+    if person is not None:
+        from edokit.panels import Panel
+
+        return Panel((person,), name=f"annotator {person!r}")
+    if panel is None:
+        return None
+    from edokit.datasets import read_annotations
+    from edokit.panels import read_panel
+
+    return read_panel(panel, None if annotators is None else read_annotations(annotators))

@@ -21,7 +21,7 @@ JOURNAL = "journal.log"
 
 
 @options.streams
-@options.reads(options.SPLIT, options.LABELS)
+@options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def search(
     predictions: options.Predictions,
     annotations: options.Labels,
@@ -133,7 +133,7 @@ def search(
         "test_split": options.names(test_split),
         **reading.keywords(),
     }
-    shards = streaming.shards(predictions)
+    shards = streaming.shards(predictions, reading.given.get("learn"))
     # Beyond the search itself, for the page; workers may share a folder.
     own = nullcontext() if out is None or worker else locked(out)
     with own, console.progress() as bars:

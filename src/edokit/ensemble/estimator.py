@@ -28,6 +28,7 @@ from edokit.ensemble.fitted import Fitted, Pooled, Reason
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.metrics import ce as cross_entropy
 from edokit.predictions import Predictions, Shards
+from edokit.predictions.core import ANONYMOUS
 from edokit.scales import ScaleLike
 
 
@@ -315,7 +316,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ----------
         predictions : Predictions, Shards or array of shape (N, K, C)
             Named predictions need only the members that carry weight, in any order. Of shards one
-            is in memory at a time.
+            is in memory at a time. Rows may be pairs of an item and an annotator.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric.
 
@@ -341,7 +342,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
         pooled, spread = fitted.pool_members(np.asarray(named.probabilities, dtype=np.float64))
         answers = None if step is None else step.apply(pooled, fitted.scale)
-        return Pooled(named.items, named.classes, pooled, spread, fitted.scale, answer_for, answers)
+        return Pooled(
+            named.items,
+            named.classes,
+            pooled,
+            spread,
+            fitted.scale,
+            answer_for,
+            answers,
+            named.annotators,
+        )
 
     def predict_proba(self, predictions: Any, *, answer_for: str | None = None) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes_``.
@@ -435,7 +445,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""
         check_is_fitted(self)
-        return [name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0]
+        heavy = (name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0)
+        # A member and its anonymous answers are one model.
+        return list(dict.fromkeys(name.removesuffix(ANONYMOUS) for name in heavy))
 
     def explain(self) -> list[Reason]:
         """Why each member has its weight, heaviest first.

@@ -33,6 +33,7 @@ from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
 from edokit.metrics import main_metrics
+from edokit.panels import Panel
 from edokit.predictions import Predictions, Shards, read_shards
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared
@@ -225,6 +226,8 @@ def predict_to_file(
     texts: Callable[[], Mapping[str, str] | None] | Mapping[str, str] | None = None,
     quote_formulas: bool = False,
     answer_for: str | None = None,
+    panel: Panel | None = None,
+    level: float = 0.9,
 ) -> dict[str, Any]:
     """Write the pooled probabilities of all items; shards are read one by one.
 
@@ -247,6 +250,11 @@ def predict_to_file(
         In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
     answer_for : {"ce", "md", "w1", "f1"}, optional
         Write answers for this metric in the ``p_<class>`` columns, and its name in ``answer_for``.
+    panel : Panel, optional
+        Write what this panel would answer, a row per item, from predictions for pairs of an item
+        and an annotator.
+    level : float, default=0.9
+        Level of the intervals of the panel's votes.
 
     Returns
     -------
@@ -268,7 +276,7 @@ def predict_to_file(
     if isinstance(predictions, str | Path):
         for made in (out, tasks if review is not None else None):
             refuse_input(made, Path(predictions))
-        parts = read_shards(predictions)
+        parts = read_shards(predictions, pairs=True)
     else:
         parts = [predictions] if isinstance(predictions, Predictions) else predictions
     queue: list[Review] = []
@@ -280,6 +288,15 @@ def predict_to_file(
         nonlocal queue, shown, classes
         for part in parts:
             pooled = ensemble.describe(part, answer_for=answer_for)
+            if panel is not None:
+                pooled = pooled.panel(panel, level=level)
+            elif review is not None and pooled.annotators is not None:
+                raise InputError(
+                    "a review picks items, but these predictions are of pairs of an item and an"
+                    " annotator",
+                    "name the panel whose view counts, or leave the review out",
+                    parameters=("panel", "review"),
+                )
             sums["entropy"] += float(pooled.entropy.sum())
             sums["spread"] += float(pooled.spread.sum())
             classes = pooled.classes

@@ -49,6 +49,7 @@ from edokit.objective import (
 from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import LARGEST
+from edokit.panels import Panel
 from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Solution, Trajectory
 
@@ -558,17 +559,58 @@ class Pooled:
     """Metric that ``answers`` are for, where they were asked for."""
     answers: Floats | None = None
     """Answers for this metric [N, C], made from the pool."""
+    annotators: Strings | None = None
+    """Whose label each row predicts, where rows are pairs of an item and an annotator; empty for
+    the anonymous answer of an item."""
+    votes: tuple[Floats, Floats] | None = None
+    """Ends of the interval of each share of a panel's votes [N, C], where a panel answers."""
 
     @classmethod
     def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
         """Further items after the first, as those of several shards."""
         made = [part.answers for part in parts if part.answers is not None]
+        whose = [part.annotators for part in parts if part.annotators is not None]
         return replace(
             parts[0],
             items=np.concatenate([part.items for part in parts]),
             probabilities=np.concatenate([part.probabilities for part in parts]),
             spread=np.concatenate([part.spread for part in parts]),
             answers=np.concatenate(made) if made else None,
+            annotators=np.concatenate(whose) if whose else None,
+        )
+
+    def panel(self, panel: Panel, *, level: float = 0.9) -> Pooled:
+        """Return what a panel would answer, one row per item, from rows for its annotators.
+
+        Parameters
+        ----------
+        panel : Panel
+        level : float, default=0.9
+            Level of the intervals of the panel's votes.
+
+        Returns
+        -------
+        Pooled
+            With ``votes``, the ends of these intervals; the spread is the panel's mean.
+        """
+        if self.annotators is None:
+            raise InputError(
+                "a panel needs answers for its annotators, but these are of items",
+                "score the items for annotators: `edo score --annotators`",
+                parameters=("panel",),
+            )
+        rows = self.items, self.annotators
+        shown = self.probabilities if self.answers is None else self.answers
+        answer, pooled = (panel.answer(*rows, p, level=level) for p in (shown, self.probabilities))
+        spread = panel.answer(*rows, self.spread[:, None]).probabilities[:, 0]
+        return replace(
+            self,
+            items=answer.items,
+            probabilities=pooled.probabilities,
+            spread=spread,
+            answers=None if self.answers is None else answer.probabilities,
+            annotators=None,
+            votes=(answer.low, answer.high),
         )
 
     @property
@@ -597,14 +639,19 @@ class Pooled:
 
         On an ordinal scale also ``median``; the scale is in ``answer_scale``, unless it is nominal.
         Where answers are for a metric, ``p_<class>`` are these, and ``answer_for`` names it; all
-        other columns describe the pool.
+        other columns describe the pool. Pairs also have ``annotator``; of a panel, ``low_<class>``
+        and ``high_<class>`` are the ends of the interval of its votes.
         """
         from edokit.annotations.long_table import SCALE
 
         columns: dict[str, Any] = {"item": pa.array(self.items.tolist(), pa.string())}
+        if self.annotators is not None:
+            columns["annotator"] = pa.array(self.annotators.tolist(), pa.string())
         shown = self.probabilities if self.answers is None else self.answers
         for c, name in enumerate(self.classes):
             columns[f"p_{name}"] = shown[:, c]
+        for end, shares in zip(("low", "high"), self.votes or (), strict=False):
+            columns |= {f"{end}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
         columns["entropy"] = self.entropy
         columns["spread"] = self.spread
         columns["label"] = pa.array(self.labels.tolist(), pa.string())

@@ -16,6 +16,7 @@ from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.predictions import Predictions
+from edokit.predictions.core import ANONYMOUS
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
@@ -203,9 +204,15 @@ def pooled_members(
 
     On the scale of the ensemble, where one is given.
     """
-    given = None if isinstance(predictions, Predictions) else scale
-    named = as_predictions(predictions, members, classes, given)
     needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
+    if isinstance(predictions, Predictions):
+        named, known = predictions, set(predictions.members)
+        if named.annotators is not None and any(
+            name.endswith(ANONYMOUS) and name not in known for name in needed
+        ):
+            named = named.with_anonymous()
+    else:
+        named = as_predictions(predictions, members, classes, scale)
     found = select_members(named, needed, "predictions").order_classes(classes)
     if scale is None:
         return found

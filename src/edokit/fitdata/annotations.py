@@ -17,7 +17,7 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import InputError, errors_in, examples
 from edokit._io import check_file
 from edokit._io.tables import unreadable
-from edokit._names import class_order, encode
+from edokit._names import class_order, encode, owners
 from edokit._types import Strings
 from edokit.annotations import Annotations, PublishedLabelWarning
 from edokit.datasets.read import read_annotations
@@ -44,6 +44,8 @@ class ReadOptions:
     splits: tuple[str, ...] = ()  # only these, where given
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
+    pairs: bool = False
+    """Whether each pair of an item and an annotator is an item."""
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         with errors_in(path), _without_conflicts():
@@ -55,6 +57,10 @@ class ReadOptions:
             return self._chosen(Annotations.from_table(table, classes=classes, **self.options))
 
     def _chosen(self, annotations: Annotations) -> Annotations:
+        annotations = self._of_splits(annotations)
+        return annotations.pairs() if self.pairs else annotations
+
+    def _of_splits(self, annotations: Annotations) -> Annotations:
         if not self.splits:
             return annotations
         if annotations.splits is None:
@@ -108,7 +114,7 @@ class SortedAnnotations:
 
         Rows are read until one belongs to none of them: it is of a later shard.
         """
-        index = pd.Index(items, dtype=object)
+        index = pd.Index(owners(items), dtype=object).unique()
         parts: list[pa.Table] = []
         while (table := self._next()) is not None:
             encoded = encode(table[self._item], self._item)
@@ -241,7 +247,9 @@ def _in_files(
         )
     split = reading.splits[0] if len(reading.splits) == 1 else None
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)
-    return annotations.split(*reading.splits) if len(reading.splits) > 1 else annotations
+    if len(reading.splits) > 1:
+        annotations = annotations.split(*reading.splits)
+    return annotations.pairs() if reading.pairs else annotations
 
 
 def _needs(path: Path) -> int:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._names import KEEP_PREDICTED
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
-from edokit.fitdata.data import Arrays
+from edokit.fitdata.data import Arrays, owner_codes
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.shards import hashes, item_keys
 from edokit.scales import NOMINAL, Scale, check_same_scale
@@ -74,6 +74,8 @@ class CachedShard:
         try:
             hashes(read.items).tofile(self.ids)
             self._save("keys", item_keys(read.items))
+            if (owners := owner_codes(read.items)) is not None:
+                self._save("owners", owners)
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         return counts
@@ -115,6 +117,10 @@ class CachedShard:
     def keys(self) -> NDArray[Any]:
         """A number per item id [n], in the order of the items."""
         return self._load("keys")
+
+    def owners(self) -> Ints | None:
+        """The item of each pair of an item and an annotator [n], as a number; None of items."""
+        return self._load("owners") if self._file("owners").exists() else None
 
     @property
     def ids(self) -> Path:

@@ -241,6 +241,8 @@ class FitData:
             As in `from_predictions`.
         scale : Scale or str, optional
             The answer scale of data that declare none themselves.
+        learn : {"items", "pairs", "pairs+anonymous"}, optional
+            What is learned from predictions for pairs of an item and an annotator.
         progress : callable, optional
             Called with what is done, the shards done and the number of shards.
         **options

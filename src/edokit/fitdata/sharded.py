@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
-from edokit._types import Bools, Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.annotations import (
     Annotations,
     PublishedLabelWarning,
@@ -30,6 +30,7 @@ from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
 from edokit.objective.pools import slices
 from edokit.predictions import Shards
+from edokit.predictions.core import PAIRS, WITH_ANONYMOUS
 from edokit.predictions.shards import check_once
 from edokit.scales import NOMINAL, ScaleLike
 
@@ -50,9 +51,11 @@ class Fold(NamedTuple):
     held_out: bool
     random_state: int
 
-    def mask(self, shard: int, y: NDArray[Any], rows_per_item: int = 1) -> Bools:
+    def mask(
+        self, shard: int, y: NDArray[Any], rows_per_item: int = 1, owner: Ints | None = None
+    ) -> Bools:
         """Which items [N] of a shard with hard labels y [n] these are."""
-        dealt = deal(y, self.parts, self.random_state, shard, rows_per_item)
+        dealt = deal(y, self.parts, self.random_state, shard, rows_per_item, owner)
         return np.asarray((dealt == self.number) == self.held_out)
 
 
@@ -69,7 +72,7 @@ class View(NamedTuple):
         """The arrays of a shard's items (those at these positions), and the rows per item."""
         arrays, each = part.arrays(), part.scale.rows_per_item(part.classes)
         if self.fold is not None:
-            mask = self.fold.mask(part.number, arrays.y, each)
+            mask = self.fold.mask(part.number, arrays.y, each, part.owners())
             positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
         if positions is not None:
             arrays = arrays.take(positions, each)
@@ -143,13 +146,20 @@ class ShardedData(FitData):
         random_state: int = 0,
         progress: Progress | None = None,
         scale: ScaleLike | None = None,
+        learn: str | None = None,
         **options: Any,
     ) -> ShardedData:
         """Shards of predictions and the annotations of their items; see `FitData.open`."""
-        shards = predictions if isinstance(predictions, Shards) else Shards.open(predictions)
+        if isinstance(predictions, Shards):
+            shards = predictions
+        else:
+            shards = Shards.open(predictions, learn=learn)
         if scale is not None:
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
-        reading = ReadOptions(tuple(splits), options)
+        pairs = shards.learn in (PAIRS, WITH_ANONYMOUS)
+        reading = ReadOptions(tuple(splits), options, pairs)
+        if pairs and isinstance(annotations, Annotations):
+            annotations = annotations.pairs()
         source, order = find_annotations(annotations, shards, classes, reading, memory)
         per_item = 8 * len(shards.members) * shards.numbers_per_item
         sizes = [per_item * count for count in shards.counts]

@@ -213,7 +213,10 @@ class Predictions:
             raise InputError(
                 "these predictions are of pairs of an item and an annotator, such as"
                 f" {self.items[0]!r} and {self.annotators[0]!r}, not of items",
-                "score the items without naming annotators",
+                "choose what to learn from: learn='pairs' (what each annotator answers) or"
+                " learn='items' (what they answer together); or score the items without naming"
+                " annotators",
+                parameters=("learn",),
             )
         return self
 
@@ -230,23 +233,28 @@ class Predictions:
         Predictions
             Anonymous answers themselves are no pairs.
         """
-        annotators = self._annotators_of_rows()
-        known = np.flatnonzero(annotators != "")
-        own = self.take(known)
-        values, members, groups = own.probabilities, self.members, self.groups
-        if anonymous:
-            items = self.anonymous()
-            order = pd.Index(items.items, dtype=object).get_indexer(pd.Index(own.items))
-            if (order < 0).any():
-                raise InputError(
-                    f"item {own.items[order < 0][0]!r} has no anonymous answer",
-                    "score the items again: `edo score --annotators` writes both",
-                )
-            values = np.concatenate([values, items.probabilities[order]], axis=1)
-            members = (*members, *(f"{name} (anonymous)" for name in members))
-            groups = None if groups is None else (*groups, *groups)
-        names = pair_names(own.items, annotators[known])
-        return Predictions(values, names, members, self.classes, groups, scale=self.scale).named()
+        own = self.with_anonymous() if anonymous else self
+        annotators = own._annotators_of_rows()
+        own = own.take(np.flatnonzero(annotators != ""))
+        names = pair_names(own.items, own._annotators_of_rows())
+        return replace(own, items=names, annotators=None).named()
+
+    def with_anonymous(self) -> Predictions:
+        """Return the pairs with the anonymous answer of each member as a member of its own."""
+        items = self.anonymous()
+        order = pd.Index(items.items, dtype=object).get_indexer(pd.Index(self.items))
+        if (order < 0).any():
+            raise InputError(
+                f"item {self.items[order < 0][0]!r} has no anonymous answer",
+                "score the items again: `edo score --annotators` writes both",
+            )
+        names = (f"{name}{ANONYMOUS}" for name in self.members)
+        return replace(
+            self,
+            probabilities=np.concatenate([self.probabilities, items.probabilities[order]], axis=1),
+            members=(*self.members, *names),
+            groups=None if self.groups is None else (*self.groups, *self.groups),
+        )
 
     def anonymous(self) -> Predictions:
         """Return the answers for nobody in particular, one per item."""
@@ -361,6 +369,23 @@ def declared_scale(scale: Scale, classes: Sequence[str], given: ScaleLike) -> Sc
     if scale != NOMINAL or wanted.is_multi_label:
         check_same_scale(scale, "predictions", wanted, "declaration")
     return wanted
+
+
+PAIRS = "pairs"
+WITH_ANONYMOUS = "pairs+anonymous"
+LEARN = ("items", PAIRS, WITH_ANONYMOUS)
+"""What is learned from predictions for pairs of an item and an annotator: what the annotators of an
+item answer together, or what each of them does; the latter also with the members' anonymous answers
+as members."""
+
+
+def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
+    """The rows that are learned from; predictions of items are left as they are."""
+    if learn is None:
+        return predictions
+    if learn == "items":
+        return predictions if predictions.annotators is None else predictions.panel_means()
+    return predictions.pairs(anonymous=learn == WITH_ANONYMOUS)
 
 
 Array = npt.NDArray[Any]
@@ -562,6 +587,8 @@ def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]
     return dict(zip("NC", parts[0].axes, strict=False))
 
 
+ANONYMOUS = " (anonymous)"
+"""After the name of a member whose anonymous answers are a member of their own."""
 PREFIX = "p_"
 """What the names of probability columns start with, before the class."""
 TOLERANCE = 1e-3

@@ -18,7 +18,7 @@ from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.core import Invalid, Predictions, declared_scale
+from edokit.predictions.core import Invalid, Predictions, declared_scale, view_pairs
 from edokit.predictions.files import SUFFIXES, read_file
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
@@ -291,22 +291,28 @@ class Shards:
     """The answer scale, of the first shard or as declared."""
     declared: bool = False
     """Whether the scale was declared for files that note none."""
+    learn: str | None = None
+    """What is learned from pairs of an item and an annotator, see `LEARN`."""
 
     @classmethod
-    def open(cls, path: str | Path, *, invalid: Invalid = "error") -> Shards:
+    def open(
+        cls, path: str | Path, *, invalid: Invalid = "error", learn: str | None = None
+    ) -> Shards:
         """Look into a folder of .npz or Parquet shards (or a single file), without reading it all.
 
-        The first shard is read, of the others only what their headers say.
+        The first shard is read, of the others only what their headers say. Of pairs of an item and
+        an annotator, what is learned (``learn``) decides how many rows there are: all are read. All
+        pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        first = read_file(files[0], invalid).per_item()
+        first = view_pairs(read_file(files[0], invalid), learn).per_item()
         known = Names.of(first)
         counts = [len(first)]
         for file in files[1:]:
-            count = _count(file, len(first.members))
+            count = None if learn else _count(file, len(first.members))
             if count is None:
                 # Without a sound header it is read, to say what is wrong.
-                shard = read_file(file, invalid)
+                shard = view_pairs(read_file(file, invalid), learn)
                 check_alike(shard, file, known, files[0])
                 count = len(shard)
             counts.append(count)
@@ -319,6 +325,7 @@ class Shards:
             first.probabilities.itemsize,
             invalid,
             scale=first.scale,
+            learn=learn,
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
@@ -355,7 +362,7 @@ class Shards:
 
     def read(self, number: int) -> Predictions:
         """One shard, checked, and with the members, classes and groups of the first."""
-        shard = read_file(self.files[number], self.invalid)
+        shard = view_pairs(read_file(self.files[number], self.invalid), self.learn)
         shard = shard.on_scale(self.scale) if self.declared else shard
         check_alike(shard, self.files[number], self, self.first or self.files[0])
         if len(shard) != self.counts[number]:
@@ -374,6 +381,8 @@ class Shards:
     def read_items(self, number: int) -> Strings:
         """The item ids of one shard, in the order in which ``read`` gives them."""
         file = self.files[number]
+        if self.learn:
+            return self.read(number).items
         try:
             if file.suffix.lower() == ".npz":
                 names = as_names(read_arrays(file, ["items"])["items"])

@@ -1,0 +1,201 @@
+"""Weights learned on pairs of an item and an annotator, and the answers of panels."""
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edokit import Annotations, EDOEnsemble, Predictions, load, write_predictions
+from edokit._errors import InputError
+from edokit._io.tables import write_table
+from edokit.cli import main
+from edokit.fitdata import FitData
+from edokit.panels import Panel
+from edokit.predictions import Shards
+
+ITEMS, PEOPLE = 60, 5
+
+
+def pairs_case(seed: int = 3) -> tuple[Predictions, Annotations]:
+    """Two members: one knows that every second annotator answers the other way round."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(ITEMS)
+    items = [f"i{k}" for k in range(ITEMS) for _ in range(PEOPLE)]
+    people = [f"r{a}" for _ in range(ITEMS) for a in range(PEOPLE)]
+    odd = np.array([int(name[1:]) % 2 for name in people], dtype=bool)
+    chance = np.repeat(truth, PEOPLE)
+    chance = np.where(odd, 1 - chance, chance)
+    labels = np.where(rng.random(len(items)) < chance, "yes", "no")
+    annotations = Annotations.from_table({"item": items, "annotator": people, "label": labels})
+    yes = np.stack([np.clip(chance, 0.05, 0.95), np.full(len(items), 0.5)], axis=1)
+    anonymous = np.full((ITEMS, 2), 0.5)
+    values = np.concatenate([yes, anonymous])
+    predictions = Predictions.from_arrays(
+        np.stack([1 - values, values], axis=2),
+        layout="NKC",
+        items=[*items, *(f"i{k}" for k in range(ITEMS))],
+        annotators=[*people, *([""] * ITEMS)],
+        members=["knows", "blind"],
+        classes=["no", "yes"],
+    )
+    return predictions, annotations
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    predictions, annotations = pairs_case()
+    write_predictions(predictions, tmp_path / "p.npz")
+    write_table(annotations.to_table(), tmp_path / "a.csv")
+    (tmp_path / "odd.txt").write_text("r1\nr3\n")
+    return tmp_path
+
+
+def edo(*words: object, code: int = 0) -> str:
+    """What a command writes to the terminal; it must end with this exit code."""
+    shown = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
+        redirect_stdout(shown),
+        redirect_stderr(shown),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    text = " ".join(shown.getvalue().split())
+    assert (stop.value.code or 0) == code, text
+    return text
+
+
+def test_pairs_are_learned_as_a_literal_fit_on_rows_says(files: Path):
+    edo(
+        "fit",
+        "--predictions",
+        files / "p.npz",
+        "--annotations",
+        files / "a.csv",
+        "--learn",
+        "pairs",
+        "--lambda-reg",
+        "0.01",
+        "--out",
+        files / "ensemble",
+    )
+    predictions, annotations = pairs_case()
+    known = predictions.annotators != ""
+    codes = {
+        (annotations.items[i], annotations.annotators[a]): c
+        for i, a, c in zip(
+            annotations.item_codes,
+            annotations.annotator_codes,
+            annotations.label_codes,
+            strict=True,
+        )
+    }
+    rows = zip(predictions.items[known], predictions.annotators[known], strict=True)
+    literal = EDOEnsemble(lambda_reg=0.01).fit(
+        predictions.probabilities[known], [codes[pair] for pair in rows]
+    )
+    np.testing.assert_allclose(load(files / "ensemble").weights_, literal.weights_, atol=1e-6)
+
+
+def test_pairs_without_a_choice_are_refused(files: Path):
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv")
+    assert "--learn pairs" in edo("fit", *given, "--out", files / "e", code=2)
+    assert not (files / "e").exists()
+
+
+def test_learning_on_items_pools_the_means_of_their_panels(files: Path):
+    edo(
+        "fit",
+        "--predictions",
+        files / "p.npz",
+        "--annotations",
+        files / "a.csv",
+        "--learn",
+        "items",
+        "--lambda-reg",
+        "0.01",
+        "--out",
+        files / "e",
+    )
+    predictions, annotations = pairs_case()
+    literal = EDOEnsemble(lambda_reg=0.01).fit(predictions.panel_means(), annotations)
+    np.testing.assert_allclose(load(files / "e").weights_, literal.weights_, atol=1e-6)
+    assert load(files / "e").n_items_ == ITEMS
+
+
+def test_shards_of_pairs_learn_the_same(tmp_path: Path):
+    predictions, annotations = pairs_case()
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    half = [f"i{k}" for k in range(ITEMS // 2)]
+    inside = np.isin(predictions.items, half)
+    for number, mask in enumerate((inside, ~inside)):
+        write_predictions(predictions.take(mask), folder / f"part-{number}.npz")
+    whole = FitData.from_predictions(predictions.pairs(), annotations.pairs())
+    with FitData.open(Shards.open(folder, learn="pairs"), annotations) as data:
+        one = EDOEnsemble(lambda_reg=0.01).fit(data)
+        for rest, held_out in data.folds(3):
+            assert rest.items + held_out.items == ITEMS * PEOPLE
+            assert held_out.items % PEOPLE == 0
+    other = EDOEnsemble(lambda_reg=0.01).fit(whole)
+    np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-6)
+
+
+def test_panels_and_persons_answer(files: Path):
+    edo(
+        "fit",
+        "--predictions",
+        files / "p.npz",
+        "--annotations",
+        files / "a.csv",
+        "--learn",
+        "pairs",
+        "--out",
+        files / "e",
+    )
+    ask = ("predict", files / "e", "--predictions", files / "p.npz")
+    edo(*ask, "--out", files / "pairs.csv")
+    edo(*ask, "--out", files / "odd.csv", "--panel", files / "odd.txt")
+    edo(*ask, "--out", files / "r1.csv", "--as", "r1")
+    pairs, odd, person = (pd.read_csv(files / f"{name}.csv") for name in ("pairs", "odd", "r1"))
+    assert len(pairs) == ITEMS * (PEOPLE + 1)
+    two = pairs[pairs["annotator"].isin(["r1", "r3"])].groupby("item")["p_yes"].mean()
+    np.testing.assert_allclose(odd.set_index("item")["p_yes"], two[odd["item"]])
+    one = pairs[pairs["annotator"] == "r1"].set_index("item")["p_yes"]
+    np.testing.assert_allclose(person.set_index("item")["p_yes"], one[person["item"]])
+    assert (odd["low_yes"] <= odd["p_yes"]).all()
+    assert (odd["p_yes"] <= odd["high_yes"]).all()
+    # The two who answer the other way round part ways with everybody.
+    even = 1 - one
+    assert np.corrcoef(even[odd["item"]], odd["p_yes"])[0, 1] < -0.9
+
+
+def test_anonymous_answers_stay_members_when_pairs_are_predicted(files: Path):
+    predictions, annotations = pairs_case()
+    both = predictions.pairs(anonymous=True)
+    ensemble = EDOEnsemble(lambda_reg=1.0).fit(both, annotations.pairs())
+    assert ensemble.needed_members() == ["knows", "blind"]
+    pooled = ensemble.describe(predictions)
+    expected = ensemble.predict_proba(both)
+    np.testing.assert_allclose(pooled.probabilities[pooled.annotators != ""], expected)
+
+
+def test_an_unknown_person_is_named(files: Path):
+    predictions, annotations = pairs_case()
+    EDOEnsemble().fit(predictions.pairs(), annotations.pairs()).save(files / "e")
+    asked = ("--predictions", files / "p.npz", "--as", "nobody", "--out", files / "x.csv")
+    assert "'nobody'" in edo("predict", files / "e", *asked, code=2)
+    assert not (files / "x.csv").exists()
+
+
+def test_a_panel_needs_pairs():
+    items = pd.DataFrame({"no": [0.4], "yes": [0.6]})
+    predictions = Predictions.from_arrays({"m": items})
+    ensemble = EDOEnsemble().fit(predictions, ["yes"])
+    with pytest.raises(InputError, match="annotators"):
+        ensemble.describe(predictions).panel(Panel(("r1",)))
