@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -12,30 +12,50 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, warn
+from edokit._errors import InputError, errors_in, examples, one_of, warn
+from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import ConstantAnswer
-from edokit.baselines.scores import Score, constant_of, score_answers, worth
+from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
 from edokit.metrics import (
-    MAIN_METRICS,
+    METRIC,
     Interval,
     annotator_errors,
+    best_possible,
     bootstrap,
     compute_metrics,
-    entropy,
-    entropy_items,
+    headline_metric,
+    metrics_of,
 )
-from edokit.predictions import Predictions, model_from_table, read_model_file
+from edokit.metrics.compute import floor_items
+from edokit.metrics.scorers import SCORERS, official_scores
+from edokit.predictions import Predictions, model_from_table, read_predictions
+from edokit.predictions.core import PREFIX, checked
+from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
+from edokit.scales import NOMINAL, Scale, check_same_scale
 
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
 Table: TypeAlias = pd.DataFrame | pa.Table | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OfficialScores:
+    """The official scores of a shared task."""
+
+    scorer: str
+    scores: dict[str, float]
+    """The scores by name."""
+    constant: dict[str, float]
+    """Those of the constant answer."""
+    note: str
+    """What was compared."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +66,11 @@ class Evaluation:
     """Number of items."""
     metrics: dict[str, float | None]
     """Metrics by name; None where undefined."""
-    ce_floor: float
-    """Lowest possible CE: the mean entropy of the soft labels."""
+    best_possible: dict[str, float | None]
+    """The best value that any answer can have on these annotations: for the CE the mean entropy of
+    the soft labels, see `edokit.metrics.best_possible`."""
+    constant_metrics: dict[str, float | None]
+    """The metrics of the constant answer."""
     level: float
     """Level of the intervals."""
     intervals: dict[str, Interval]
@@ -55,7 +78,7 @@ class Evaluation:
     annotators: list[dict[str, Any]]
     """Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``."""
     scores: tuple[Score, ...]
-    """F1, CE, MD and BS of the probabilities (``edo`` where an ensemble made them), of ``uniform``
+    """The main metrics of the probabilities (``edo`` where an ensemble made them), of ``uniform``
     where members' predictions were given, and of ``constant``, with paired tests between them."""
     constant: Constant
     """The constant answer."""
@@ -63,6 +86,15 @@ class Evaluation:
     """The same by the values of item columns."""
     subject: str = "The predictions"
     """What the headline is about."""
+    scale: Scale = NOMINAL
+    """The answer scale."""
+    official: OfficialScores | None = None
+    """The scores of the ``scorer``."""
+
+    @property
+    def ce_floor(self) -> float:
+        """Lowest possible CE: the mean entropy of the soft labels."""
+        return float(self.best_possible["ce"] or 0.0)
 
     @property
     def headline(self) -> list[str]:
@@ -79,7 +111,7 @@ class Evaluation:
         ]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={self.metrics[name]:.4f}" for name in MAIN_METRICS)
+        shown = ", ".join(f"{name}={value:.4f}" for name, value in self.scores[0].metrics.items())
         return f"Evaluation({self.items} items, {shown})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +121,8 @@ class Evaluation:
         -------
         dict
             The metrics by name, ``items``, ``ce_floor``, ``level``, ``intervals`` as
-            ``[low, high]``, ``headline``, ``constant``, ``methods``, ``slices`` and ``annotators``.
+            ``[low, high]``, ``best_possible``, ``headline``, ``constant``, ``methods``, ``slices``,
+            ``annotators`` and, with a scorer, ``official``.
         """
         result: dict[str, Any] = {
             "items": self.items,
@@ -99,10 +132,18 @@ class Evaluation:
         }
         if self.intervals:
             result["intervals"] = {name: [i.low, i.high] for name, i in self.intervals.items()}
+        if self.official is not None:
+            result["official"] = asdict(self.official)
         return {
             **result,
+            "scale": self.scale.kind,
+            "best_possible": self.best_possible,
             "headline": self.headline,
-            "constant": {"shares": self.constant.shares.tolist(), "source": self.constant.source},
+            "constant": {
+                "shares": self.constant.shares.tolist(),
+                "source": self.constant.source,
+                "metrics": self.constant_metrics,
+            },
             "methods": [score.on_items() for score in self.scores],
             "slices": [one.to_dict() for one in self.slices],
             "annotators": self.annotators,
@@ -110,13 +151,14 @@ class Evaluation:
 
 
 def evaluate(
-    probabilities: str | Path | Table | npt.ArrayLike | None,
+    probabilities: str | Path | Table | Predictions | Annotations | npt.ArrayLike | None,
     annotations: Annotations | str | Path | Table,
     *,
     predictions: Predictions | npt.ArrayLike | str | Path | None = None,
     ensemble: EDOEnsemble | str | Path | None = None,
     train_annotations: Annotations | str | Path | Table | None = None,
     by: str | Sequence[str] | None = None,
+    scorer: Literal["lewidi2023", "lewidi2025-a", "lewidi2025-b"] | None = None,
     invalid: Literal["error", "normalize"] = "error",
     ties: Ties = "first",
     samples: int = 1000,
@@ -127,10 +169,13 @@ def evaluate(
 
     Parameters
     ----------
-    probabilities : path, pandas.DataFrame, pyarrow.Table, mapping or array-like
+    probabilities : path, table, Predictions, Annotations or array-like
         A file or table with ``item`` and one ``p_<class>`` column per class, matched by item id
         (the index of a DataFrame without ``item``); or an array [N, C] in the order of the
-        annotations' items and classes. None for those of ``ensemble`` on ``predictions``.
+        annotations' items and classes. Answers for each annotator have an ``annotator``, too, and
+        either probabilities or a ``label``: predictions of pairs (`edo score --annotators`), a
+        table, or Annotations; the mean over an item's annotators is then its distribution. None
+        for the probabilities of ``ensemble`` on ``predictions``.
     annotations : Annotations, path or table
         Annotations of the same items; a path is read with `edokit.read_annotations`, a table with
         `Annotations.from_table`.
@@ -145,6 +190,8 @@ def evaluate(
     by : str or sequence of str, default=None
         Columns of the items (see `Annotations.item_columns`) to evaluate by: each value is a slice,
         a column of many numbers is put into quarters, missing values are a slice of their own.
+    scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
+        Also the official scores of a shared task (`edokit.metrics.scorers`).
     invalid : {"error", "normalize"}, default="error"
         What to do with rows that do not sum to 1: raise, or divide them by their sum.
     ties : {"first", "error", "random"}, default="first"
@@ -163,7 +210,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If the items or classes differ, a row holds no probabilities, or ``samples`` is too small.
+        If the items, classes or scales differ, a row holds no probabilities, a scorer does not fit
+        the annotations, or ``samples`` is too small.
 
     Examples
     --------
@@ -184,19 +232,22 @@ def evaluate(
             f" it takes at least {FEWEST_SAMPLES}",
             "use 1000, or 0 for no intervals",
         )
+    if scorer is not None:
+        one_of("scorer", scorer, SCORERS)
     labelled = _annotations(annotations)
     slices = find_slices(labelled, by)
     if isinstance(ensemble, str | Path):
         ensemble = EDOEnsemble.load(ensemble)
-    members = None
+    members, pairs = None, None
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)
-        members = as_predictions(read).align(labelled.items)
+        members = _on_scale(as_predictions(read), labelled.scale).align(labelled.items)
     if probabilities is not None:
-        own = _aligned(probabilities, labelled, invalid)
+        own, pairs = _given(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
         pooled = ensemble.predict_proba(members)[:, None]
-        own = Predictions(pooled, members.items, ("edo",), ensemble.fitted_.classes)
+        classes = ensemble.fitted_.classes
+        own = Predictions(pooled, members.items, ("edo",), classes, scale=labelled.scale)
     else:
         raise InputError(
             "there is nothing to evaluate",
@@ -212,9 +263,19 @@ def evaluate(
         )
     if set(labelled.classes) < set(own.classes):
         labelled = labelled.with_classes(own.classes)
-    classes, q = labelled.classes, labelled.soft_labels
+    classes, q, scale = labelled.classes, labelled.soft_labels, labelled.scale
     p: Floats = own.order_classes(classes).probabilities[:, 0].astype(np.float64, copy=False)
     y = labelled.hard_labels(ties=ties, random_state=random_state)
+    constant = _constant(ensemble, train_annotations, labelled, y, ties)
+    same = np.tile(constant.shares, (len(q), 1))
+    official = None
+    if scorer is not None:
+        official = OfficialScores(
+            scorer,
+            official_scores(scorer, labelled, p, y, pairs),
+            official_scores(scorer, labelled, same, y),
+            _compared(scorer, scale, pairs is not None),
+        )
     answers = {own.members[0]: p}
     if members is not None:
         known = (
@@ -224,26 +285,63 @@ def evaluate(
         )
         answers["uniform"] = known.order_classes(classes).uniform
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    constant = _constant(ensemble, train_annotations, classes, q, y, ties)
-    scores, losses = score_answers(answers, constant, q, y, classes, **resampling)
-    intervals = bootstrap(p, q, y, **resampling) if samples else {}
-    errors = annotator_errors(p, labelled.item_codes, labelled.annotator_codes, labelled.labels)
+    on: Any = {"scale": scale}
+    scores, losses = score_answers(answers, constant, q, y, classes, **on, **resampling)
+    hard = scale.indicators(same_label(constant, len(q)), len(classes)).astype(np.float64)
+    constants = compute_metrics(same, q, y, **on)
+    named = [name for name in metrics_of(scale) if METRIC[name].hard]
+    seen = labelled if pairs is None else labelled.pairs()
+    errors = annotator_errors(
+        p if pairs is None else pairs, seen.item_codes, seen.annotator_codes, seen.labels, **on
+    )
     columns = (errors.annotator, errors.n, errors.ce, errors.error)
+    floor = floor_items(q, headline_metric(scale), scale)
     subject = "The predictions" if ensemble is None else "The ensemble"
     return Evaluation(
         items=len(q),
-        metrics=compute_metrics(p, q, y),
-        ce_floor=entropy(q),
+        metrics=compute_metrics(p, q, y, **on),
+        best_possible=best_possible(q, y, **on),
+        constant_metrics=constants | compute_metrics(hard, q, y, metrics=named, **on),
         level=level,
-        intervals=intervals,
+        intervals=bootstrap(p, q, y, **on, **resampling) if samples else {},
         annotators=[
             {"annotator": str(labelled.annotators[a]), "n": n, "ce": ce, "error": error}
             for a, n, ce, error in zip(*(column.tolist() for column in columns), strict=True)
         ],
         scores=tuple(scores),
         constant=constant,
-        slices=score_slices(slices, scores, losses, entropy_items(q), "uniform", **resampling),
+        slices=score_slices(slices, scores, losses, floor, "uniform", **on, **resampling),
         subject=Path(probabilities).name if isinstance(probabilities, str | Path) else subject,
+        scale=scale,
+        official=official,
+    )
+
+
+def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
+    """What an official score compares, in a sentence."""
+    if scorer == "lewidi2023":
+        return "micro-F1 to hard labels, cross-entropy to soft labels."
+    if scorer == "lewidi2025-a":
+        return {
+            "nominal": "Manhattan distance to the soft labels.",
+            "ordinal": "Wasserstein distance to the soft labels, in points of the scale.",
+            "multi-label": "Manhattan distance to the soft labels, averaged over the labels.",
+        }[scale.kind]
+    what = {
+        "nominal": "error rate",
+        "ordinal": "absolute distance over the number of points",
+        "multi-label": "error rate, averaged over the labels",
+    }[scale.kind]
+    decision = {
+        "nominal": "its most probable class",
+        "ordinal": "its median",
+        "multi-label": "its labels above one half",
+    }[scale.kind]
+    if by_annotator:
+        return f"{what} of the answer for each annotator."
+    return (
+        f"{what}. The annotators are unknown to these predictions: each is given the anonymous"
+        f" answer of the item ({decision})."
     )
 
 
@@ -260,50 +358,126 @@ def _annotations(source: Annotations | str | Path | Table) -> Annotations:
 def _constant(
     ensemble: EDOEnsemble | None,
     train: Annotations | str | Path | Table | None,
-    classes: tuple[str, ...],
-    q: Floats,
+    labelled: Annotations,
     y: Codes,
     ties: Ties,
 ) -> Constant:
     """The constant answer: of the training items, else of the ensemble, else of these items."""
+    classes, scale = labelled.classes, labelled.scale
     if train is not None:
-        labels = _annotations(train).with_classes(classes)
+        labels = _annotations(train)
+        check_same_scale(labels.scale, "training annotations", scale, "annotations")
+        if labels.classes != classes:
+            labels = labels.with_classes(classes)
         return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
     if ensemble is not None and ensemble.constant_ is None:
         warn(
             "the ensemble was saved by an earlier version, without the shares of its fit data; the"
             " constant answer has the shares of these items"
         )
-    return constant_of(ensemble, classes, q, y)
+    return constant_of(ensemble, classes, labelled.soft_labels, y, scale)
 
 
-def _aligned(
-    source: str | Path | Table | npt.ArrayLike,
+def _on_scale(predictions: Predictions, scale: Scale) -> Predictions:
+    """Predictions on the scale of the annotations, which those of nominal classes may take."""
+    if predictions.scale == NOMINAL and not scale.is_multi_label:
+        return replace(predictions, scale=scale)
+    check_same_scale(predictions.scale, "predictions", scale, "annotations")
+    return predictions
+
+
+def _given(
+    source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
     annotations: Annotations,
     invalid: Literal["error", "normalize"],
-) -> Predictions:
-    """The probabilities as one member, in the order of the annotations' items."""
+) -> tuple[Predictions, Floats | None]:
+    """The probabilities as one member, in the order of the annotations' items, and of pairs [P, C].
+
+    Pairs are those of an item and an annotator; None where annotators are not known.
+    """
+    scale = annotations.scale
+    where: str | Path = "the probabilities"
     if isinstance(source, str | Path):
-        model = read_model_file(source, invalid=invalid)
-    else:
-        if isinstance(source, pd.DataFrame):
-            if "item" not in source.columns:
-                source = source.rename_axis(index="item").reset_index()
-            table = pa.Table.from_pandas(source, preserve_index=False)
-        elif isinstance(source, pa.Table | Mapping):
-            table = source if isinstance(source, pa.Table) else pa.table(dict(source))
+        where, path = source, Path(source)
+        if path.suffix.lower() == ".npz" or path.is_dir():
+            source = read_predictions(path, invalid=invalid)
         else:
-            array = np.asarray(source)
-            n, c = len(annotations.items), len(annotations.classes)
-            if array.shape != (n, c):
-                raise InputError(
-                    f"the probabilities have the shape {array.shape}, the annotations {n} items"
-                    f" and {c} classes",
-                    f"give an array of shape ({n}, {c}), or a table with item and p_<class>"
-                    " columns",
-                )
-            columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
-            table = pa.table({"item": annotations.items, **columns})
-        model = model_from_table(table, "the probabilities", invalid=invalid)
-    one = Predictions(model.probabilities[:, None], model.items, ("predictions",), model.classes)
-    return one.align(annotations.items)
+            source = read_table(path, numbers=lambda name: name.startswith(PREFIX))
+    elif isinstance(source, pd.DataFrame):
+        if "item" not in source.columns:
+            source = source.rename_axis(index="item").reset_index()
+        source = pa.Table.from_pandas(source, preserve_index=False)
+    elif isinstance(source, Mapping):
+        source = pa.table(dict(source))
+    if isinstance(source, pa.Table):
+        source = _from_table(source, where, annotations, invalid)
+    if isinstance(source, Annotations):
+        check_same_scale(source.scale, "answers", scale, "annotations")
+        answers = source
+        if answers.classes != annotations.classes:
+            answers = answers.with_classes(annotations.classes)
+        shares = answers.labels
+        if shares.ndim == 1:
+            shares = scale.indicators(shares, len(answers.classes)).astype(np.float64)
+        source = Predictions(
+            shares[:, None],
+            answers.items[answers.item_codes],
+            ("predictions",),
+            answers.classes,
+            annotators=answers.annotators[answers.annotator_codes],
+            scale=scale,
+        ).named()
+    if not isinstance(source, Predictions):
+        array = np.asarray(source)
+        n, c = len(annotations.items), len(annotations.classes)
+        if array.shape != (n, c):
+            raise InputError(
+                f"the probabilities have the shape {array.shape}, the annotations {n} items"
+                f" and {c} classes",
+                f"give an array of shape ({n}, {c}), or a table with item and p_<class> columns",
+            )
+        columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
+        table = pa.table({"item": annotations.items, **columns})
+        source = _from_table(table, where, annotations, invalid)
+        assert isinstance(source, Predictions)
+    one = replace(
+        _on_scale(source, scale),
+        probabilities=source.uniform[:, None],
+        members=("predictions",),
+        groups=None,
+    )
+    if one.annotators is None:
+        return one.align(annotations.items), None
+    pairs = one.pairs().align(annotations.pairs().items).order_classes(annotations.classes)
+    return one.panel_means().align(annotations.items), pairs.probabilities[:, 0]
+
+
+def _from_table(
+    table: pa.Table,
+    where: str | Path,
+    annotations: Annotations,
+    invalid: Literal["error", "normalize"],
+) -> Predictions | Annotations:
+    """Probabilities of items or of pairs, or the answer of each annotator."""
+    names, sets = table.column_names, annotations.scale.is_multi_label
+    if "annotator" not in names:
+        model = model_from_table(table, where, invalid=invalid, sets=sets)
+        scale = annotations.scale if sets else NOMINAL
+        probabilities = model.probabilities[:, None]
+        return Predictions(probabilities, model.items, ("predictions",), model.classes, scale=scale)
+    if not any(name.startswith(PREFIX) for name in names):
+        with errors_in(where):
+            return Annotations.from_table(
+                table.select([name for name in names if name in ("item", "annotator", "label")]),
+                classes=annotations.classes,
+                scale=annotations.scale,
+            )
+    if "member" not in names:
+        table = table.append_column("member", pa.array(["predictions"] * len(table)))
+    found = from_long_table(table, Path(where))
+    if sets and found.scale == NOMINAL:
+        found = replace(found, scale=annotations.scale)
+    array = checked(
+        found.probabilities, found.items, found.members, invalid, f" in {where}", sets=sets
+    )
+    return replace(found, probabilities=array)

@@ -23,7 +23,12 @@ def evaluate(
     ],
     probabilities: Annotated[
         Path | None,
-        typer.Option(help="A table with item and p_<class> columns.", show_default=False),
+        typer.Option(
+            help="A table with item and p_<class> columns; answers for each annotator have a column"
+            " annotator, too, and p_<class> or label (or are predictions of `edo score"
+            " --annotators`).",
+            show_default=False,
+        ),
     ] = None,
     ensemble: Annotated[
         Path | None,
@@ -39,6 +44,13 @@ def evaluate(
     train_annotations: options.TrainAnnotations = None,
     train_split: options.TrainSplit = None,
     by: options.By = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(
+            help="Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels)"
+            " or lewidi2025-b (the answer of each annotator)."
+        ),
+    ] = None,
     ties: options.Ties = "first",
     normalize: options.Normalize = False,
     bootstrap: options.Bootstrap = 1000,
@@ -50,7 +62,9 @@ def evaluate(
 ) -> None:
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.
 
-    Beside them a constant answer, and a headline where they are not better than it.
+    On an ordinal scale also RPS, W1 and MAD, of sets exact match and label error. Beside each the
+    best possible value and that of a constant answer, and a headline where they are not better
+    than it.
     """
     from edokit.evaluation import evaluate as evaluate_probabilities
 
@@ -66,6 +80,7 @@ def evaluate(
         ensemble=ensemble,
         train_annotations=train,
         by=by,
+        scorer=scorer,  # type: ignore[arg-type]  # checked there
         invalid="normalize" if normalize else "error",
         ties=cast("Ties", ties),
         samples=bootstrap,
@@ -75,15 +90,34 @@ def evaluate(
     if json:
         console.print_json(found.to_dict())
         return
-    intervals, metrics = found.intervals, found.metrics
+    from edokit.metrics import METRIC
+
+    intervals = found.intervals
     rows = [
-        [label, _number(metrics[key]), *([_interval(intervals[key])] if intervals else [])]
-        for key, label in LABELS.items()
-        if key in metrics
+        [
+            f"{METRIC[name].title} {METRIC[name].arrow}",
+            _number(value),
+            *([_interval(intervals[name])] if intervals else []),
+            _number(found.best_possible[name]),
+            _number(found.constant_metrics[name]),
+        ]
+        for name, value in found.metrics.items()
     ]
+    ends = [f"{level:.0%} interval"] if intervals else []
+    if found.official is not None:
+        official = found.official
+        console.print_table(
+            f"{official.scorer}: {counted(found.items, 'item')}",
+            ["score", "value", "constant"],
+            [
+                [name, _number(v), _number(official.constant[name])]
+                for name, v in official.scores.items()
+            ],
+            [official.note],
+        )
     console.print_table(
         f"{(probabilities or ensemble or annotations).name}: {counted(found.items, 'item')}",
-        ["metric", "value", *([f"{level:.0%} interval"] if intervals else [])],
+        ["metric", "value", *ends, "best possible", "constant"],
         rows,
         [f"The lowest possible CE on these annotations is {_number(found.ce_floor)}."],
         found.headline,
@@ -95,36 +129,30 @@ def _show_others(found: Evaluation, name: str) -> None:
     """The probabilities beside the uniform mean and the constant, and by slice."""
     from edokit.baselines.scores import SHARES, difference
     from edokit.baselines.slices import slice_table
+    from edokit.metrics import METRIC
 
+    first = found.scores[0]
     rows = [
         [
-            name if score is found.scores[0] else score.name,
-            *(_number(getattr(score, metric)) for metric in ("f1", "ce", "md", "bs")),
-            difference(score.against_constant.get("ce")) or "–",
+            name if score is first else score.name,
+            *map(_number, score.metrics.values()),
+            difference(score.against_constant.get(score.headline)) or "–",
         ]
         for score in found.scores
     ]
+    labels = [METRIC[metric].label for metric in first.metrics]
+    hard = "their majority class"
+    if found.scale.is_multi_label:
+        hard = "the labels that most of them have"
     console.print_table(
         "Beside a constant answer",
-        ["", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "ΔCE vs constant"],
+        ["", *labels, f"Δ{METRIC[first.headline].short} vs constant"],
         rows,
-        [f"constant: {SHARES[found.constant.source]}, and their majority class."],
+        [f"constant: {SHARES[found.constant.source]}, and {hard}."],
     )
     if found.slices:
         table = slice_table(found.slices, found.level, name)
         console.print_table(table.title, table.header, table.shown(), table.notes)
-
-
-LABELS = {
-    "f1": "micro-F1 ↑",
-    "macro_f1": "macro-F1 ↑",
-    "ce": "cross-entropy ↓",
-    "md": "Manhattan distance ↓",
-    "bs": "Brier score ↓",
-    "jsd": "Jensen–Shannon divergence ↓",
-    "ece": "calibration error to shares ↓",
-    "entropy_correlation": "entropy correlation ↑",
-}
 
 
 def _number(value: float | None) -> str:

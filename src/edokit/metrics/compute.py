@@ -178,9 +178,14 @@ class Metric(NamedTuple):
     """Whether it is about hard labels alone; the best answer is then y, else q."""
 
     @property
+    def arrow(self) -> str:
+        """Where better values are."""
+        return "↑" if self.higher else "↓"
+
+    @property
     def label(self) -> str:
         """``CE ↓``."""
-        return f"{self.short} {'↑' if self.higher else '↓'}"
+        return f"{self.short} {self.arrow}"
 
     @property
     def is_mean(self) -> bool:

@@ -1,4 +1,4 @@
-"""The official scores of shared tasks, number for number, on arrays."""
+"""The official scores of shared tasks, number for number."""
 
 from __future__ import annotations
 
@@ -8,11 +8,110 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, one_of
-from edokit._types import Floats
+from edokit._types import Codes, Floats
+from edokit.annotations import Annotations
 from edokit.metrics import _arrays
 from edokit.metrics.scales import label_rows, w1_items
 from edokit.metrics.scores import ce, f1, md_items
-from edokit.scales import ScaleKind
+from edokit.scales import Scale, ScaleKind
+
+SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")
+"""Names of the official scorers."""
+
+
+def official_scores(
+    scorer: str,
+    annotations: Annotations,
+    p: Floats,
+    hard_labels: Codes,
+    pairs: Floats | None = None,
+) -> dict[str, float]:
+    """Return the official scores of a shared task.
+
+    Parameters
+    ----------
+    scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}
+    annotations : Annotations
+    p : numpy.ndarray of shape [N, C], or [N, L] for sets
+        Predicted probabilities of the annotated items.
+    hard_labels : numpy.ndarray of shape [N]
+        Hard labels, which LeWiDi 2023 compares with.
+    pairs : numpy.ndarray of shape [P, C], or [P, L] for sets, default=None
+        Predicted probabilities for each pair of an item and an annotator, in the order of
+        ``annotations.pairs().items``. Without them, LeWiDi 2025 B compares each annotator's answer
+        with the decision for the item.
+
+    Returns
+    -------
+    dict of str to float
+        ``f1`` and ``ce``; ``md`` or ``w1``; ``error_rate`` or ``absolute_distance``.
+
+    Raises
+    ------
+    InputError
+        If the scorer does not fit these annotations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> votes = Annotations.from_matrix([[1, 3], [2, 2]], classes=[1, 2, 3], scale="ordinal")
+    >>> p = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    >>> official_scores("lewidi2025-a", votes, p, votes.hard_labels(ties="random"))
+    {'w1': 0.25}
+    """
+    one_of("scorer", scorer, SCORERS)
+    scale, q = annotations.scale, annotations.soft_labels
+    if scorer == "lewidi2023":
+        if scale.kind != "nominal":
+            raise _unfit(
+                f"lewidi2023 is about nominal classes, these annotations are {scale}",
+                "choose lewidi2025-a or lewidi2025-b",
+            )
+        return lewidi2023(p, q, hard_labels)
+    if scale.steps is not None and not np.allclose(scale.steps, 1.0):
+        raise _unfit(
+            f"{scorer} counts points of a scale, whose steps are 1, but the scale is {scale}",
+            "score it with the metrics of edo evaluate (w1, mad)",
+        )
+    if scorer == "lewidi2025-a":
+        name = "w1" if scale.kind == "ordinal" else "md"
+        return {name: lewidi2025_a(p, q, scale.kind)}
+    labels = annotations.labels
+    shares = annotations.label_probabilities
+    if shares is not None and (not scale.is_multi_label or not np.isin(shares, (0, 1)).all()):
+        raise _unfit(
+            "lewidi2025-b compares the answer of each annotator, but these annotations are shares",
+            "give annotations with one label per item and annotator, or choose lewidi2025-a",
+        )
+    answers = (
+        decisions(p, scale)[annotations.item_codes]
+        if pairs is None
+        else decisions(pairs, scale)[annotations.pairs().item_codes]
+    )
+    name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
+    points = len(annotations.classes)
+    return {name: lewidi2025_b(annotations.item_codes, answers, labels, scale.kind, points)}
+
+
+def decisions(p: Floats, scale: Scale) -> Codes:
+    """Return single answers: the median on a scale, else the most probable class or labels.
+
+    Returns
+    -------
+    numpy.ndarray of shape [N], or [N, L] for sets
+        Class codes, or 1 for each chosen label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
+    array([1], dtype=int32)
+    """
+    return _arrays.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+
+
+def _unfit(message: str, hint: str) -> InputError:
+    return InputError(message, hint, parameters=("scorer",))
 
 
 def lewidi2023(p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:

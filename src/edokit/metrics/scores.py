@@ -6,7 +6,7 @@ hold no distributions, y no class codes, or their shapes differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.metrics import _arrays
 from edokit.metrics.compute import compute_metrics
+from edokit.scales import NOMINAL, Scale
 
 
 def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -329,7 +330,12 @@ class AnnotatorErrors:
 
 
 def annotator_errors(
-    p: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike, labels: npt.ArrayLike
+    p: npt.ArrayLike,
+    items: npt.ArrayLike,
+    annotators: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    scale: Scale = NOMINAL,
 ) -> AnnotatorErrors:
     """Error of predictions on the labels of each annotator.
 
@@ -343,6 +349,9 @@ def annotator_errors(
         Annotator of each annotation.
     labels : array-like of int, shape [M], or of float, shape [M, C]
         Class of each annotation, or the probabilities that the annotator gave.
+    scale : Scale, default=NOMINAL
+        Of sets p is [N, L], labels [M, L] with 1 for each chosen label; both errors are means over
+        labels.
 
     Returns
     -------
@@ -355,6 +364,17 @@ def annotator_errors(
     >>> errors.error
     array([0. , 0.5])
     """
+    if scale.is_multi_label:
+        sets, chosen = _arrays.shares("p", p), _arrays.shares("labels", labels)
+        rows = np.arange(sets.shape[1])
+        owner, whose = np.asarray(items), np.asarray(annotators)
+        found = annotator_errors(
+            scale.rows(sets),
+            (owner[:, None] * len(rows) + rows).reshape(-1),
+            np.repeat(whose, len(rows)),
+            scale.rows(chosen),
+        )
+        return replace(found, n=found.n // len(rows))
     predicted = _arrays.probabilities("p", p)
     count, classes = predicted.shape
     item = _arrays.codes("items", items, None, count, "item")
