@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from edokit._errors import InputError, errors_in, examples, one_of, warn
 from edokit._io.tables import read_table
-from edokit._types import Codes, Floats
+from edokit._types import Codes
 from edokit.annotations import Annotations, Ties
+from edokit.annotations.long_table import SCALE
 from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
@@ -38,7 +39,7 @@ from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
-from edokit.scales import NOMINAL, Scale, check_same_scale
+from edokit.scales import NOMINAL, Declared, Scale, check_same_scale
 
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
@@ -264,7 +265,10 @@ def evaluate(
     if set(labelled.classes) < set(own.classes):
         labelled = labelled.with_classes(own.classes)
     classes, q, scale = labelled.classes, labelled.soft_labels, labelled.scale
-    p: Floats = own.order_classes(classes).probabilities[:, 0].astype(np.float64, copy=False)
+    p = _on_scale(own.order_classes(classes), scale).uniform
+    by_annotator = None
+    if pairs is not None:
+        by_annotator = _on_scale(pairs.order_classes(classes), scale).uniform
     y = labelled.hard_labels(ties=ties, random_state=random_state)
     constant = _constant(ensemble, train_annotations, labelled, y, ties)
     same = np.tile(constant.shares, (len(q), 1))
@@ -272,9 +276,9 @@ def evaluate(
     if scorer is not None:
         official = OfficialScores(
             scorer,
-            official_scores(scorer, labelled, p, y, pairs),
+            official_scores(scorer, labelled, p, y, by_annotator),
             official_scores(scorer, labelled, same, y),
-            _compared(scorer, scale, pairs is not None),
+            _compared(scorer, scale, by_annotator is not None),
         )
     answers = {own.members[0]: p}
     if members is not None:
@@ -290,9 +294,12 @@ def evaluate(
     hard = scale.indicators(same_label(constant, len(q)), len(classes)).astype(np.float64)
     constants = compute_metrics(same, q, y, **on)
     named = [name for name in metrics_of(scale) if METRIC[name].hard]
-    seen = labelled if pairs is None else labelled.pairs()
     errors = annotator_errors(
-        p if pairs is None else pairs, seen.item_codes, seen.annotator_codes, seen.labels, **on
+        p if by_annotator is None else by_annotator,
+        (labelled if by_annotator is None else labelled.pairs()).item_codes,
+        labelled.annotator_codes,
+        labelled.labels,
+        **on,
     )
     columns = (errors.annotator, errors.n, errors.ce, errors.error)
     floor = floor_items(q, headline_metric(scale), scale)
@@ -320,7 +327,7 @@ def evaluate(
 def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
     """What an official score compares, in a sentence."""
     if scorer == "lewidi2023":
-        return "micro-F1 to hard labels, cross-entropy to soft labels."
+        return "Micro-F1 to hard labels, cross-entropy to soft labels."
     if scorer == "lewidi2025-a":
         return {
             "nominal": "Manhattan distance to the soft labels.",
@@ -328,9 +335,9 @@ def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
             "multi-label": "Manhattan distance to the soft labels, averaged over the labels.",
         }[scale.kind]
     what = {
-        "nominal": "error rate",
-        "ordinal": "absolute distance over the number of points",
-        "multi-label": "error rate, averaged over the labels",
+        "nominal": "Error rate",
+        "ordinal": "Absolute distance over the number of points",
+        "multi-label": "Error rate, averaged over the labels",
     }[scale.kind]
     decision = {
         "nominal": "its most probable class",
@@ -390,8 +397,8 @@ def _given(
     source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
     annotations: Annotations,
     invalid: Literal["error", "normalize"],
-) -> tuple[Predictions, Floats | None]:
-    """The probabilities as one member, in the order of the annotations' items, and of pairs [P, C].
+) -> tuple[Predictions, Predictions | None]:
+    """The probabilities as one member, in the order of the annotations' items, and of pairs.
 
     Pairs are those of an item and an annotator; None where annotators are not known.
     """
@@ -441,15 +448,15 @@ def _given(
         source = _from_table(table, where, annotations, invalid)
         assert isinstance(source, Predictions)
     one = replace(
-        _on_scale(source, scale),
+        source,
         probabilities=source.uniform[:, None],
         members=("predictions",),
         groups=None,
     )
     if one.annotators is None:
         return one.align(annotations.items), None
-    pairs = one.pairs().align(annotations.pairs().items).order_classes(annotations.classes)
-    return one.panel_means().align(annotations.items), pairs.probabilities[:, 0]
+    pairs = one.pairs().align(annotations.pairs().items)
+    return one.panel_means().align(annotations.items), pairs
 
 
 def _from_table(
@@ -462,9 +469,9 @@ def _from_table(
     names, sets = table.column_names, annotations.scale.is_multi_label
     if "annotator" not in names:
         model = model_from_table(table, where, invalid=invalid, sets=sets)
-        scale = annotations.scale if sets else NOMINAL
         probabilities = model.probabilities[:, None]
-        return Predictions(probabilities, model.items, ("predictions",), model.classes, scale=scale)
+        found = Predictions(probabilities, model.items, ("predictions",), model.classes)
+        return _with_noted_scale(found, table, annotations)
     if not any(name.startswith(PREFIX) for name in names):
         with errors_in(where):
             return Annotations.from_table(
@@ -475,9 +482,21 @@ def _from_table(
     if "member" not in names:
         table = table.append_column("member", pa.array(["predictions"] * len(table)))
     found = from_long_table(table, Path(where))
-    if sets and found.scale == NOMINAL:
-        found = replace(found, scale=annotations.scale)
     array = checked(
         found.probabilities, found.items, found.members, invalid, f" in {where}", sets=sets
     )
-    return replace(found, probabilities=array)
+    return _with_noted_scale(replace(found, probabilities=array), table, annotations)
+
+
+def _with_noted_scale(found: Predictions, table: pa.Table, annotations: Annotations) -> Predictions:
+    """Answers on the scale that their table notes; of sets, without a note, the annotations' own.
+
+    Their classes are in its order.
+    """
+    declared = Declared(annotations.scale if annotations.scale.is_multi_label else NOMINAL)
+    if SCALE in table.column_names:
+        declared = Declared(str(table[SCALE][0].as_py()))
+    order = declared.classes or annotations.classes
+    if set(order) == set(found.classes):
+        found = found.order_classes(order)
+    return replace(found, scale=declared.on(found.classes))

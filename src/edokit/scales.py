@@ -179,8 +179,15 @@ class Scale:
         return f"{self.kind}:{line.getvalue()}"
 
     def reordered(self, old: Sequence[str], new: Sequence[str]) -> Scale:
-        """Return the scale after its classes are put in another order, which an ordinal one has."""
+        """Return the scale with other classes, among them its own.
+
+        The classes of an ordinal scale have an order; numbers may join it, names may not.
+        """
         if self.positions is not None and tuple(old) != tuple(new):
+            places = [place for name in new if (place := _number(name)) is not None]
+            numbers = self.positions == tuple(map(_number, old)) and len(places) == len(new)
+            if numbers and places == sorted(places):
+                return Scale("ordinal", tuple(places))
             raise InputError(
                 f"the classes {examples(new, 20)} are in another order than the scale"
                 f" {_listed(old)}",

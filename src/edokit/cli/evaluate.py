@@ -119,8 +119,7 @@ def evaluate(
         f"{(probabilities or ensemble or annotations).name}: {counted(found.items, 'item')}",
         ["metric", "value", *ends, "best possible", "constant"],
         rows,
-        [f"The lowest possible CE on these annotations is {_number(found.ce_floor)}."],
-        found.headline,
+        headline=found.headline,
     )
     _show_others(found, (probabilities or Path("ensemble")).name)
 
