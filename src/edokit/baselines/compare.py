@@ -301,10 +301,11 @@ def compare(
     test, test_labels = align_inputs(
         as_predictions(files.predictions("test_predictions", test_predictions)), test_labels
     )
-    if test_labels.classes != dev_labels.classes:
+    scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
+    if wider and test_labels.scale.kind == scale.kind:
         test_labels = test_labels.with_classes(dev_labels.classes)
-    test, scale = test.order_classes(dev_labels.classes), dev_labels.scale
     check_same_scale(scale, "annotations", test_labels.scale, "test annotations")
+    test = test.order_classes(dev_labels.classes)
     parts = find_slices(test_labels, by)
     for found, source, part, what in (
         (dev_labels, annotations, split, "annotations"),
