@@ -396,7 +396,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
         Of sets, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one half.
         """
-        hard = self.scale_.hard(self.predict_proba(predictions))
+        p = self.predict_proba(predictions)
+        hard = self.scale_.hard(p)
         return hard if self.scale_.is_multi_label else np.asarray(self.classes_[hard])
 
     def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
