@@ -16,7 +16,7 @@ from edokit._errors import InputError, errors_in, examples, one_of, warn
 from edokit._io.tables import read_table
 from edokit._types import Codes
 from edokit.annotations import Annotations, Ties
-from edokit.annotations.long_table import SCALE
+from edokit.annotations.long_table import scale_of_table
 from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
@@ -39,7 +39,7 @@ from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
-from edokit.scales import NOMINAL, Declared, Scale, check_same_scale
+from edokit.scales import NOMINAL, Scale, check_same_scale
 
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
@@ -467,36 +467,28 @@ def _from_table(
 ) -> Predictions | Annotations:
     """Probabilities of items or of pairs, or the answer of each annotator."""
     names, sets = table.column_names, annotations.scale.is_multi_label
+    own = annotations.scale if sets else None
     if "annotator" not in names:
-        model = model_from_table(table, where, invalid=invalid, sets=sets)
-        probabilities = model.probabilities[:, None]
-        found = Predictions(probabilities, model.items, ("predictions",), model.classes)
-        return _with_noted_scale(found, table, annotations)
-    if not any(name.startswith(PREFIX) for name in names):
-        with errors_in(where):
+        model = model_from_table(table, where, invalid=invalid, scale=own)
+        array = model.probabilities[:, None]
+        return Predictions(array, model.items, ("predictions",), model.classes, scale=model.scale)
+    with errors_in(where):
+        if not any(name.startswith(PREFIX) for name in names):
             return Annotations.from_table(
                 table.select([name for name in names if name in ("item", "annotator", "label")]),
                 classes=annotations.classes,
                 scale=annotations.scale,
             )
-    if "member" not in names:
-        table = table.append_column("member", pa.array(["predictions"] * len(table)))
-    found = from_long_table(table, Path(where))
+        if "member" not in names:
+            table = table.append_column("member", pa.array(["predictions"] * len(table)))
+        found = from_long_table(table, Path(where))
+        if found.scale == NOMINAL:
+            declared = scale_of_table(table, own)
+            if set(declared.classes or ()) == set(found.classes):
+                found = found.order_classes(declared.classes or ())
+            found = replace(found, scale=declared.on(found.classes))
     array = checked(
-        found.probabilities, found.items, found.members, invalid, f" in {where}", sets=sets
+        *(found.probabilities, found.items, found.members, invalid, f" in {where}"),
+        sets=found.scale.is_multi_label,
     )
-    return _with_noted_scale(replace(found, probabilities=array), table, annotations)
-
-
-def _with_noted_scale(found: Predictions, table: pa.Table, annotations: Annotations) -> Predictions:
-    """Answers on the scale that their table notes; of sets, without a note, the annotations' own.
-
-    Their classes are in its order.
-    """
-    declared = Declared(annotations.scale if annotations.scale.is_multi_label else NOMINAL)
-    if SCALE in table.column_names:
-        declared = Declared(str(table[SCALE][0].as_py()))
-    order = declared.classes or annotations.classes
-    if set(order) == set(found.classes):
-        found = found.order_classes(order)
-    return replace(found, scale=declared.on(found.classes))
+    return replace(found, probabilities=array)
