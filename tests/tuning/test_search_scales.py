@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from search_cases import arrays, trial
 
@@ -13,7 +16,7 @@ from edokit.fitdata import FitData
 from edokit.metrics import compute_metrics, rps
 from edokit.objective import pool
 from edokit.scales import Scale
-from edokit.tuning import ParetoFront, SearchSpace
+from edokit.tuning import ParetoFront, SearchSpace, search
 from edokit.tuning.run import Evaluator, run
 from edokit.tuning.storage import open_storage
 from edokit.tuning.study import Plan, finished, open_study, read_trials
@@ -90,6 +93,39 @@ def test_metrics_of_shards_are_those_of_memory(tmp_path: Path) -> None:
         assert found.pop("entropy_correlation") is None
         del expected["entropy_correlation"]
         assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_declared_scale_holds_for_arrays_and_for_files_without_one(tmp_path: Path) -> None:
+    P, q, _ = arrays(classes=3)
+    found = search(P, q, trials=3, solver="exact", folds=0, scale="ordinal")
+    assert (found.rule, found.ensemble.scale_) == ("lowest-rps", Scale("ordinal", (0, 1, 2)))
+    expected = compute_metrics(
+        found.ensemble.predict_proba(P), q, q.argmax(axis=1), scale=found.ensemble.scale_
+    )
+    assert found.evaluate(P, q) == pytest.approx(expected)
+    sets = search(P, q.round(), trials=3, solver="exact", folds=0, scale="multi-label")
+    assert sets.ensemble.predict_proba(P).shape == (60, 3)
+    made = cut(tmp_path, 60, [25], classes=3)
+    paths = made.predictions, made.annotations
+    how: Any = {"trials": 3, "solver": "exact", "folds": 0, "scale": "ordinal"}
+    streamed = search(*paths, streaming={"jobs": 1}, **how)
+    assert streamed.front.best == pytest.approx(search(*paths, **how).front.best, rel=1e-4)
+    assert streamed.ensemble.scale_ == Scale("ordinal", (0, 1, 2))
+
+
+def test_a_search_of_ordered_classes_is_kept(tmp_path: Path) -> None:
+    P, q, _ = arrays(classes=3)
+    space = SearchSpace(lambda_rps=[0, 1])
+    how: Any = {"solver": "exact", "folds": 0, "scale": "ordinal", "out": tmp_path / "run"}
+    search(P, q, trials=4, space=space, **how)
+    again = search(P, q, trials=10, space=space, **how)
+    assert again.done_before == 4
+    table = pq.read_table(tmp_path / "run/search/trials.parquet")
+    assert set(table["lambda_rps"].to_pylist()) == {0.0, 1.0}
+    assert table["rps"].null_count == table["optimistic_w1"].null_count == 0
+    kept = json.loads((tmp_path / "run/search/search.json").read_text())
+    assert kept["metrics"] == ["f1", "rps", "w1"]
+    assert kept["space"]["lambda_rps"] == [0, 1]
 
 
 def test_gumbel_searches_terms_of_ordered_classes() -> None:

@@ -311,7 +311,7 @@ def compare(
         (dev_labels, annotations, split, "annotations"),
         (test_labels, test_annotations, test_split, "test annotations"),
     ):
-        warn_if_unanimous(found.classes, found.counts.sum(axis=0), source, part, what)
+        warn_if_unanimous(found, source, part, what)
     train_labels: Annotations | None = None
     if train_annotations is not None or train_split is not None:
         given = annotations if train_annotations is None else train_annotations

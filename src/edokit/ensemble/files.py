@@ -165,24 +165,20 @@ def fit_record(
             stack.enter_context(guard)
         check()
         if streaming is not None or isinstance(predictions, Shards):
-            data = FitData.open(
-                predictions,
-                **reader.streamed(predictions, annotations, split),
-                **{name: parameters[name] for name in ("ties", "random_state", "scale")},
-                **(streaming or {}),
-            )
+            how = reader.streamed(predictions, annotations, split) | dict(streaming or {})
+            how |= {name: parameters[name] for name in ("ties", "random_state", "scale")}
+            data = FitData.open(predictions, **how)
             predictions, labels = stack.enter_context(data), None
-            members, items = data.members, data.items
-            classes, counts = data.classes, data.summaries().soft_counts
+            members, items, known = data.members, data.items, data
         else:
             predictions = reader.predictions("predictions", predictions)
             labels = reader.annotations("annotations", annotations, split)
             predictions = predictions_for(labels, predictions, parameters["scale"])
             members, items = predictions.members, len(predictions)
-            known = labels if isinstance(labels, Annotations) else None
-            classes, counts = (known.classes, known.counts.sum(axis=0)) if known else ((), ())
+            known = labels
         check(members, items)
-        warn_if_unanimous(classes, counts, annotations, split)
+        if isinstance(known, Annotations | FitData):
+            warn_if_unanimous(known, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
         check()
         if folder is not None:

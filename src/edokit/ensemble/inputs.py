@@ -15,6 +15,7 @@ from edokit._errors import InputError, are, counted, examples, warn
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
+from edokit.fitdata import FitData
 from edokit.predictions import Predictions
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
@@ -297,13 +298,17 @@ def source_name(
 
 
 def warn_if_unanimous(
-    classes: Sequence[str],
-    counts: Any,
+    labels: Annotations | FitData,
     source: object,
     split: str | Sequence[str] | None,
     what: str = "annotations",
 ) -> None:
-    """Warn that there is no disagreement where all annotations, counts [C], are of one class."""
+    """Warn that there is no disagreement where all annotations are of one class."""
+    if isinstance(labels, Annotations):
+        counts = labels.scale.rows(labels.soft_labels).sum(axis=0)
+    else:
+        counts = labels.summaries().soft_counts
+    classes = labels.scale.row_classes(labels.classes)
     chosen = [name for name, count in zip(classes, counts, strict=True) if count > 0]
     if len(chosen) == 1:
         warn(

@@ -86,7 +86,8 @@ class CachedShard:
             check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
             annotations = annotations.align(items)
         except InputError as error:
-            raise InputError(f"in shard {self.name}: {error.message}", error.hint) from error
+            message = f"in shard {self.name}: {error.message}"
+            raise InputError(message, error.hint, error.parameters) from error
         # Shards must not share their draws.
         seed = self.random_state * 1_000_003 + self.number
         self.write_arrays(annotations.soft_labels, hard_labels(annotations, self.ties, seed))

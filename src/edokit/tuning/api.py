@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 from edokit._errors import InputError, check_seed
 from edokit._outputs import begin_run
-from edokit.annotations import Ties
+from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import (
     align_inputs,
-    as_predictions,
     check_disjoint,
     select_members,
     warn_if_unanimous,
@@ -23,6 +22,7 @@ from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, with_options
+from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
@@ -59,6 +59,7 @@ def search(
     streaming: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     command: Sequence[str] = (),
+    scale: ScaleLike | None = None,
     **read_options: Any,
 ) -> SearchResult:
     """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
@@ -132,6 +133,9 @@ def search(
         Called with the finished trials, all trials, and the best of each metric on the front.
     command : sequence of str, optional
         The command line to record in ``run.json``.
+    scale : Scale or str, optional
+        The answer scale of arrays, and of data that declare none: ``ordinal``, ``multi-label``, or
+        with the classes as in ``ordinal:low=0,mid=1,high=3``.
     **read_options
         Further arguments of `read_annotations`, such as ``columns`` or ``classes``, for annotations
         that are files.
@@ -191,6 +195,8 @@ def search(
             search_folder, folder, plan, inputs, storage, overwrite=overwrite, wait=worker
         )
         storage = folder / JOURNAL if storage is None else storage
+    if isinstance(annotations, str | Path):
+        read_options["scale"] = scale
     files = InputReader(**read_options)
     with ExitStack() as stack:
         if folder is not None and worker:
@@ -199,38 +205,35 @@ def search(
         elif folder is not None:
             stack.enter_context(guard())
         if streaming is not None or isinstance(predictions, Shards):
-            how = files.streamed(predictions, annotations, split)
-            shards = FitData.open(
-                predictions, **how, ties=ties, random_state=random_state, **(streaming or {})
-            )
-            predictions = stack.enter_context(shards)
+            how = files.streamed(predictions, annotations, split) | dict(streaming or {})
+            how |= {"ties": ties, "random_state": random_state, "scale": scale}
+            predictions = stack.enter_context(FitData.open(predictions, **how))
         fit: tuple[Any, ...]
         if isinstance(predictions, FitData):
             data, fit = predictions, (predictions,)
-            classes, counts = data.classes, data.summaries().soft_counts
         else:
             fit = align_inputs(
-                as_predictions(files.predictions("predictions", predictions)),
+                files.predictions("predictions", predictions),
                 files.annotations("annotations", annotations, split),
+                scale,
             )
             data = FitData.from_predictions(*fit, ties=ties, random_state=random_state)
-            classes, counts = fit[1].classes, fit[1].counts.sum(axis=0)
         if isinstance(annotations, str | Path):
-            warn_if_unanimous(classes, counts, annotations, split)
+            warn_if_unanimous(data, annotations, split)
         data = data.grouped() if groups else data
         check_rule(choose, preference, search_metrics(data.scale))
         plan.space.check_scale(data.scale)
         if folds is None and judge is None and not foldable(data, plan):
             plan = replace(plan, folds=0, judge="optimistic")
-        test: tuple[Predictions, Any] | None = None
+        test: tuple[Predictions, Annotations] | None = None
         if test_predictions is not None:
             labels = annotations if test_annotations is None else test_annotations
-            test = (
-                as_predictions(files.predictions("test_predictions", test_predictions)),
+            held = (
+                files.predictions("test_predictions", test_predictions),
                 files.annotations("test_annotations", labels, test_split),
             )
             try:
-                align_inputs(*test)
+                test = align_inputs(*held, None if data.scale == NOMINAL else data.scale)
             except InputError as error:
                 raise InputError(
                     f"of the test data, {error.message}",

@@ -17,10 +17,11 @@ from edokit._io.tables import write_table
 from edokit._outputs import output_folder
 from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.inputs import align_inputs, as_predictions
+from edokit.ensemble.inputs import align_inputs
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
 from edokit.runs import Input, RunRecord
+from edokit.scales import NOMINAL
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import where_is
 from edokit.tuning.study import Plan, differences, how_to_continue
@@ -169,10 +170,11 @@ class SearchResult:
 
     def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
-        named, labelled = align_inputs(as_predictions(predictions), annotations)
+        own = self.ensemble.scale_
+        named, labelled = align_inputs(predictions, annotations, None if own == NOMINAL else own)
         y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
-        p, scale = self.ensemble.predict_proba(named), labelled.scale
-        return compute_metrics(p, labelled.soft_labels, y, scale=scale)
+        p = self.ensemble.predict_proba(named)
+        return compute_metrics(p, labelled.soft_labels, y, scale=own)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write ``search/search.json``, ``search/trials.parquet`` and ``ensemble/``.
