@@ -221,11 +221,21 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None
     torch.testing.assert_close(found[4], found[1])  # nobody in particular
 
 
-def test_annotators_start_alike_and_members_do_not() -> None:
+@pytest.mark.parametrize("kind", ["softmax", "sets"])
+def test_annotators_start_at_their_own_mean_shrunk_by_labels(kind: str) -> None:
+    head = AnnotatorHead(6, Link(kind, 2), PEOPLE, 4.0).eval()
+    targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
+    head.set_prior(targets, np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)
+    found = head.link.probabilities(head(torch.zeros(1, 6), rows, annotators)).detach()
+    # Half of everybody's answers are the first class; four of those are added to one's own.
+    np.testing.assert_allclose(found[1, 0], (8 + 4 / 2) / 12, rtol=1e-5)
+    np.testing.assert_allclose(found[2, 0], (0 + 4 / 2) / 5, rtol=1e-5)
+    np.testing.assert_allclose(found[3], found[0])
+
+
+def test_members_do_not_start_alike() -> None:
     pooled = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
-    head = AnnotatorHead(6, Link("softmax", 2), PEOPLE, 0.0).eval()
-    people = head(pooled, torch.tensor([0, 0]), torch.tensor([0, 1]))
-    assert torch.equal(people[3], people[4])
     members = MemberHeads(6, Link("softmax", 2), 5)(pooled)
     assert not torch.allclose(members[:, 0], members[:, 1])
 

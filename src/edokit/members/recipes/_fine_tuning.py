@@ -87,7 +87,7 @@ class FineTuning:
     bias per class."""
     annotator_dropout: float = 0.2
     """Share of the labels whose annotator is hidden in an epoch."""
-    annotator_shrinkage: float = 5.0
+    annotator_shrinkage: float = 10.0
     """What is an annotator's own counts by n / (n + this), n their number of labels."""
     anonymous_weight: float = 0.5
     """Weight of the loss for nobody in particular beside that of the annotators' labels."""

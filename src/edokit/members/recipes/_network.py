@@ -131,19 +131,19 @@ class Link(nn.Module):  # type: ignore[misc]
         found = torch.softmax(logits.double(), dim=-1)
         return found[..., 1] if self.kind == "sets" else found
 
-    def bias(self, targets: Floats) -> Floats:
-        """Scores [S] at which every text has the mean of targets [N, C]; cut points are set.
+    def shares(self, totals: Floats, count: Any) -> Floats:
+        """Shares [..., C] of totals of so many answers, as if one more of each had been seen."""
+        more = totals + 1.0
+        found: Floats = more / (count + 2.0 if self.kind == "sets" else more.sum(-1, keepdims=True))
+        return found
 
-        As if one more item of each class had been seen.
-        """
-        totals = targets.sum(axis=0) + 1.0
-        if self.kind == "sets":
-            share: Floats = totals / (len(targets) + 2.0)
-            return np.log(share) - np.log1p(-share)
-        prior: Floats = totals / totals.sum()
+    def bias(self, shares: Floats) -> Floats:
+        """Scores [..., S] at which texts have these shares [..., C]; cut points are set."""
         if self.kind == "softmax":
-            return np.log(prior)
-        below = np.cumsum(prior)[:-1]
+            return np.log(shares)
+        if self.kind == "sets":
+            return np.log(shares) - np.log1p(-shares)
+        below = np.cumsum(shares)[:-1]
         cuts = np.log(below) - np.log1p(-below)
         with torch.no_grad():
             self.first_cut.copy_(torch.from_numpy(cuts[:1]))
@@ -166,7 +166,7 @@ class OneHead(nn.Module):  # type: ignore[misc]
 
     def set_prior(self, targets: Floats) -> None:
         """Predict the mean of targets [N, C] whatever the text."""
-        _set_bias(self.shared, self.link.bias(targets))
+        _set_bias(self.shared, self.link.bias(self.link.shares(targets.sum(axis=0), len(targets))))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Get ready for features of this scale."""
@@ -176,8 +176,8 @@ class OneHead(nn.Module):  # type: ignore[misc]
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
     """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
 
-    Both are 0 at the start, and count by n / (n + ``shrinkage``), n the labels that they are
-    learned from [A]. Nobody in particular (code -1) has neither.
+    Both count by n / (n + ``shrinkage``), n the labels that they are learned from [A]. Nobody in
+    particular (code -1) has neither.
     """
 
     def __init__(self, width: int, link: Link, labels: Sequence[float], shrinkage: float) -> None:
@@ -188,8 +188,9 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         self.link = link
         self.vectors = nn.Parameter(torch.zeros(len(labels), width))
         self.offsets = nn.Parameter(torch.zeros(len(labels), link.scores))
-        counts = torch.tensor(labels, dtype=torch.float32).unsqueeze(1)
-        self.register_buffer("share", counts / (counts + shrinkage).clamp(min=1.0))
+        self.counts, self.shrinkage = np.array(labels, dtype=float), shrinkage
+        share = self.counts / np.maximum(self.counts + shrinkage, 1.0)
+        self.register_buffer("share", torch.from_numpy(share).float().unsqueeze(1))
         self.register_buffer("scale", torch.ones(()))
 
     def forward(
@@ -216,9 +217,23 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         logits: torch.Tensor = self.link(scores if offsets is None else scores + offsets)
         return logits
 
-    def set_prior(self, targets: Floats) -> None:
-        """Predict the mean of targets [N, C] whatever the text."""
-        _set_bias(self.shared, self.link.bias(targets))
+    def set_prior(self, targets: Floats, labels: Floats | None = None) -> None:
+        """Predict the mean of targets [N, C] whatever the text.
+
+        With the sums of the annotators' labels [A, C], each of them starts at their own mean, to
+        which ``shrinkage`` labels of that mean are added. (A cumulative link has no bias per class:
+        there all start alike.)
+        """
+        prior = self.link.shares(targets.sum(axis=0), len(targets))
+        scores = self.link.bias(prior)
+        _set_bias(self.shared, scores)
+        if labels is None or self.link.kind == "cumulative":
+            return
+        more = max(self.shrinkage, 1.0)
+        own = (labels + more * prior) / (self.counts[:, None] + more)
+        offsets = torch.from_numpy(self.link.bias(own) - scores)
+        with torch.no_grad():
+            self.offsets.copy_(offsets / self.share.clamp(min=1e-3))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Get ready for features of this scale."""
@@ -242,7 +257,8 @@ class MemberHeads(OneHead):
 
     def set_prior(self, targets: Floats) -> None:
         """Predict the mean of targets [N, K, C] whatever the text, by every member."""
-        _set_bias(self.members, np.tile(self.link.bias(targets.mean(axis=1)), self.shape[0]))
+        prior = self.link.shares(targets.mean(axis=1).sum(axis=0), len(targets))
+        _set_bias(self.members, np.tile(self.link.bias(prior), self.shape[0]))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Get ready for features of this scale."""

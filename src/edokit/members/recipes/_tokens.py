@@ -180,6 +180,11 @@ class EpochTargets:
             raise InputError(f"the targets of epoch {epoch} are not finite", "fill the gaps")
         self.now = drawn
 
+    @property
+    def prior(self) -> tuple[Floats, ...]:
+        """What heads predict at the start: the mean of these targets."""
+        return (self.now.astype(float),)
+
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, …, C], and their further labels."""
         labels = {name: values[items] for name, values in self._labels.items()}
@@ -228,9 +233,11 @@ class AnnotatorTargets:
         self._codes = self.pairs.annotators
 
     @property
-    def now(self) -> npt.NDArray[np.float32]:
-        """Targets of the epoch [N, C]."""
-        return self._targets.now
+    def prior(self) -> tuple[Floats, ...]:
+        """What heads predict at the start: the mean of targets, and of each annotator's labels."""
+        totals = np.zeros((len(self.annotators), self._labels.shape[1]))
+        np.add.at(totals, self.pairs.annotators, self._labels)
+        return (*self._targets.prior, totals)
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch, and who is hidden."""

@@ -60,7 +60,6 @@ class Task:
     """What differs between one head, one that knows annotators and a head per member."""
 
     targets: EpochTargets | AnnotatorTargets
-    """Their mean, in the first epoch, is what heads predict at the start."""
     loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
     """Loss of the network's logits on a batch."""
     pool: Callable[[MemberNetwork, Floats], Floats]
@@ -196,7 +195,7 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         """Train a new network."""
         options, reader, device = self.options, self.reader, self.device
         self.network = _new_network(load_backbone(options.model), options)
-        self.network.head.set_prior(self.task.targets.now.astype(float))
+        self.network.head.set_prior(*self.task.targets.prior)
         self.network.to(device)
         tokens = reader(self.texts)
         first = reader.padded(tokens[:_FIRST_BATCH])
