@@ -82,7 +82,7 @@ class FineTuning:
     """None: as the encoder's."""
     annotators: bool = False
     """Learn who labelled: the member predicts for nobody in particular, and for each annotator."""
-    annotator_learning_rate: float = 2e-3
+    annotator_learning_rate: float = 1e-3
     """Learning rate of what is an annotator's own: a vector beside the features of a text, and a
     bias per class."""
     annotator_dropout: float = 0.2
