@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -22,6 +23,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_score,
 )
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -312,3 +314,32 @@ def test_bad_input_gets_one_clear_line() -> None:
         EDOClassifier(ESTIMATORS).fit(X, labels[:10])
     with pytest.raises(InputError, match="supervision"):
         EDOClassifier(ESTIMATORS, supervision="luck").fit(X, labels)
+
+
+@pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
+def test_classifiers_of_sets_and_of_points_of_a_scale(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    sets = (X[:, :3] + rng.normal(0, 0.5, (90, 3)) > 0).astype(int)
+    members = [
+        ("each", OneVsRestClassifier(LogisticRegression())),
+        ("forest", RandomForestClassifier(10, random_state=0)),
+    ]
+    pool = EDOEnsemble(scale="multi-label:rude,mocking,sincere")
+    model = EDOClassifier(members, ensemble=pool, cv=3).fit(X, sets)
+    p = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), p > 0.5)
+    assert model.score(X, sets) == pytest.approx(((p > 0.5) == sets).mean())
+    assert model.soft_score(X, sets) == pytest.approx(
+        np.mean(np.where(sets == 1, np.log(p), np.log(1 - p)))
+    )
+    model.save(tmp_path)
+    loaded = EDOClassifier.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), p)
+
+    votes = np.clip(np.round(X[:, [0]] + 2 + rng.normal(0, 0.5, (90, 3))), 0, 4).astype(int)
+    points = EDOEnsemble(scale="ordinal:0,1,2,3,4", lambda_rps=1.0)
+    ordered = EDOClassifier([("lr", LogisticRegression())], ensemble=points, cv=3).fit(X, votes)
+    assert ordered.ensemble_.scale_.kind == "ordinal"
+    assert ordered.predict_proba(X, answer_for="w1").shape == (90, 5)
+    assert set(ordered.predict(X)) <= set(range(5))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import edokit
 from edokit import Annotations, EDOEnsemble, EDOWarning, InputError, Predictions
+from edokit.cli import main
 from edokit.metrics import ce, md, w1
 from edokit.predictions import Shards, read_predictions, write_predictions
 from edokit.scales import Scale
@@ -401,3 +404,45 @@ def test_files_declare_their_scale_once(tmp_path: Path) -> None:
         warnings.simplefilter("ignore", EDOWarning)
         with pytest.raises(InputError, match="scale"):
             edokit.fit(tmp_path / "dev.npz", tmp_path / "dev.csv", out=tmp_path / "ensemble")
+
+
+def _edo(*words: object) -> int:
+    with (
+        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_the_commands_fit_a_scale_and_answer_for_a_metric(
+    stream: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, (predictions, people), metric in (("points", ORDINAL, "w1"), ("sets", SETS, "md")):
+        folder = tmp_path / name
+        for k in range(2):
+            (folder / "shards").mkdir(parents=True, exist_ok=True)
+            part = predictions.take(np.arange(45 * k, 45 * k + 45))
+            write_predictions(part, folder / "shards" / f"{k}.npz")
+        labels = folder / "labels.parquet"
+        edokit.write_annotations(people, labels)
+        weights = ("--label-weights", "per-label") if name == "sets" else ("--lambda-rps", 1)
+        fit = ("--predictions", folder / "shards", "--annotations", labels, *stream, *weights)
+        assert _edo("fit", *fit, "--out", folder / "ensemble", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["scale"] == predictions.scale.to_text(predictions.classes)
+        assert ("label_weights" in found) == (name == "sets")
+        given = ("predict", folder / "ensemble", "--predictions", folder / "shards")
+        for words in ((), ("--for", metric)):
+            assert _edo(*given, "--out", folder / "out.csv", "--overwrite", *words) == 0
+        line = " ".join(capsys.readouterr().out.split())
+        assert f"answers for {metric}, not the pool" in line
+        lines = (folder / "out.csv").read_text().splitlines()
+        assert len(lines) == 1 + len(ITEMS)
+        assert f'"{metric}"' in lines[1]
+    assert _edo(*given, "--out", folder / "none.csv", "--for", "w1") == 2
+    assert "multi-label" in capsys.readouterr().err
+    assert _edo(*given, "--out", folder / "none.csv", "--for", "rps") == 2
+    assert "--for" in capsys.readouterr().err
+    assert not (folder / "none.csv").exists()

@@ -178,11 +178,13 @@ def fit_given_weights(
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
     chosen = {**choices, "solver": GIVEN}
-    if chosen["groups"] or chosen["recalibrate"] is not None:
+    others = {"groups": None, "recalibrate": None, "label_weights": "shared"}
+    asked = [name for name, usual in others.items() if (chosen[name] or usual) != usual]
+    if asked:
         raise InputError(
-            "weights are given for members as they are, but groups or recalibrate is set",
-            "leave both out",
-            parameters=("groups", "recalibrate"),
+            f"weights are given for members as they are, but {' and '.join(asked)} is set",
+            "leave it out",
+            parameters=asked,
         )
     v = np.asarray(weights, dtype=np.float64)
     if v.shape != (len(data.members),) or not on_simplex(v):
@@ -259,7 +261,7 @@ def _fitted(
         },
         explanation=reasons,
         constant=Constant.of(shares, hard),
-        answers=fit_answers(made, drawn.sample.q, drawn.sample.y, data.scale, drawn.items),
+        answers=fit_answers(*drawn.per_item(made), data.scale),
     )
 
 

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats, Ints
-from edokit.metrics import ce, f1, md, w1
+from edokit._types import Floats
+from edokit.metrics import item_values
 from edokit.objective import sharpen
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.scales import Scale
 
-AnswerFor = Literal["ce", "md", "w1", "f1"]
-"""Metrics that answers are made for."""
 ITEMS = 5000
 """A step is fitted on so many items at most."""
-_COARSE, _FINE, _ROUNDS = 41, 9, 3  # temperatures that are compared
+_COARSE, _FINE, _ROUNDS = 21, 7, 3  # temperatures that are compared
 
 
 def _sharpen_cumulative(p: Floats, temperature: float) -> Floats:
@@ -48,6 +45,9 @@ STEPS = tuple(_STEPS)
 """Names of the steps."""
 ORDERED_STEP = "cumulative-temperature"
 """The step that needs ordered classes."""
+_STEP_FOR = {"ce": "temperature", "md": "temperature", "w1": ORDERED_STEP, "f1": "mode"}
+ANSWERS_FOR = tuple(_STEP_FOR)
+"""Metrics that answers are made for."""
 
 
 @dataclass(frozen=True)
@@ -88,28 +88,21 @@ class Answer:
         return scale.from_rows(made, pooled.shape[1])
 
 
-def fit_answers(p: Floats, q: Floats, y: Ints, scale: Scale, items: int) -> dict[str, Answer]:
-    """Return the step for each metric of the scale, fitted on rows p, q [n, C] and y [n]."""
-    metrics: dict[str, tuple[str, Callable[[Floats], float]]] = {
-        "ce": ("temperature", lambda made: ce(made, q)),
-        "md": ("temperature", lambda made: md(made, q)),
-        "f1": ("mode", lambda made: f1(made, y)),
-    }
-    if scale.positions is not None:
-        metrics["w1"] = (ORDERED_STEP, lambda made: w1(made, q, scale.positions))
-    found = {}
-    for metric, (step, value) in metrics.items():
-        before = value(p)
-        if step == "mode":
-            found[metric] = Answer(step, 1.0, before, value(_mode(p, 1.0)), items)
+def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]:
+    """Return the step for each metric of the scale, fitted on a pool and labels of items."""
+    values, found = item_values(scale), {}
+    for metric, step in _STEP_FOR.items():
+        if metric not in values:
             continue
-        temperature, after = _lowest(partial(_value_at, p, step, value), before)
-        found[metric] = Answer(step, temperature, before, after, items)
+
+        def at(temperature: float, step: str = step, metric: str = metric) -> float:
+            made = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
+            return float(values[metric](made, q, y).mean())
+
+        before = float(values[metric](p, q, y).mean())
+        temperature, after = (1.0, at(1.0)) if step == "mode" else _lowest(at, before)
+        found[metric] = Answer(step, temperature, before, after, len(p))
     return found
-
-
-def _value_at(p: Floats, step: str, value: Callable[[Floats], float], temperature: float) -> float:
-    return value(_STEPS[step](p, temperature))
 
 
 def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, float]:
@@ -127,7 +120,7 @@ def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, floa
 
 def find_answer(metric: Any, answers: Mapping[str, Answer] | None, scale: Scale) -> Answer:
     """Return the step for this metric, of an ensemble with these answers on this scale."""
-    one_of("answer_for", metric, get_args(AnswerFor))
+    one_of("answer_for", metric, ANSWERS_FOR)
     if answers is None:
         raise InputError(
             "this ensemble was saved by an earlier version, without answers for a metric",

@@ -39,6 +39,7 @@ from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.metrics import ce
 from edokit.predictions import Predictions
+from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "majority"]
 _FILE = "classifier.json"
@@ -77,7 +78,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     estimators : list of (str, classifier)
         Names and classifiers; each classifier needs ``predict_proba``.
     ensemble : EDOEnsemble, default=None
-        Parameters of the pool; None for those of ``EDOEnsemble()``.
+        Parameters of the pool; None for those of ``EDOEnsemble()``. Its ``scale`` is that of ``y``:
+        ``EDOEnsemble(scale="ordinal:1,2,3")`` for points of a scale, ``"multi-label"`` for sets.
     prefit : bool, default=False
         Take the classifiers as they are and learn the weights alone. Give ``fit`` items that the
         classifiers were not fitted on.
@@ -171,7 +173,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Features, or texts (list, array or pandas Series) for classifiers that take them.
         y : array or Annotations
             Labels (N,), labels per annotator (N, A) with gaps, soft labels (N, C), or Annotations
-            whose items are in the order of the rows.
+            whose items are in the order of the rows. Of sets, 0 or 1, or the share of annotators,
+            for each label (N, L); the classifiers then take an indicator matrix, as scikit-learn's
+            ``OneVsRestClassifier`` and forests do.
 
         Returns
         -------
@@ -208,7 +212,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         labelled, self.classes_ = self._labels(y, rows)
         self._gaps = len(labelled) < rows * len(labelled.annotators)
-        if len(self.classes_) < 2:
+        if len(self.classes_) < 2 and not labelled.scale.is_multi_label:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
                 "give items with different labels",
@@ -217,23 +221,30 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             for estimator in estimators:
                 check_is_fitted(estimator)
             self.estimators_ = estimators
-            held_out = self._member_probabilities(X)
+            held_out = self._member_probabilities(X, labelled.scale)
         else:
             held_out = self._cross_fit(X, labelled, estimators)
         predictions = Predictions.from_arrays(
-            held_out, items=labelled.items, members=names, classes=labelled.classes, layout="NKC"
+            held_out,
+            items=labelled.items,
+            members=names,
+            classes=labelled.classes,
+            layout="NKC",
+            scale=labelled.scale,
         )
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, labelled)
         return self
 
-    def describe(self, X: Any) -> Pooled:
+    def describe(self, X: Any, *, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the classifiers.
 
         Parameters
         ----------
         X : table of shape (N, F), or N texts
             Items.
+        answer_for : {"ce", "md", "w1", "f1"}, default=None
+            Also make ``answers`` for this metric; see `EDOEnsemble.predict_proba`.
 
         Returns
         -------
@@ -243,16 +254,25 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         check_is_fitted(self, "ensemble_")
         if _is_table(X) and hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
-        return self.ensemble_.describe(self._member_probabilities(X))
+        scores = self._member_probabilities(X, self.ensemble_.scale_)
+        return self.ensemble_.describe(scores, answer_for=answer_for)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``."""
-        return self.describe(X).probabilities
+    def predict_proba(self, X: Any, *, answer_for: str | None = None) -> Floats:
+        """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``.
+
+        With ``answer_for``, answers for this metric; see `EDOEnsemble.predict_proba`.
+        """
+        pooled = self.describe(X, answer_for=answer_for)
+        return pooled.probabilities if pooled.answers is None else pooled.answers
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likeliest class of each item in X, of the type that ``y`` had."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[likeliest])
+        """The likeliest class of each item in X, of the type that ``y`` had.
+
+        Of sets, an indicator matrix (N, L): 1 for labels above one half.
+        """
+        scale = self.ensemble_.scale_ if hasattr(self, "ensemble_") else NOMINAL
+        hard = scale.hard(self.predict_proba(X))
+        return hard if scale.is_multi_label else np.asarray(self.classes_[hard])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
@@ -271,8 +291,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """
         predicted = self.predict(X)
         labelled, classes = self._labels(y, len(predicted))
-        hard = classes[labelled.hard_labels(ties="first")]
-        return float(np.average(predicted == hard, weights=sample_weight))
+        hard, scale = labelled.hard_labels(ties="first"), labelled.scale
+        right = predicted == (hard if scale.is_multi_label else classes[hard])
+        items = scale.per_item(right, len(right))
+        return float(np.average(items, weights=sample_weight))
 
     def soft_score(self, X: Any, y: Any) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better."""
@@ -378,8 +400,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
         """The annotations in y, and their classes in the type of its labels."""
-        labelled = as_annotations(y, rows, missing_values=self.missing_values)
-        labels = class_labels(y, labelled.classes, missing_values=self.missing_values)
+        scale = None if self.ensemble is None else self.ensemble.scale
+        how: Any = {"missing_values": self.missing_values}
+        labelled = as_annotations(y, rows, scale=scale, **how)
+        labels = class_labels(y, labelled.classes, scale=labelled.scale, **how)
         return labelled, label_array(labelled.classes, labels)
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -396,7 +420,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _cross_fit(self, X: Any, labelled: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
         rows, splitter = len(labelled.items), None
-        hard = labelled.hard_labels(ties="random", random_state=self.random_state)
+        hard, scale = labelled.hard_labels("random", self.random_state), labelled.scale
         if isinstance(self.cv, int | np.integer):
             splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
         elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
@@ -412,12 +436,15 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             )
         targets = [hard] * len(estimators)
         if self.supervision == "random-select":
-            shares = np.cumsum(labelled.soft_labels, axis=1)[:, :-1]
+            # Of sets, each label on its own.
+            shares = np.cumsum(scale.rows(labelled.soft_labels), axis=1)[:, :-1]
             seeds = [[self.random_state, k] for k in range(len(estimators))]
-            draws = [np.random.default_rng(seed).random((rows, 1)) for seed in seeds]
-            targets = [np.sum(draw >= shares, axis=1, dtype=np.int32) for draw in draws]
+            draws = [np.random.default_rng(seed).random((len(shares), 1)) for seed in seeds]
+            drawn = [(draw >= shares).sum(axis=1).astype(np.int32) for draw in draws]
+            targets = [one.reshape(hard.shape) for one in drawn]
+        labels = [one if scale.is_multi_label else self.classes_[one] for one in targets]
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(estimator, X, self.classes_[targets[k]], fold, self.classes_)
+            delayed(_fit)(estimator, X, labels[k], fold, self.classes_, scale)
             for fold in [*folds, None]
             for k, estimator in enumerate(estimators)
         )
@@ -428,9 +455,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.estimators_ = fits[len(folds) * len(estimators) :]
         return probabilities
 
-    def _member_probabilities(self, X: Any) -> Floats:
+    def _member_probabilities(self, X: Any, scale: Scale) -> Floats:
         """[N, K, C] of all fitted classifiers."""
-        columns = [_probabilities(each, X, self.classes_) for each in self.estimators_]
+        columns = [_probabilities(each, X, self.classes_, scale) for each in self.estimators_]
         return np.stack(columns, axis=1)
 
     def __sklearn_tags__(self) -> Any:
@@ -464,10 +491,13 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
     p = estimator.predict_proba(X)
     marked = getattr(estimator, "missing_values", None)
     classes = tuple(map(as_name, estimator.classes_))
-    labelled = as_annotations(y, len(p), classes, missing_values=marked)
+    pool = getattr(estimator, "ensemble_", None)
+    scale = NOMINAL if pool is None else pool.scale_
+    declared = None if scale == NOMINAL else scale
+    labelled = as_annotations(y, len(p), classes, missing_values=marked, scale=declared)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
-    return -ce(p, labelled.soft_labels)
+    return -ce(scale.rows(p), scale.rows(labelled.soft_labels))
 
 
 def _fit(
@@ -476,18 +506,21 @@ def _fit(
     labels: npt.NDArray[Any],
     fold: tuple[Ints, Ints] | None,
     classes: npt.NDArray[Any],
+    scale: Scale,
 ) -> Any:
     """The classifier fitted on everything, or its probabilities of the rows that a fold holds."""
     if fold is None:
         return clone(estimator).fit(X, labels)
     learn, held_out = fold
     fitted = clone(estimator).fit(_safe_indexing(X, learn), labels[learn])
-    return _probabilities(fitted, _safe_indexing(X, held_out), classes)
+    return _probabilities(fitted, _safe_indexing(X, held_out), classes, scale)
 
 
-def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
+def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Scale) -> Floats:
     """[N, C] in this order of classes; 0 for a class that the classifier never saw."""
     found = estimator.predict_proba(X)
+    if scale.is_multi_label:
+        return _label_probabilities(estimator, found, len(classes))
     known = list(estimator.classes_)
     columns = np.zeros((found.shape[0], len(classes)))
     for c, label in enumerate(classes):
@@ -495,6 +528,24 @@ def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
             columns[:, c] = found[:, known.index(label)]
     total = columns.sum(axis=1, keepdims=True)
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
+
+
+def _label_probabilities(estimator: Any, found: Any, labels: int) -> Floats:
+    """[N, L] of each label: columns, or an array [N, 2] per label, as forests return them."""
+    if isinstance(found, list):
+        columns = [
+            one[:, list(known).index(1)] if 1 in known else np.zeros(len(one))
+            for one, known in zip(found, estimator.classes_, strict=True)
+        ]
+        found = np.stack(columns, axis=1)
+    if found.shape[1] != labels:
+        raise InputError(
+            f"{type(estimator).__name__} has probabilities for {found.shape[1]} columns, but sets"
+            f" have {labels} labels",
+            "wrap it in OneVsRestClassifier",
+            parameters=("estimators",),
+        )
+    return np.asarray(found, dtype=np.float64)
 
 
 def _is_table(X: Any) -> bool:

@@ -29,7 +29,7 @@ from edokit._io.schema import (
 )
 from edokit._names import as_name
 from edokit._types import Floats, Ints, Strings
-from edokit.ensemble.answers import ORDERED_STEP, STEPS, Answer, AnswerFor
+from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, STEPS, Answer
 from edokit.ensemble.inputs import Labels
 from edokit.fitdata import FitData
 from edokit.metrics import entropy_items
@@ -374,7 +374,7 @@ class Fitted:
                 right = isinstance(label, int) and 0 <= label < classes and on_simplex(shares)
             right = right and shares.shape == (classes,)
             needs(right, "constant", "must be shares of the classes, and one of them")
-        known = set(self.answers or ()) <= set(get_args(AnswerFor))
+        known = set(self.answers or ()) <= set(ANSWERS_FOR)
         ordered = self.scale.positions is not None
         steps = {one.step for one in (self.answers or {}).values()}
         known = known and (ordered or not steps & {ORDERED_STEP})
