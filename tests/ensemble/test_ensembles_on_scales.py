@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -15,9 +16,13 @@ import pytest
 import edokit
 from edokit import Annotations, EDOEnsemble, EDOWarning, InputError, Predictions
 from edokit.cli import main
-from edokit.metrics import ce, md, w1
+from edokit.ensemble._regularization import choose_lambda_reg
+from edokit.fitdata import FitData
+from edokit.metrics import ce, ce_items, md, w1
+from edokit.objective import Settings, pool
 from edokit.predictions import Shards, read_predictions, write_predictions
 from edokit.scales import Scale
+from edokit.solvers.exact import solve_path
 
 POINTS = "ordinal:1,2,3,5"
 LABELS = "multi-label:rude,mocking,sincere"
@@ -446,3 +451,17 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
     assert _edo(*given, "--out", folder / "none.csv", "--for", "rps") == 2
     assert "--for" in capsys.readouterr().err
     assert not (folder / "none.csv").exists()
+
+
+def test_the_error_of_a_held_out_difference_is_that_of_items() -> None:
+    data = FitData.from_predictions(*SETS)
+    chosen, record = choose_lambda_reg(data, Settings())
+    above = []
+    for rest, fold in data.draw(len(ITEMS)).folds(record["folds"]):
+        own, uniform = (
+            ce_items(np.asarray(pool(fold.sample.P, v)), fold.sample.q).reshape(-1, 3).mean(axis=1)
+            for v in solve_path(rest, Settings(), [chosen, math.inf])
+        )
+        above += (uniform - own).tolist()
+    assert record["uniform_above"] == pytest.approx(np.mean(above))
+    assert record["uniform_above_error"] == pytest.approx(np.std(above) / len(ITEMS) ** 0.5)

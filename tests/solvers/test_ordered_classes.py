@@ -14,7 +14,7 @@ from scipy.optimize import linprog, minimize
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.metrics import rps, w1
-from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
+from edokit.objective import Settings, Summaries, joint_loss, pool, rank_members
 from edokit.objective.loss import SMOOTHING
 from edokit.scales import Scale
 from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
@@ -44,11 +44,11 @@ def test_values_and_gradients_are_those_of_the_definitions(
     case: Case, lambda_rps: float, lambda_w1: float
 ) -> None:
     P, q, y, v, _ = case
-    steps = steps_of(case)
-    problem = Problem.from_arrays(P, q, y, steps=steps)
+    uneven = on(steps_of(case))
+    steps = uneven.steps
     chosen = Settings(lambda_div=0.4, lambda_rps=lambda_rps, lambda_w1=lambda_w1)
-    loss = joint_loss(v, problem, chosen)
-    assert loss.rps == pytest.approx(rps(pool(P, v), q, places(steps)), abs=1e-12)
+    loss = joint_loss(v, FitData.from_arrays(P, q, y, scale=uneven).problem(chosen), chosen)
+    assert loss.rps == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
     assert loss.div == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
 
     def total(weights):

@@ -109,7 +109,8 @@ def _solve(units: FitData, chosen: dict[str, Any]) -> tuple[Settings, Solution]:
     learned_from = len(units.sample.y)
     if units.is_sampled:
         warn(
-            f"the gumbel solver learned from a random sample of {learned_from} of {units.items}"
+            "the gumbel solver learned from a random sample of"
+            f" {learned_from // units.rows_per_item} of {units.items}"
             " items; ranks, terms and metrics are of all (solver='exact' uses all)",
             parameters=("solver",),
         )

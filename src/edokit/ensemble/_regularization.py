@@ -54,7 +54,8 @@ def choose_lambda_reg(
         for rest, fold in folds:
             path = solve_path(rest, settings, lambdas, order=order, max_members=max_members)
             P, q, _ = fold.sample
-            found.append([ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path])
+            rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
+            found.append([fold.scale.per_item(each, fold.items) for each in rows])
         return np.concatenate(found, axis=1)
 
     shares = np.full(len(GRID), 1.0 / len(GRID))

@@ -29,7 +29,10 @@ from edokit.objective.settings import Pool, Settings
 
 @dataclass(frozen=True, eq=False)
 class Summaries(Additive):
-    """Sums over items, in float64. ``a + b`` are the summaries of both shards together."""
+    """Sums over items, in float64. ``a + b`` are the summaries of both shards together.
+
+    Of sets of labels, an item here is a row: one label of an item, with two classes.
+    """
 
     items: int
     """N, the number of items."""

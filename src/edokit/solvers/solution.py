@@ -25,7 +25,7 @@ class GumbelSettings:
     epochs: int = 10
     """Passes over the items."""
     batch_size: int = 32
-    """Items per step; at most all of them."""
+    """Items per step (of sets, rows: an item has one per label); at most all of them."""
     learning_rate: float = 1e-3
     """Step size of Adam (η)."""
     temperature: float = 0.5
