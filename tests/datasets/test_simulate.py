@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from edokit._errors import InputError
+from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
@@ -374,8 +374,9 @@ def test_the_parts_of_structure_can_be_taken_alone() -> None:
 def test_what_is_personal_averages_out_within_each_group() -> None:
     people = simulate(replace(SMALL, group_weight=0.0), random_state=0).population
     for code in range(2):
-        assert np.abs(people.views[people.group == code]).max() > 0.1
-        assert people.views[people.group == code].mean(axis=0) == pytest.approx(0.0, abs=1e-12)
+        (views,) = people.views
+        assert np.abs(views[people.group == code]).max() > 0.1
+        assert views[people.group == code].mean(axis=0) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_variance_of_one_split_is_that_of_its_items() -> None:
@@ -547,4 +548,84 @@ def test_a_split_without_items_has_no_variance() -> None:
 
 
 def test_regimes_are_named_after_themselves() -> None:
-    assert {name: regime.name for name, regime in REGIMES.items()} == {n: n for n in SHAPES}
+    assert {name: regime.name for name, regime in REGIMES.items()} == {
+        n: n for n in (*SHAPES, "seven-points", "three-labels")
+    }
+
+
+# Scales and sets
+
+
+def test_seven_points_are_an_ordinal_scale() -> None:
+    simulation = simulated("seven-points")
+    told = simulation.annotations
+    assert told.scale.positions == (1, 2, 3, 4, 5, 6, 7)
+    assert simulation.truth.sum(axis=1) == pytest.approx(1.0)
+    # Neighbouring points follow one another: severer posts move the whole distribution.
+    severity = simulation.features.severity()
+    cumulative = simulation.truth.cumsum(axis=1)[:, :-1]
+    for column in cumulative.T:
+        assert np.corrcoef(severity, column)[0, 1] < -0.5
+    mean = simulation.truth @ np.array(told.scale.positions)
+    assert np.corrcoef(severity, mean)[0, 1] > 0.9
+    assert simulate("seven-points", n_classes=5, items=0.1).annotations.scale.positions[-1] == 5
+
+
+def test_some_annotators_rate_higher_than_others() -> None:
+    p = simulated("seven-points").annotator_probabilities(np.arange(300))
+    strictness = (p @ np.arange(1, 8)).mean(axis=0)
+    assert strictness.std() > 0.2
+
+
+def test_three_labels_are_sets_of_which_the_truth_is_known() -> None:
+    simulation = simulated("three-labels")
+    told = simulation.annotations
+    assert told.scale.is_multi_label
+    assert told.classes == ("hostile", "ironic", "personal")
+    sizes = told.labels.sum(axis=1)
+    assert {*sizes.tolist()} == {0.0, 1.0, 2.0, 3.0}
+    assert simulation.truth.shape == (2400, 3)
+    assert (simulation.truth.sum(axis=1) > 1.1).any()
+    with pytest.warns(EDOWarning, match="tied"):
+        hard = told.split("train").hard_labels()
+    # Ties count half on either side.
+    assert hard.mean(axis=0) == pytest.approx(simulation.regime.balance, abs=0.06)
+    # Each label is about its own side of the posts.
+    features = simulation.features
+    sides = (features.hostility, features.irony, (features.target == 1) | (features.target == 3))
+    found = np.corrcoef(np.column_stack([simulation.truth, *sides]), rowvar=False)[:3, 3:]
+    assert (found.argmax(axis=1) == [0, 1, 2]).all()
+
+
+def test_repeated_sets_converge_to_the_truth() -> None:
+    simulation = simulate("three-labels", items=(60, 0, 0))
+    drawn = np.mean([simulation.sample_labels(seed) for seed in range(400)], axis=0)
+    expected = simulation.annotator_probabilities()
+    assert drawn == pytest.approx(expected, abs=0.15)
+    assert drawn.mean(axis=1) == pytest.approx(simulation.truth, abs=0.04)
+
+
+@pytest.mark.parametrize("name", ["seven-points", "three-labels"])
+def test_regimes_of_other_scales_keep_the_rules(name: str) -> None:
+    one, same, other = (content(simulate(name, random_state=seed, items=0.1)) for seed in (5, 5, 6))
+    assert one == same
+    assert one["label"] != other["label"]
+    simulation = simulated(name)
+    assert sum(simulation.variance().shares.values()) == pytest.approx(1.0, abs=1e-9)
+    again = Annotations.from_table(simulation.annotations.to_table())
+    assert again.scale == simulation.annotations.scale
+    assert again.soft_labels == pytest.approx(simulation.annotations.soft_labels)
+
+
+def test_sets_that_make_no_sense_are_refused() -> None:
+    sets = REGIMES["three-labels"]
+    with pytest.raises(InputError, match="3 labels"):
+        replace(sets, balance=(0.5, 0.5))
+    with pytest.raises(InputError, match="ordinal=True"):
+        replace(sets, ordinal=True)
+    with pytest.raises(InputError, match="humour"):
+        replace(sets, labels={**sets.labels, "ironic": {"humour": 1.0}})
+    with pytest.raises(InputError, match="not all 0"):
+        replace(sets, labels={**sets.labels, "ironic": {"irony": 0.0}})
+    with pytest.raises(InputError, match="hostile, ironic, personal"):
+        simulate(sets, n_classes=4)

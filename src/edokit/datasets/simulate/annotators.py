@@ -26,6 +26,7 @@ class Scale:
         sides, severity = reference.sides(), reference.severity()
         self.side_moments = sides.mean(axis=0), sides.std(axis=0)
         self.severity_moments = float(severity.mean()), float(severity.std())
+        self.correlation = np.corrcoef(sides, rowvar=False)
 
     def sides(self, features: Features) -> Floats:
         """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
@@ -37,24 +38,36 @@ class Scale:
         mean, spread = self.severity_moments
         return (features.severity() - mean) / spread
 
+    def evidence(self, features: Features, weights: Mapping[str, float]) -> Floats:
+        """How much speaks for a label with these weights of the sides: [N]."""
+        w = np.array([weights.get(side, 0.0) for side in VIEW_NAMES])
+        spread = math.sqrt(w @ self.correlation @ w)
+        return self.sides(features)[:, :-1] @ (w / spread)
+
 
 @dataclass(frozen=True)
 class Population:
     """A annotators: group [A], own weight of each side [A, V + 1], noise [A], activity [A]."""
 
     group: Ints
-    views: Floats
+    views: tuple[Floats, ...]
+    """One of severity, or one of each label."""
     noise: Floats
     activity: Floats
     scale: Scale
+    labels: Mapping[str, Mapping[str, float]]
+    """The labels to choose from; none where annotators rate severity."""
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def scores(self, features: Features) -> Floats:
-        """How bad each annotator finds each post, before noise: [N, A]."""
-        own: Floats = self.scale.sides(features) @ self.views.T
-        return self.scale.severity(features)[:, None] + own
+    def scores(self, features: Features) -> tuple[Floats, ...]:
+        """How bad each annotator finds each post, or how clear each label, before noise: [N, A]."""
+        sides = self.scale.sides(features)
+        bases = [self.scale.evidence(features, weights) for weights in self.labels.values()]
+        bases = bases or [self.scale.severity(features)]
+        pairs = zip(bases, self.views, strict=True)
+        return tuple(base[:, None] + sides @ views.T for base, views in pairs)
 
 
 def exceed_probability(scores: Floats, noise: Floats, threshold: float) -> Floats:
@@ -75,22 +88,52 @@ def class_probabilities(scores: Floats, noise: Floats, thresholds: Floats) -> Fl
     return np.stack([low - high for low, high in pairwise(edges)], axis=-1)
 
 
+def answer_probabilities(
+    scores: tuple[Floats, ...], noise: Floats, thresholds: Floats, sets: bool
+) -> Floats:
+    """Probability of each class or, of sets, of each label: shape of scores, then C."""
+    if not sets:
+        return class_probabilities(scores[0], noise, thresholds)
+    pairs = zip(scores, thresholds.tolist(), strict=True)
+    return np.stack([exceed_probability(one, noise, at) for one, at in pairs], axis=-1)
+
+
 def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     """The annotators of a regime; each part of what sets them apart has the size it asks for."""
     count = regime.annotators
     # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
-    hostile_share = 1.0 - regime.balance[0]
-    reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, hostile_share)
+    reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, regime.hostile_share)
     scale = Scale(reference)
     sides = scale.sides(reference)
-
     group = _groups(rng, regime)
+    z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
+    # An annotator's noise level is itself a lasting trait, so it fades with the rest of them.
+    factor = np.exp(regime.noise_spread * math.sqrt(regime.structured) * z[:, -1])
+    noise = regime.disagreement * math.sqrt(1.0 - regime.structured)
+    # The activities are spread alike for every seed; who is active is drawn.
+    ranks = ndtri((rng.random(count).argsort() + 0.5) / count)
+    # Each further label is seen with views of its own.
+    others = [
+        ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 1)), 1e-12, None))
+        for _ in list(regime.labels)[1:]
+    ]
+    return Population(
+        group=group,
+        views=tuple(_views(own, group, sides, regime) for own in (z[:, :-1], *others)),
+        noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
+        activity=np.exp(regime.activity_spread * ranks),
+        scale=scale,
+        labels=regime.labels,
+    )
+
+
+def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
+    """Each annotator's own weight of each side [A, V + 1], from standard normal draws."""
     columns = (*VIEW_NAMES, "always")
     by_group = [[one.views.get(side, 0.0) for side in columns] for one in regime.groups]
     shared = np.array(by_group)[group]
     shared -= shared.mean(axis=0)
-    z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
-    own = _within_groups(z[:, :-1], group)
+    own = _within_groups(z, group)
     personal, threshold = own.copy(), np.zeros_like(own)
     personal[:, -1] = 0.0
     threshold[:, -1] = own[:, -1]
@@ -111,22 +154,10 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
             "set structured=0, or add groups with different views, annotators or weights",
             parameters=("structured",),
         )
-    views = np.zeros((count, sides.shape[1]))
+    views = np.zeros((len(group), sides.shape[1]))
     for weight, part in parts if lasting > 0 else []:
         views += lasting * math.sqrt(weight / total) * part
-
-    # An annotator's noise level is itself a lasting trait, so it fades with the rest of them.
-    factor = np.exp(regime.noise_spread * math.sqrt(regime.structured) * z[:, -1])
-    noise = regime.disagreement * math.sqrt(1.0 - regime.structured)
-    # The activities are spread alike for every seed; who is active is drawn.
-    ranks = ndtri((rng.random(count).argsort() + 0.5) / count)
-    return Population(
-        group=group,
-        views=views,
-        noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
-        activity=np.exp(regime.activity_spread * ranks),
-        scale=scale,
-    )
+    return views
 
 
 def _groups(rng: np.random.Generator, regime: Regime) -> Ints:

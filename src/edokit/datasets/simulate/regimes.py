@@ -9,6 +9,7 @@ from numbers import Integral
 
 from edokit._errors import InputError, one_of
 from edokit.datasets.simulate.posts import VIEW_NAMES
+from edokit.scales import Declared, Scale
 
 
 def _check(holds: bool, given: str, rule: str, hint: str) -> None:
@@ -62,7 +63,8 @@ class Regime:
     per_item: Mapping[int, float]
     """How many of them annotate an item: count -> share of the items, in any unit."""
     balance: tuple[float, ...]
-    """Share of the items in each class (by their median label), mildest class first."""
+    """Share of the items in each class (by their median label), mildest class first; with `labels`,
+    share of the items that most annotators give each label."""
     groups: tuple[Group, ...] = (Group("everyone"),)
     """Groups of annotators who see posts alike."""
     disagreement: float = 0.5
@@ -79,6 +81,11 @@ class Regime:
     """How unequal the annotators' noise is (standard deviation of the log)."""
     activity_spread: float = 0.0
     """How unevenly the work is spread over annotators (standard deviation of the log)."""
+    ordinal: bool = False
+    """Whether the classes are points 1, 2, … of a scale."""
+    labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Where annotators choose any number of labels: name -> weights of the sides of a post (as in
+    `Group.views`) that speak for it."""
 
     def __post_init__(self) -> None:
         _check(
@@ -100,14 +107,17 @@ class Regime:
             f"it maps counts of 1 to {self.annotators} annotators to shares",
             "write for example per_item={1: 1.0}, or add annotators",
         )
-        _check(
-            len(self.balance) >= 2
-            and min(self.balance) > 0
-            and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
-            f"balance={self.balance!r}",
-            "each of two or more classes has a share above 0, and the shares sum to 1",
-            "write for example balance=(0.7, 0.3)",
-        )
+        if self.labels:
+            self._check_labels()
+        else:
+            _check(
+                len(self.balance) >= 2
+                and min(self.balance) > 0
+                and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
+                f"balance={self.balance!r}",
+                "each of two or more classes has a share above 0, and the shares sum to 1",
+                "write for example balance=(0.7, 0.3)",
+            )
         names = [group.name for group in self.groups]
         _check(
             0 < len(names) == len(set(names)) <= self.annotators,
@@ -129,6 +139,43 @@ class Regime:
             "for no lasting disagreement set structured=0",
         )
 
+    def _check_labels(self) -> None:
+        _check(
+            len(self.balance) == len(self.labels) and all(0 < share < 1 for share in self.balance),
+            f"balance={self.balance!r} for {len(self.labels)} labels",
+            "each label has a share of the items above 0 and below 1",
+            "write for example balance=(0.3, 0.2, 0.4) for three labels",
+        )
+        _check(
+            not self.ordinal,
+            "ordinal=True with labels",
+            "labels of a set have no order",
+            "leave one of them out",
+        )
+        for name, weights in self.labels.items():
+            for side in weights:
+                one_of(f"a side of label {name!r}", side, VIEW_NAMES)
+            given = f"labels: {name}={dict(weights)!r}"
+            known = any(weights.values()) and all(map(math.isfinite, weights.values()))
+            _check(known, given, "it takes finite weights, not all 0", "write {'irony': 1.0}")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, the points or the labels."""
+        first = 1 if self.ordinal else 0
+        return tuple(self.labels) or tuple(str(first + c) for c in range(len(self.balance)))
+
+    @property
+    def scale(self) -> Scale:
+        """The answer scale."""
+        kind = "multi-label" if self.labels else "ordinal" if self.ordinal else "nominal"
+        return Declared(kind).on(self.classes)
+
+    @property
+    def hostile_share(self) -> float:
+        """Share of posts that are written in anger."""
+        return self.balance[0] if self.labels else 1.0 - self.balance[0]
+
     def sized(self, items: tuple[int, int, int] | float) -> Regime:
         """The same with other numbers of items, or with a fraction of them."""
         if isinstance(items, int | float):
@@ -145,6 +192,9 @@ class Regime:
         _check(_counts(n_classes, 2), given, rule, "use n_classes=3, for example")
         if n_classes == len(self.balance):
             return self
+        given = f"n_classes={n_classes!r} in regime {self.name!r}"
+        hint = "leave it out, or write a regime with other labels"
+        _check(not self.labels, given, f"its labels are {', '.join(self.labels)}", hint)
         above = 1.0 - self.balance[0]
         halving = [0.5**c for c in range(n_classes - 1)]
         shares = [above * part / sum(halving) for part in halving]
@@ -205,6 +255,37 @@ _NAMED = (
         ),
         disagreement=1.2,
         activity_spread=1.6,
+    ),
+    # Sixty annotators rate on a scale of seven points, some of them stricter than others.
+    Regime(
+        name="seven-points",
+        items=(2000, 500, 1000),
+        annotators=60,
+        per_item={4: 3, 5: 1, 6: 1},
+        balance=(0.30, 0.17, 0.13, 0.14, 0.12, 0.09, 0.05),
+        groups=(
+            Group("literal", 0.6),
+            Group("playful", 0.4, {"irony": -1.5, "reader": -0.5}),
+        ),
+        disagreement=0.7,
+        threshold_weight=2.0,
+        activity_spread=0.5,
+        ordinal=True,
+    ),
+    # Twelve annotators choose any of three labels, or none.
+    Regime(
+        name="three-labels",
+        items=(1200, 400, 800),
+        annotators=12,
+        per_item={3: 1, 4: 2, 5: 1},
+        balance=(0.35, 0.20, 0.30),
+        groups=(Group("lenient", 2, {"always": -0.5}), Group("strict", 1, {"always": 1.0})),
+        disagreement=0.7,
+        labels={
+            "hostile": {"hostility": 1.0},
+            "ironic": {"irony": 1.0},
+            "personal": {"person": 1.0, "reader": 1.0},
+        },
     ),
 )
 REGIMES: dict[str, Regime] = {regime.name: regime for regime in _NAMED}

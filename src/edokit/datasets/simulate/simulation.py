@@ -17,9 +17,9 @@ from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.datasets.simulate.annotators import (
     Population,
+    answer_probabilities,
     assign_idle,
     choose_annotators,
-    class_probabilities,
     draw_population,
     solve_thresholds,
 )
@@ -35,7 +35,7 @@ class Variance:
     """The variance of a label when a random item is shown to a random annotator, by source.
 
     Half the sum over classes of the variance of "the label is this class"; with two classes that
-    is the variance of the label. The five sources add up to `total`.
+    is the variance of the label. Of sets, the sum over labels. The five sources add up to `total`.
     """
 
     total: float
@@ -137,7 +137,8 @@ class Simulation:
     population: Population
     """How the annotators see posts."""
     thresholds: Floats
-    """How severe a post must be for each class above the first [C - 1]."""
+    """How severe a post must be for each class above the first [C - 1]; of sets, how clear each
+    label must be [L]."""
 
     @property
     def texts(self) -> Strings:
@@ -147,7 +148,7 @@ class Simulation:
 
     @cached_property
     def truth(self) -> Floats:
-        """Share of the population that would choose each class [N, C]."""
+        """Share of the population that would choose each class, or each label [N, C]."""
         return np.concatenate([p.mean(axis=1) for p in self._blocks(self.rows())])
 
     def rows(self, split: str | None = None) -> Ints:
@@ -171,15 +172,18 @@ class Simulation:
         return pd.DataFrame(columns)
 
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
-        """Each annotator's probability of each class on these items, or on all: [n, A, C]."""
+        """Each annotator's probability of each class, or label, on these items, or on all:
+        [n, A, C]."""
         chosen = self.rows() if rows is None else np.asarray(rows)
         scores = self.population.scores(self.features.take(chosen))
-        return class_probabilities(scores, self.population.noise, self.thresholds)
+        sets = bool(self.regime.labels)
+        return answer_probabilities(scores, self.population.noise, self.thresholds, sets)
 
     def sample_labels(self, random_state: int, rows: npt.ArrayLike | None = None) -> Codes:
-        """A new label of every annotator on these items, or on all: codes of classes [n, A]."""
+        """A new label of every annotator on these items, or on all: codes of classes [n, A], or
+        whether each label is chosen [n, A, L]."""
         p = self.annotator_probabilities(rows)
-        return draw_labels(np.random.default_rng(random_state).random(p.shape[:2]), p)
+        return _draw(np.random.default_rng(random_state), p, self.regime)
 
     def variance(self, split: str | None = None) -> Variance:
         """Where the variance of all annotators' labels comes from, on all items or on a split."""
@@ -189,7 +193,12 @@ class Simulation:
                 f"split {split!r} has no items, so labels have no variance there",
                 "choose another split, or simulate items for this one",
             )
-        return decompose(lambda: self._blocks(rows), self.population.group)
+
+        def blocks() -> Iterator[Floats]:
+            for p in self._blocks(rows):
+                yield np.concatenate([1 - p, p], axis=-1) if self.regime.labels else p
+
+        return decompose(blocks, self.population.group)
 
     def _blocks(self, rows: Ints) -> Iterator[Floats]:
         for start in range(0, len(rows), _BLOCK):
@@ -201,6 +210,13 @@ def draw_labels(draws: Floats, probabilities: Floats) -> Codes:
     limits = np.cumsum(probabilities, axis=-1)[..., :-1]
     codes: Codes = np.sum(draws[..., None] >= limits, axis=-1, dtype=np.int32)
     return codes
+
+
+def _draw(rng: np.random.Generator, p: Floats, regime: Regime) -> Codes:
+    """Labels drawn from probabilities [n, m, C]: codes [n, m], or 0 and 1 [n, m, L]."""
+    if regime.labels:
+        return (rng.random(p.shape) < p).astype(np.int32)
+    return draw_labels(rng.random(p.shape[:-1]), p)
 
 
 def simulate(
@@ -215,9 +231,10 @@ def simulate(
 
     Parameters
     ----------
-    regime : {"three-voices", "partial-panel", "two-camps", "crowd"} or Regime, default="crowd"
-        Who annotates, how often and why they disagree. The named regimes are shaped like the four
-        datasets of LeWiDi 2023.
+    regime : str or Regime, default="crowd"
+        Who annotates, how often and why they disagree: ``three-voices``, ``partial-panel``,
+        ``two-camps`` and ``crowd`` are shaped like the four datasets of LeWiDi 2023,
+        ``seven-points`` has an ordinal scale from 1 to 7, ``three-labels`` sets of labels.
     random_state : int, default=0
         Seed; the same seed gives the same data.
     items : tuple of three int, or float, default=None
@@ -257,9 +274,9 @@ def simulate(
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
     about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
     population = draw_population(first, regime)
-    hostile_share = 1.0 - regime.balance[0]
     features = [
-        draw_features(*drawn, hostile_share) for drawn in zip(about, regime.items, strict=True)
+        draw_features(*drawn, regime.hostile_share)
+        for drawn in zip(about, regime.items, strict=True)
     ]
     chosen = [
         choose_annotators(*drawn, regime.per_item, population.activity)
@@ -267,12 +284,18 @@ def simulate(
     ]
     assign_idle(coverage[0], chosen[0], len(population))
     # The balance is that of train, as published figures are; dev and test follow it by chance.
-    thresholds = solve_thresholds(
-        population.scores(features[0]), population.noise, chosen[0], regime.balance
+    balances: list[tuple[float, ...]] = [(1 - share, share) for share in regime.balance]
+    balances = balances if regime.labels else [regime.balance]
+    scores = population.scores(features[0])
+    thresholds = np.concatenate(
+        [
+            solve_thresholds(one, population.noise, chosen[0], balance)
+            for one, balance in zip(scores, balances, strict=True)
+        ]
     )
     labels, published = zip(
         *(
-            _label(population, thresholds, *part)
+            _label(population, thresholds, regime, *part)
             for part in zip(features, chosen, labelling, ties, strict=True)
         ),
         strict=True,
@@ -292,17 +315,20 @@ def simulate(
         for number in range(n)
     ]
     posts = [write_posts(*drawn) for drawn in zip(wording, features, strict=True)]
+    answers = np.concatenate(labels)[item_codes, columns]
     return Simulation(
         regime=regime,
         random_state=random_state,
         annotations=Annotations(
             items=as_names(f"sim-{split}-{number}" for split, number in numbered),
             annotators=annotators[present],
-            classes=tuple(str(c) for c in range(len(regime.balance))),
+            classes=regime.classes,
+            scale=regime.scale,
             item_codes=item_codes.astype(np.int32),
             annotator_codes=codes[annotator],
-            label_codes=np.concatenate(labels)[item_codes, columns],
-            published=np.concatenate(published),
+            label_codes=None if regime.labels else answers,
+            label_probabilities=answers.astype(np.float64) if regime.labels else None,
+            published=None if regime.labels else np.concatenate(published),
             texts=as_names(chain.from_iterable(posts)),
             splits=as_names(split for split, _ in numbered),
             attributes={"group": groups[present]},
@@ -318,17 +344,24 @@ def simulate(
 def _label(
     population: Population,
     thresholds: Floats,
+    regime: Regime,
     features: Features,
     chosen: Ints,
     labelling: np.random.Generator,
     ties: np.random.Generator,
 ) -> tuple[Codes, Codes]:
-    """Labels [n, most per item] and hard labels [n], ties drawn at random."""
+    """Labels [n, most per item] and hard labels [n], ties drawn at random; of sets, whether each
+    label was chosen [n, most per item, L] and no hard labels."""
     asked = chosen >= 0
-    scores = np.take_along_axis(population.scores(features), np.where(asked, chosen, 0), axis=1)
-    p = class_probabilities(scores, population.noise[chosen], thresholds)
-    labels = draw_labels(labelling.random(chosen.shape), p)
-    classes = range(len(thresholds) + 1)
+    scores = tuple(
+        np.take_along_axis(of_all, np.where(asked, chosen, 0), axis=1)
+        for of_all in population.scores(features)
+    )
+    p = answer_probabilities(scores, population.noise[chosen], thresholds, bool(regime.labels))
+    labels = _draw(labelling, p, regime)
+    if regime.labels:
+        return labels, np.empty(0, dtype=np.int32)
+    classes = range(len(regime.balance))
     counts = np.stack([np.sum((labels == c) & asked, axis=1) for c in classes], axis=1)
     # Counts are whole numbers, so a draw below one only decides between equal ones.
     return labels, np.argmax(counts + ties.random(counts.shape), axis=1).astype(np.int32)
