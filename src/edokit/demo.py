@@ -22,7 +22,7 @@ from edokit.ensemble import EDOEnsemble
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
-from edokit.metrics import MAIN_METRICS, ce, entropy
+from edokit.metrics import ce, entropy, headline_metric, main_metrics
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import Input, RunRecord, digest
 from edokit.tuning import search
@@ -90,21 +90,23 @@ def _run(
         "edo": ensemble.predict_proba(on_test),
         "edo-paper": found.ensemble.predict_proba(on_test),
     }
-    q, y = test.soft_labels, test.hard_labels()
+    q, y, scale = test.soft_labels, test.hard_labels(), test.scale
+    headline = headline_metric(scale)
     scores = score_methods(
         [Score(name, "") for name in probabilities],
-        {name: item_scores(p, p.argmax(axis=1), q, y) for name, p in probabilities.items()},
+        {name: item_scores(p, scale.hard(p), q, y, scale) for name, p in probabilities.items()},
         "uniform",
+        scale=scale,
         samples=SAMPLES,
         level=0.95,
         random_state=random_state,
     )
     # Only a simulation knows the true distribution of labels.
-    truth = simulation.truth[simulation.rows("test")]
+    truth = scale.rows(simulation.truth[simulation.rows("test")])
     methods = []
     for score in scores:
-        row = {key: score.to_dict()[key] for key in ("name", *MAIN_METRICS, "intervals")}
-        methods.append(row | {"truth_ce": ce(probabilities[score.name], truth)})
+        row = {key: score.to_dict()[key] for key in ("name", *main_metrics(scale), "intervals")}
+        methods.append(row | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)})
     result = {
         "regime": regime,
         "seed": random_state,
@@ -112,12 +114,14 @@ def _run(
         "annotators": len(annotations.annotators),
         "members": members,
         "methods": methods,
-        "ce_floor": entropy(q),
+        "scale": scale.to_text(test.classes),
+        "ce_floor": entropy(scale.rows(q)),
         "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
         "search": found.to_dict(),
         "explanation": [str(reason) for reason in ensemble.explain()],
-        "gain": next(asdict(score.against["ce"]) for score in scores if score.name == "edo"),
+        "headline": headline,
+        "gain": next(asdict(score.against[headline]) for score in scores if score.name == "edo"),
     }
     if out is not None:
         begin_run(out)
@@ -168,7 +172,8 @@ def train_members(
             return random_select(part, seed, epoch)
 
         member = LinearMember(len(annotations.classes))
-        member.fit(MemberData(_texts(part), targets, shared=shared), random_state=seed)
+        data = MemberData(_texts(part), targets, shared=shared, scale=annotations.scale)
+        member.fit(data, random_state=seed)
         for name in held_out:
             probabilities[name].append(member.predict_proba(texts[name]))
     step(members, members, "training members")
@@ -178,6 +183,7 @@ def train_members(
             items=part.items,
             members=[f"linear-{k}" for k in range(members)],
             classes=annotations.classes,
+            scale=annotations.scale,
         )
         for name, part in held_out.items()
     }

@@ -351,6 +351,18 @@ def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
     assert_one_line(refused, "tied")
 
 
+def test_the_demo_of_a_scale_has_its_metrics(tmp_path: Path) -> None:
+    shown = edo("demo", "--regime", "seven-points", "--members", "2", "--out", tmp_path / "kept")
+    assert shown.returncode == 0, shown.stderr
+    assert "RPS ↓" in shown.stdout
+    assert "ΔRPS vs uniform" in shown.stdout
+    result = json.loads((tmp_path / "kept" / "results.json").read_text())
+    assert result["scale"] == "ordinal:1,2,3,4,5,6,7"
+    assert result["headline"] == "rps"
+    by_name = {method["name"]: method for method in result["methods"]}
+    assert by_name["edo"]["rps"] < by_name["constant"]["rps"]
+
+
 def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     out = tmp_path / "kept"
     result = answer("demo", "--regime", "two-camps", "--members", "3", "--out", out)

@@ -90,11 +90,19 @@ def test_nor_is_a_path_inside_of_another_word(words: tuple[str, ...], tmp_path: 
 # What commands write
 
 INPUTS = {
-    *("annotations", "annotators", "data", "ensemble", "judges", "members", "path", "predictions"),
-    *("probabilities", "run", "scratch", "source", "test_annotations", "test_predictions"),
+    *("annotations", "annotators", "data", "ensemble", "judges", "members", "panel", "path"),
+    *(
+        "predictions",
+        "probabilities",
+        "run",
+        "scratch",
+        "source",
+        "test_annotations",
+        "test_predictions",
+    ),
     *("texts", "train_annotations"),
 }
-OUTPUTS = {"out", "review_out", "figures"}
+OUTPUTS = {"out", "review_out", "figures", "truth"}
 FOLDERS = {  # what each command writes into its folder
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
     "train": ("manifest.json", "predictions/dev.npz", "members/linear-01/mine.txt"),
@@ -106,6 +114,7 @@ FOLDERS = {  # what each command writes into its folder
 FILES = {
     "data convert": "out.csv",
     "data split": "out.parquet",
+    "data simulate": "out.csv",
     "predictions join": "out.npz",
     "predict": "out.csv",
     "score": "out.npz",
@@ -142,6 +151,7 @@ def words(name: str, data: Path) -> list[str]:
         "data get": ["lewidi2023"],
         "data convert": [people],
         "data split": [people, "--from", "dev", "--into", "train,dev"],
+        "data simulate": ["two-camps", "--items", "20,5,5"],
         "predictions join": [dev],
         "predict": [str(data / "ensemble"), "--predictions", dev],
         "score": ["--members", str(data / "members"), "--texts", str(data / "texts.txt")],

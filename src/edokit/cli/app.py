@@ -56,12 +56,13 @@ COMMANDS = {
     "data convert": "data:convert",
     "data split": "data:split",
     "data get": "data:get",
+    "data simulate": "data:simulate",
     "predictions join": "predictions:join",
     "predictions info": "predictions:info",
 }
 """Module of `edokit.cli` and, where it has another name, the function of each command."""
 GROUPS = {
-    "data": "See, convert, split and obtain data.",
+    "data": "See, convert, split, obtain and simulate data.",
     "predictions": "Join and inspect predictions.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -166,6 +167,74 @@ def get(
         f"{out}: {counted(len(files), 'file')}, checksums verified",
         json,
     )
+
+
+def simulate(
+    regime: Annotated[
+        str,
+        typer.Argument(
+            help="three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or"
+            " three-labels (multi-label).",
+            show_default=False,
+        ),
+    ],
+    out: options.TableOut,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="Also a table with the shares of the whole population, item by item."),
+    ] = None,
+    items: Annotated[
+        str | None, typer.Option(help="Items of train, dev and test, e.g. 600,100,100.")
+    ] = None,
+    n_classes: Annotated[
+        int | None, typer.Option(help="How many classes or points; the regime's by default.")
+    ] = None,
+    structured: Annotated[
+        float | None,
+        typer.Option(help="The lasting part of the disagreement: 0 is pure noise, 1 has none."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of annotators and texts.")] = 0,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Simulate annotators of short posts, whose true label distribution is known."""
+    from edokit._outputs import output_files
+    from edokit.annotations import Annotations
+    from edokit.datasets import describe_annotations, write_annotations
+    from edokit.datasets.simulate import simulate as simulate_regime
+
+    sizes = None if items is None else _sizes(items)
+    with output_files(out, truth, overwrite=overwrite):
+        found = simulate_regime(
+            regime, random_state=seed, items=sizes, n_classes=n_classes, structured=structured
+        )
+        people = found.annotations
+        write_annotations(people, out)
+        if truth is not None:
+            shares = Annotations.from_soft_labels(
+                found.truth,
+                items=people.items,
+                classes=people.classes,
+                annotator="everyone",
+                scale=people.scale,
+            )
+            write_annotations(replace(shares, splits=people.splits), truth)
+    result = describe_annotations(people, near_duplicates=False)
+    if json:
+        console.print_json({"out": str(out), "truth": truth and str(truth), **result})
+    else:
+        console.print_described(str(out), result)
+
+
+def _sizes(text: str) -> tuple[int, int, int]:
+    """``600,100,100`` as numbers."""
+    try:
+        train, dev, test = map(int, text.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"--items {text!r} is not three whole numbers", "write --items 600,100,100"
+        ) from error
+    return train, dev, test
 
 
 def _shares(text: str) -> dict[str, float] | list[str]:

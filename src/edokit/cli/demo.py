@@ -27,7 +27,10 @@ def demo(
     ] = None,
     regime: Annotated[
         str,
-        typer.Option(help="Regime: three-voices, partial-panel, two-camps or crowd."),
+        typer.Option(
+            help="Regime: three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or"
+            " three-labels (multi-label)."
+        ),
     ] = "partial-panel",
     members: Annotated[int, typer.Option(help="How many members to train.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of annotators, texts and members.")] = 0,
@@ -41,6 +44,7 @@ def demo(
     with console.progress() as bars:
         update = console.add_bar(bars, "starting")
         from edokit.demo import run_demo
+        from edokit.metrics import METRIC
         from edokit.runs import command_text
 
         result = run_demo(
@@ -58,24 +62,26 @@ def demo(
         console.print_json(result)
         return
     sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
+    metrics = [name for name in METRIC if name in result["methods"][0]]
     rows = [
-        [
-            NAMES[method["name"]],
-            *(f"{method[key]:.4f}" for key in ("f1", "ce", "md", "bs", "truth_ce")),
-        ]
+        [NAMES[method["name"]], *(f"{method[key]:.4f}" for key in (*metrics, "truth_ce"))]
         for method in result["methods"]
     ]
     floor, true_floor = f"{result['ce_floor']:.4f}", f"{result['truth_ce_floor']:.4f}"
-    rows.append(["best possible", "", floor, "", "", true_floor])
+    floors = [floor if name == "ce" else "" for name in metrics]
+    rows.append(["best possible", *floors, true_floor])
+    headline = METRIC[result["headline"]].short
+    soft = [METRIC[name].short for name in metrics if not METRIC[name].hard]
     gain, size, searched = result["gain"], result["ensemble"]["size"], result["search"]
     console.print_table(
         f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
-        ["test split", "F1 ↑", "CE ↓", "MD ↓", "BS ↓", "true CE ↓"],
+        ["test split", *(METRIC[name].label for name in metrics), "true CE ↓"],
         rows,
         [
-            "CE, MD, BS: distance to the annotators' label distribution.",
+            f"{', '.join(soft)}: distance to the annotators' label distribution.",
             "true CE: to the distribution of everyone's labels, which only a simulator knows.",
-            f"EDO keeps {size} of {members} members. ΔCE vs uniform: {gain['difference']:+.4f}",
+            f"EDO keeps {size} of {members} members."
+            f" Δ{headline} vs uniform: {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
             f"The paper's search of {searched['trials']} trials keeps"
             f" {searched['chosen']['size']}; {are(len(searched['front']), noun='trial')} on the"
