@@ -22,7 +22,7 @@ TOPICS = {
     "data": ("Input formats", "formats.md"),
     "demo": ("Ten minutes", "guide.md"),
     "diagnose": ("What kind of disagreement is this?", "diagnose.md"),
-    "evaluate": ("Ten minutes", "guide.md"),
+    "evaluate": ("Metrics", "metrics.md"),
     "fit": ("The method", "method.md"),
     "predict": ("Ten minutes", "guide.md"),
     "predictions": ("Input formats", "formats.md"),
