@@ -152,6 +152,16 @@ def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> No
     assert net.head.shared.bias.abs().sum() == 0  # the prior is no matter of loudness
 
 
+@pytest.mark.parametrize("loudness", [0.1, 1.0, 30.0])
+def test_annotators_count_alike_beside_quiet_and_loud_features(loudness: float) -> None:
+    head, pooled = people_head("softmax"), torch.randn(2, 6)
+    pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
+    wanted = head(pooled, *pairs)
+    with torch.no_grad():
+        head.rescale(torch.tensor(loudness))
+    torch.testing.assert_close(head(loudness * pooled, *pairs), wanted)
+
+
 def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader: Reader) -> None:
     torch.manual_seed(0)
     net = network(model, "mean+target")

@@ -67,13 +67,13 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             return self._pool(hidden.float(), attention_mask, target_mask)
 
     def rescale_heads(self, **tokens: torch.Tensor) -> None:
-        """Divide the weights of new heads by the scale of a first batch's features, if above 1.
+        """Get new heads ready for the scale of the features, which a first batch shows.
 
         A decoder's hidden states may be ten times an encoder's, and so would the first logits be.
         """
         training = self.training
         with torch.no_grad():
-            scale = self.eval().features(**tokens).pow(2).mean().sqrt().clamp(min=1.0)
+            scale = self.eval().features(**tokens).pow(2).mean().sqrt()
             self.head.rescale(scale)
         self.train(training)
 
@@ -169,8 +169,8 @@ class OneHead(nn.Module):  # type: ignore[misc]
         _set_bias(self.shared, self.link.bias(self.link.shares(targets.sum(axis=0), len(targets))))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Get ready for features of this scale."""
-        self.shared.weight.div_(scale)
+        """Start as quietly on features of this scale as on those of an encoder."""
+        self.shared.weight.div_(scale.clamp(min=1.0))
 
 
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
@@ -236,7 +236,7 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
             self.offsets.copy_(offsets / self.share.clamp(min=1e-3))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Get ready for features of this scale."""
+        """Take features of this scale as if it were 1, beside which the vectors learn."""
         self.first.weight.div_(scale)
         self.scale.copy_(scale)
 
@@ -261,8 +261,8 @@ class MemberHeads(OneHead):
         _set_bias(self.members, np.tile(self.link.bias(prior), self.shape[0]))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Get ready for features of this scale."""
-        self.members.weight.div_(scale)
+        """Start as quietly on features of this scale as on those of an encoder."""
+        self.members.weight.div_(scale.clamp(min=1.0))
 
 
 def _mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
