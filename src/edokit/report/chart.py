@@ -103,6 +103,12 @@ class Axis:
     step: int | None = None
     """Between ticks."""
 
+    @property
+    def crowded(self) -> bool:
+        """Whether the labels only fit side by side if they are turned."""
+        labels = self.labels or ()
+        return len(labels) > 4 and sum(map(len, labels)) > 40
+
 
 @dataclass(frozen=True, eq=False)
 class Points:

@@ -173,6 +173,7 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
         return charts
     if not evaluation.scale.is_multi_label:
         return {}
+    most = 1.08 * max(float(each.mean(axis=0).max()) for _, each, _ in both)
     chosen = [
         Points(each.mean(axis=0), range(len(names)), colour, 10, name=name)
         for name, each, colour in both
@@ -181,7 +182,7 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
         "labels": Chart(
             "How often each label is chosen, mean over items",
             chosen,
-            x=Axis("share", percent=True),
+            x=Axis("share", range=(0, most), percent=True),
             y=Axis(labels=[clean(name, 24) for name in names]),
             height=max(110 + 30 * len(names), 200),
             legend=True,
@@ -483,7 +484,7 @@ def _annotators(found: dict[str, Any], scale: Scale) -> Chart | None:
         Axis("agreement with the others", percent=True),
     )
     if scale.span is not None:
-        axes = Axis("mean rating"), Axis("distance from the others (units of the scale)")
+        axes = Axis("mean rating"), Axis("distance from the others")
     return Chart(title, marks, *axes, legend=len(groups) > 1)
 
 

@@ -137,7 +137,7 @@ def _axis(axes: Any, side: str, axis: Axis, grid: bool) -> None:
     limits = axis.range
     if axis.labels is not None:
         turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        style = turned if side == "x" and len(axis.labels) > 4 else {}
+        style = turned if side == "x" and axis.crowded else {}
         own.set_ticks(range(len(axis.labels)), [clean(name, 24) for name in axis.labels], **style)
         last = len(axis.labels) - 0.5
         limits = (last, -0.5) if side == "y" else (-0.5, last)

@@ -77,7 +77,7 @@ def _axis(axis: Axis, grid: bool, downwards: bool = False) -> dict[str, Any]:
         made["tickvals"] = list(range(len(axis.labels)))
         made["ticktext"] = [escape(name) for name in axis.labels]
         made["range"] = [last, -0.5] if downwards else [-0.5, last]
-        made["tickangle"] = -45 if len(axis.labels) > 4 and not downwards else 0
+        made["tickangle"] = -45 if axis.crowded and not downwards else 0
     return made
 
 

@@ -96,7 +96,13 @@ def _named(metric: str) -> str:
     """``cross-entropy (CE)``, ``distance (MD)``."""
     short, title = METRIC[metric].short, METRIC[metric].title
     title = "distance" if metric == "md" else title
-    return short if short in title else f"{title} ({short})"
+    return short if metric == "f1" else title if short in title else f"{title} ({short})"
+
+
+def _short(metric: str) -> str:
+    """``CE``, ``exact match``."""
+    short, title = METRIC[metric].short, METRIC[metric].title
+    return title if short in title and metric != "f1" else short
 
 
 def _unit(ensemble: EDOEnsemble) -> str:
@@ -140,7 +146,7 @@ def _is_slight(evaluation: Evaluation, metrics: list[str]) -> bool:
     return all(
         abs(test.difference) < SLIGHT * abs(getattr(uniform, name))
         for name, test in evaluation.differences.items()
-        if METRIC[name].short in metrics
+        if _short(name) in metrics
     )
 
 
@@ -148,7 +154,7 @@ def standings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The metrics by standing; ``noise`` if the interval of the difference includes 0."""
     found: dict[str, list[str]] = {kind: [] for kind in VERDICTS}
     for metric, test in evaluation.differences.items():
-        higher, short = METRIC[metric].higher, METRIC[metric].short
+        higher, short = METRIC[metric].higher, _short(metric)
         low, high = (-test.high, -test.low) if higher else (test.low, test.high)
         found["better" if high < 0 else "worse" if low > 0 else "noise"].append(short)
     return found
@@ -181,7 +187,7 @@ def describe_improvement(evaluation: Evaluation) -> list[str]:
     sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
     if evaluation.constant is not None:
         parts = [
-            f"{METRIC[name].short} {number(getattr(evaluation.constant, name))}"
+            f"{_short(name)} {number(getattr(evaluation.constant, name))}"
             f" ({signed(one.difference)}; {signed(one.low)} to {signed(one.high)})"
             for name, one in edo.against_constant.items()
         ]
