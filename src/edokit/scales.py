@@ -162,6 +162,18 @@ class Scale:
             return listed[hard_labels]
         return np.array([json.dumps(listed[row > 0].tolist()) for row in hard_labels], dtype=object)
 
+    def coordinates(self, values: Any) -> Floats:
+        """Return what distributions [..., C] are [..., D], so that their distance is an L1 one.
+
+        The distance is ‖p − p′‖₁, of sets its mean over labels, or Wasserstein-1 in units of an
+        ordinal scale.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        if self.steps is not None:
+            return np.asarray(np.cumsum(array, axis=-1)[..., :-1] * self.steps)
+        # A label that is not chosen differs as one that is.
+        return np.asarray(array * (2 / array.shape[-1])) if self.is_multi_label else array
+
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""
         return ROW_CLASSES if self.is_multi_label else tuple(classes)

@@ -70,6 +70,52 @@ def people_and_pool(
     return people, pool
 
 
+POINTS = "ordinal:1,2,3,4,5,6,7"
+LABELS = "multi-label:mocking,rude,warm"
+
+
+def ratings_and_pool(
+    items: int = 60, scale: str = POINTS, seed: int = 0
+) -> tuple[Annotations, Predictions]:
+    """Five ratings an item on a scale, and three members of falling quality."""
+    rng = np.random.default_rng(seed)
+    names = scale.partition(":")[2].split(",")
+    classes = [name.partition("=")[0] for name in names]
+    at = np.arange(len(classes))
+    middle, members = rng.uniform(0, at[-1], items), {}
+    codes = np.rint(middle[:, None] + rng.normal(0, 1, (items, 5))).clip(0, at[-1]).astype(int)
+    for k, name in enumerate(("good", "fair", "noise")):
+        guess = middle + rng.normal(0, 0.5 + k, items)
+        logits = -0.5 * (at - guess[:, None]) ** 2
+        members[name] = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    named = np.array(classes, dtype=object)[codes]
+    people = Annotations.from_matrix(named, items=[f"item-{i}" for i in range(items)], scale=scale)
+    return people, Predictions.from_arrays(
+        members, items=people.items, classes=people.classes, scale=scale
+    )
+
+
+def sets_and_pool(items: int = 60, seed: int = 0) -> tuple[Annotations, Predictions]:
+    """Five sets of labels an item, and three members of falling quality."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(0, 1.5, (items, 3))
+    share = 1 / (1 + np.exp(-score))
+    names = np.array(LABELS.partition(":")[2].split(","))
+    rows = [
+        (f"item-{i}", f"ann-{a}", names[rng.random(3) < share[i]].tolist())
+        for i in range(items)
+        for a in range(5)
+    ]
+    table = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    people = Annotations.from_table(table, scale=LABELS)
+    noisy = [score + rng.normal(0, 0.4 + k, score.shape) for k in range(3)]
+    members = {
+        name: 1 / (1 + np.exp(-one))
+        for name, one in zip(("good", "fair", "noise"), noisy, strict=True)
+    }
+    return people, Predictions.from_arrays(members, items=people.items, scale=LABELS)
+
+
 def make_run(
     folder: Path,
     *,

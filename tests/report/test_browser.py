@@ -9,11 +9,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from report_cases import ARABIC, HOSTILE, make_run, texts_for
+from report_cases import (
+    ARABIC,
+    HOSTILE,
+    make_run,
+    ratings_and_pool,
+    sets_and_pool,
+    texts_for,
+)
 
-from edokit.report import write_report
+from edokit import EDOEnsemble
+from edokit.report import collect, write_report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -331,3 +340,45 @@ def test_a_chart_is_saved_as_svg(tab: Any) -> None:
     with tab.expect_download() as download:
         tab.locator("#weights .save").first.click()
     assert download.value.suggested_filename == "edo-weights.svg"
+
+
+def page_of(folder: Path, made: tuple[Any, Any]) -> tuple[Path, Any]:
+    """The page of an ensemble on these annotations and predictions, and its items."""
+    people, pool = made
+    EDOEnsemble(ties="random").fit(pool, people).save(folder)
+    data = collect(folder, predictions=pool, annotations=people)
+    return write_report(data, folder / "report.html"), data.evaluation
+
+
+def test_sets_are_chips_of_labels_and_can_be_chosen(open_page: Open, tmp_path: Path) -> None:
+    path, evaluation = page_of(tmp_path / "sets", sets_and_pool())
+    tab = open_page(path)
+    p = dict(zip(evaluation.pooled.items, evaluation.pooled.probabilities, strict=True))
+    for row in tab.locator("#explorer tbody tr").all()[:10]:
+        shown = row.locator("td").nth(2).locator(".chip.chosen bdi").all_inner_texts()
+        own = p[row.get_attribute("data-item")]
+        assert shown == [evaluation.pooled.classes[c] for c in np.argsort(-own) if own[c] > 0.5]
+    tab.select_option("#explorer select[aria-label='Predicted label']", label="rude")
+    count = int((evaluation.pooled.probabilities[:, 1] > 0.5).sum())
+    expect(tab.locator("#explorer .pager span")).to_contain_text(f"of {count}")
+    assert tab.locator("#review .chip.chosen").count() > 0
+
+
+def test_ratings_have_cumulative_charts(open_page: Open, tmp_path: Path) -> None:
+    path, evaluation = page_of(tmp_path / "ratings", ratings_and_pool())
+    tab = open_page(path)
+    rows = tab.locator("#explorer tbody tr")
+    first = rows.first.get_attribute("data-item")
+    at = list(evaluation.pooled.items).index(first)
+    # The furthest item comes first; the area between its two lines is the distance.
+    assert at == int(evaluation.distance.argmax())
+    areas = rows.first.locator("svg.cdf rect").evaluate_all(
+        "all => all.map(one => one.getAttribute('width') * one.getAttribute('height'))"
+    )
+    unit = (118 / 6) * 28
+    assert sum(areas) / unit == pytest.approx(evaluation.distance[at], abs=0.01)
+    label = rows.first.locator("svg.cdf").get_attribute("aria-label")
+    below = np.cumsum(evaluation.pooled.probabilities[at])[2]
+    assert f"and {round(100 * below)} %, at most 4" in label
+    expect(rows.first.locator("td").nth(1)).to_contain_text("median")
+    tab.locator("#chart-cumulative .main-svg").first.wait_for()

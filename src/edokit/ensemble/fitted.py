@@ -214,7 +214,7 @@ class Fitted:
 
     def pool_members(self, P: Floats) -> tuple[Floats, Floats]:
         """The pool [N, C] of P [N, k, C], the members that carry weight, and their spread [N]."""
-        kept, items = self.weights > 0, len(P)
+        kept = self.weights > 0
         columns, spreads = [], []
         # Each label with its own weights, or all classes with the same.
         own = (
@@ -226,7 +226,7 @@ class Fitted:
             rows = self.scale.rows(part)
             pooled = sharpen(self._pool(rows, weights[kept]), self.temperature)
             columns.append(self.scale.from_rows(pooled, part.shape[2]))
-            spreads.append(self.scale.per_item(spread_items(rows, weights[kept]), items))
+            spreads.append(spread_items(self.scale.coordinates(part), weights[kept]))
         return np.concatenate(columns, axis=1), np.mean(spreads, axis=0)
 
     def _pool(self, rows: Floats, weights: Floats) -> Floats:
@@ -551,8 +551,8 @@ class Pooled:
     probabilities: Floats
     """The pool [N, C]."""
     spread: Floats
-    """Weighted mean L1 distance of the members to their linear pool [N]: 0 if they agree. Of sets,
-    the mean over labels."""
+    """Weighted mean distance of the members to their linear pool [N], 0 if they agree: L1, of sets
+    its mean over labels, on an ordinal scale Wasserstein-1 in its units."""
     scale: Scale = NOMINAL
     """The answer scale."""
     answer_for: str | None = None

@@ -32,8 +32,9 @@ whatever the number of classes; 0.89 against 0.11 of two. Of sets, for one label
 distance that two are expected to have, as a share of the range."""
 APART = 0.25
 """Share of the largest spread from which on members are far apart."""
-AWAY = 0.25
-"""Share of a scale's range from which on others rate otherwise than the median."""
+AWAY = 0.3
+"""Share of a scale's range from which on others rate otherwise than the median: two points of five,
+three of eleven."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
             f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
         )
     entropies = pooled.entropy
-    # Members of two opposite certain opinions, evenly weighted, lie 1 from their pool.
-    measures = [*_uncertainties(pooled.probabilities, pooled.scale), pooled.spread]
+    apart = pooled.spread / largest_spread(pooled.scale)
+    measures = [*_uncertainties(pooled.probabilities, pooled.scale), apart]
     urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
     found = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
@@ -123,6 +124,11 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
         )
     # Sorting keeps equally urgent ones in the order of the items.
     return sorted(found, key=lambda one: -one.urgency)[: int(count)]
+
+
+def largest_spread(scale: Scale) -> float:
+    """That of two members, evenly weighted, who are certain of opposite answers."""
+    return 1.0 if scale.span is None else scale.span / 2
 
 
 def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
@@ -151,7 +157,8 @@ def _reasons(
     about: Mapping[str, Callable[..., tuple[Any, dict[Finding, float]]]]
     about = {"nominal": _about_class, "ordinal": _about_rating, "multi-label": _about_set}
     label, found = about[scale.kind](classes, p, scale)
-    found["spread", "the members are far apart", f"spread {spread:.2f}"] = spread / APART
+    far = spread / largest_spread(scale) / APART
+    found["spread", "the members are far apart", f"spread {spread:.2f}"] = far
     named = {kind: f"{what}: {size}" for (kind, what, size), share in found.items() if share >= 1}
     if not named:
         kind, _, size = max(found, key=found.__getitem__)
@@ -171,9 +178,12 @@ def _about_rating(
     away = np.abs(place - place[middle])
     far = away >= AWAY * scale.span - 1e-9
     nearest, others = float(away[far].min(initial=scale.span)), float(p[far].sum())
+    most = others > MAJORITY
     minority = (
-        "minority",
-        f"the median {classes[middle]!r} hides a minority",
+        "no-majority" if most else "minority",
+        f"most are expected to rate otherwise than the median {classes[middle]!r}"
+        if most
+        else f"the median {classes[middle]!r} hides a minority",
         f"about {others:.0%} are expected to rate {nearest:g} or more away from it",
     )
     differing = f"two annotators would be {apart:.1f} apart"

@@ -127,12 +127,7 @@ class Evaluation:
     @cached_property
     def distances(self) -> Floats:
         """Mean distance between members [K, K] by `distance_metric`, as in ``predictions``."""
-        P = self.predictions.probabilities
-        if (steps := self.scale.steps) is not None:
-            P = np.cumsum(P, axis=2)[:, :, :-1] * steps
-        elif self.scale.is_multi_label:
-            # Not chosen differs as chosen does; the mean over labels.
-            P = P * (2 / P.shape[2])
+        P = self.scale.coordinates(self.predictions.probabilities)
         apart = np.zeros((P.shape[1], P.shape[1]))
         for k, other in combinations(range(P.shape[1]), 2):
             gap = np.abs(P[:, k] - P[:, other]).sum(axis=1).mean(dtype=np.float64)

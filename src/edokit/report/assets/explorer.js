@@ -220,7 +220,7 @@
     let sum = 0;
     const median = row.findIndex((share) => (sum += share) >= total / 2 - 1e-9);
     const mean = row.reduce((s, share, c) => s + share * table.positions[c], 0) / total;
-    return `median ${table.classes[median]}, mean ${mean.toFixed(2)}`;
+    return `median\u00a0${table.classes[median]}, mean\u00a0${mean.toFixed(2).replace("-", "−")}`;
   }
   function drawn(tag, attributes) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
