@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -284,8 +284,8 @@ class Declared:
         self._positions = tuple(found)
         return [name for name, _, _ in parts]
 
-    def on(self, classes: Sequence[str]) -> Scale:
-        """Return the scale of these classes, which are in order."""
+    def on(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
+        """Return the scale of these classes in order; ``where`` is the place of a label."""
         names = tuple(classes)
         if self.classes is not None and names != self.classes:
             raise InputError(
@@ -305,17 +305,19 @@ class Declared:
                     parameters=("scale",),
                 )
             return Scale("ordinal", self._positions)
-        return Scale("ordinal", _even_positions(names))
+        return Scale("ordinal", _even_positions(names, where))
 
 
-def _even_positions(names: Sequence[str]) -> tuple[float, ...]:
+def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) -> tuple[float, ...]:
     """The numbers that classes are, if they are evenly spaced; anything else is declared."""
     for name in names:
         if _number(name) is None:
+            place = "there is the" if where is None else f"{where(name)} has the"
             raise InputError(
-                f"label {word(name)} is no number, and an ordinal scale needs positions",
-                f"declare the order: scale='ordinal:{','.join(names)}' (even steps), or each with"
-                " its position, as in 'ordinal:low=0,mid=1,high=3'",
+                f"{place} label {word(name)}, which is no number, and points of an ordinal scale"
+                " need positions",
+                "correct the label, or declare all classes in their order: scale='ordinal:low,high'"
+                " has even steps, 'ordinal:low=0,mid=1,high=3' any",
                 parameters=("scale",),
             )
     places = [float(name) for name in names]

@@ -170,3 +170,12 @@ def test_an_empty_set_needs_a_multi_label_scale():
     for scale in (None, "ordinal"):
         with pytest.raises(InputError, match=r"row 3.*empty set.*1 such row"):
             Annotations.from_table(SETS, scale=scale, multi_choice="first")
+
+
+def test_a_label_that_is_no_number_names_its_row():
+    rows = {"item": ["a", "b", "c"], "annotator": ["x"] * 3, "label": ["1", "2", "often"]}
+    with pytest.raises(InputError, match=r"row 3.*'often'.*no number"):
+        Annotations.from_table(rows, scale="ordinal")
+    rows["label"] = ["1", "2", "1"]
+    with pytest.raises(InputError, match="'often'"):
+        Annotations.from_table(rows, scale="ordinal", classes=["1", "2", "often"])

@@ -142,9 +142,9 @@ class Annotations:
             share the annotation between them, or make each combination a class.
         scale : Scale or str, optional
             ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
-            ``ordinal:low=0,mid=1,high=3``; by default what a column ``scale`` says, else nominal.
-            Multi-label annotations are lists of labels in one cell (``["rude", "mocking"]`` or
-            ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
+            ``ordinal:low=0,mid=1,high=3``; by default what a column ``answer_scale`` says, else
+            nominal. Multi-label annotations are lists of labels in one cell (``["rude",
+            "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
 
         Returns
         -------

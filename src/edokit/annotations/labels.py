@@ -43,6 +43,16 @@ class Labels(NamedTuple):
         single = {name for name in self.encoded.names if name not in self.parts}
         return single.union(*self.parts.values())
 
+    def first(self, where: Callable[[int], str]) -> Callable[[str], str]:
+        """The place of the first row with a label."""
+
+        def found(name: str) -> str:
+            codes = np.flatnonzero(self.encoded.names == name)
+            rows = np.flatnonzero(np.isin(self.encoded.codes, codes))
+            return where(int(rows[0])) if len(rows) else "the declaration"
+
+        return found
+
     def sets(self, classes: Sequence[str], where: Callable[[int], str]) -> Floats:
         """Each row as a set [M, L]: 1 for each of its labels, 0 for the others."""
         position = {name: k for k, name in enumerate(classes)}

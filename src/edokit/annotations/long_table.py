@@ -178,7 +178,7 @@ def from_long_table(
         texts=per_item.get("text"),
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
-        scale=scaled.on(order),
+        scale=scaled.on(order, None if labels is None else labels.first(where)),
         **_other_columns(table, attributes, names, item, annotator),
     )
     result = _without_duplicates(built, duplicates, where)

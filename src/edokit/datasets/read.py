@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -13,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, errors_in, one_of, warn
+from edokit._errors import EDOWarning, InputError, errors_in, one_of, warn
 from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations import Annotations
-from edokit.scales import NOMINAL, ScaleLike, looks_ordinal
+from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
 
 FOLDER = "/"
 """Stands for a folder among the endings of files."""
@@ -36,6 +37,8 @@ kinds come after general ones.
 """
 
 Obtain = Callable[..., list[Path]]
+PROPOSAL = "the labels .* may be points of a scale"
+"""How the warning begins that proposes an ordinal scale."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,8 @@ def read_annotations(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     path = Path(source)
+    if scale is not None:
+        Declared(scale)  # refused before the file is read
     kind = _kind(path, format)
     given = {
         "columns": columns,
@@ -234,8 +239,8 @@ def read_annotations(
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
-            " classes without an order; choose scale='ordinal' or, if they have none, "
-            "scale='nominal'",
+            " classes without an order; choose scale='ordinal' or, if they have none,"
+            " scale='nominal'",
             parameters=("scale",),
         )
     return annotations
@@ -251,7 +256,10 @@ def read_items(
         _fitting(kind, options)
         with errors_in(path):
             return kind.items(path, split=split)
-    found = read_annotations(path, format=format, split=split, **options)
+    with warnings.catch_warnings():
+        # No label is used here.
+        warnings.filterwarnings("ignore", PROPOSAL, EDOWarning)
+        found = read_annotations(path, format=format, split=split, **options)
     annotators: list[dict[str, None]] = [{} for _ in found.items]
     for item, annotator in zip(found.item_codes, found.annotator_codes, strict=True):
         annotators[item][str(found.annotators[annotator])] = None
