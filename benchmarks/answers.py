@@ -4,9 +4,9 @@
     python benchmarks/answers.py --data FOLDER                    # and LeWiDi 2025's, unzipped
 
 Each step has one temperature, fitted on four fifths of the items and measured on the rest: of the
-probabilities, or of each cumulative share. Simulated: 1,000 items of seven points, members too soft
-by a third, 3 to 20 annotators. LeWiDi: members are TF-IDF logistic regressions trained on train
-with one annotator's label each; folds are of dev. Test sets are not looked at.
+probabilities, or of each cumulative share. Simulated: the pool of ``scales.py`` on 1,000 items with
+4 to 6 annotators each. LeWiDi: members are TF-IDF logistic regressions trained on train with one
+annotator's label each; folds are of dev. Its test sets are not looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scales import pool
 
+from edokit import EDOEnsemble, simulate
 from edokit.ensemble.answers import _STEPS, ORDERED_STEP, _lowest
 from edokit.metrics import md_items, w1_items
 
@@ -29,19 +31,13 @@ METRICS = {"w1": w1_items, "md": md_items}
 
 
 def simulated() -> Iterator[tuple[str, Any, Any]]:
-    """Pool and soft labels of items whose true distribution is a bell on seven points."""
-    rng, points = np.random.default_rng(1), np.arange(7) - 3.0
-
-    def bells(centres: Any, width: float) -> Any:
-        p = np.exp(-((points - centres[:, None]) ** 2) / (2 * width**2))
-        return p / p.sum(axis=1, keepdims=True)
-
-    for annotators in (3, 5, 20):
-        centres = rng.normal(0, 1.5, 1000)
-        shares = [rng.dirichlet(9 * row + 1e-6) for row in bells(centres, 1.2)]
-        q = np.array([rng.multinomial(annotators, row) for row in shares]) / annotators
-        pool = bells(centres + rng.normal(0, 0.7, len(centres)), 1.6)
-        yield f"simulated, {annotators} annotators", pool, q
+    """Pool and soft labels of the test items of three draws of ``seven-points``."""
+    for seed in range(3):
+        people = simulate("seven-points", random_state=seed).annotations
+        members = pool(people, seed)
+        fitted = EDOEnsemble().fit(members["dev"], people.split("dev"))
+        q = people.split("test").soft_labels
+        yield f"seven-points, draw {seed}", fitted.predict_proba(members["test"]), q
 
 
 def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:
