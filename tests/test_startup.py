@@ -30,6 +30,19 @@ def test_what_people_import_first_needs_no_torch_and_no_plotting(name: str) -> N
     assert not loaded_by(f"from edokit import {name}") & {"torch", "plotly"}
 
 
+def test_metrics_are_imported_without_anything_that_fits() -> None:
+    code = (
+        "from edokit.metrics import w1, bootstrap\nfrom edokit.metrics.scorers import lewidi2025_a"
+    )
+    ours = (
+        f"{code}\nimport sys\nprint(*(name for name in sys.modules if name.startswith('edokit.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", ours], capture_output=True, text=True, check=True)
+    packages = {name.split(".")[1] for name in done.stdout.split()}
+    assert not packages & {"objective", "fitdata", "solvers", "ensemble", "members", "baselines"}
+    assert loaded_by(code) <= {"numpy", "pandas", "pyarrow"}
+
+
 def test_a_small_fit_loads_neither_scikit_learn_nor_workers(tmp_path: Path) -> None:
     rows = "".join(f"i{k},{who},{(k + k % 3 * who) % 2}\n" for k in range(40) for who in range(2))
     (tmp_path / "labels.csv").write_text(f"item,annotator,label\n{rows}", encoding="utf-8")

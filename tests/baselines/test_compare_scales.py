@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
+from edokit._names import as_names
 from edokit.baselines import Comparison, compare, make_method, method_names
 from edokit.objective import Pool
 from edokit.objective import pool as weighted
@@ -205,3 +207,40 @@ def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
     stars = Annotations.from_matrix([[1, 2], [2, 2]], items=["x", "y"], scale="ordinal")
     wider = {"item": ["x", "y"], "p_1": [0, 0], "p_2": [0, 0], "p_3": [1.0, 1.0]}
     assert edokit.evaluate(wider, stars, samples=0, ties="random").metrics["w1"] == 1.25
+
+
+@pytest.mark.parametrize("scale", [POINTS, SETS], ids=["ordinal", "multi-label"])
+@pytest.mark.filterwarnings("ignore::edokit._errors.TieWarning")
+def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
+    (dev, people), (test, others) = sample(scale, "dev"), sample(scale, "test")
+    found = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
+    people, others = (replace(each, items=as_names(range(60))) for each in (people, others))
+    others = replace(others, items=as_names(range(60, 120)))
+    named = Predictions.from_arrays(
+        test.probabilities, items=others.items, classes=test.classes, layout="NKC", scale=scale
+    )
+    again = compare(
+        dev.probabilities, people, named, others, methods=["greedy", "log-pool"], samples=0
+    )
+    for name in ("uniform", "greedy", "log-pool"):
+        assert again[name].metrics == pytest.approx(found[name].metrics)
+
+
+def test_a_declared_scale_holds_for_predictions_without_one(tmp_path: Path) -> None:
+    files = {}
+    for split in ("dev", "test"):
+        members, people = sample(POINTS, split)
+        edokit.write_predictions(replace(members, scale=NOMINAL), tmp_path / f"{split}.npz")
+        edokit.write_annotations(replace(people, scale=NOMINAL), tmp_path / f"{split}.csv")
+        files[split] = tmp_path / f"{split}.npz", tmp_path / f"{split}.csv"
+    found = compare(
+        *files["dev"],
+        *files["test"],
+        methods=["greedy"],
+        extra={"again": (files["dev"][0], files["test"][0])},
+        scale="ordinal",
+        ties="random",
+        samples=0,
+    )
+    assert found.lowest.headline == "rps"
+    assert found["again"].metrics == found["uniform"].metrics

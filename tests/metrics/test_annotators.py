@@ -9,6 +9,7 @@ from metric_cases import simulated
 
 from edokit import metrics
 from edokit._errors import InputError
+from edokit.scales import Scale
 
 
 def annotations(items: int, classes: int, count: int = 200) -> tuple[np.ndarray, ...]:
@@ -85,3 +86,14 @@ def test_bad_annotations_are_refused(
     with pytest.raises(InputError, match=message) as refused:
         metrics.annotator_errors(np.full((4, 2), 0.5), items, annotators, labels)
     assert refused.value.hint
+
+
+def test_errors_on_sets_are_means_over_labels() -> None:
+    p = np.array([[0.9, 0.2], [0.4, 0.4]])
+    chosen = np.array([[1, 0], [0, 1], [1, 1]])
+    found = metrics.annotator_errors(p, [0, 0, 1], [0, 1, 1], chosen, scale=Scale("multi-label"))
+    assert found.n.tolist() == [1, 2]
+    assert found.error.tolist() == [0, 1]
+    first = -(np.log(0.9) + np.log(0.8)) / 2
+    others = -(np.log(0.1) + np.log(0.2) + np.log(0.4) + np.log(0.4)) / 4
+    assert found.ce == pytest.approx([first, others])

@@ -41,8 +41,8 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
     as_annotations,
-    as_predictions,
     check_disjoint,
+    predictions_for,
     select_members,
     source_name,
     warn_if_unanimous,
@@ -295,11 +295,9 @@ def compare(
     files = InputReader(**read_options)
     labels = files.annotations("annotations", annotations, split)
     test_labels = files.annotations("test_annotations", test_annotations, test_split)
-    dev, dev_labels = align_inputs(
-        as_predictions(files.predictions("predictions", predictions)), labels
-    )
+    dev, dev_labels = align_inputs(files.predictions("predictions", predictions), labels)
     test, test_labels = align_inputs(
-        as_predictions(files.predictions("test_predictions", test_predictions)), test_labels
+        files.predictions("test_predictions", test_predictions), test_labels
     )
     scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
     if wider and test_labels.scale.kind == scale.kind:
@@ -329,6 +327,7 @@ def compare(
         skipped = dict.fromkeys((name for name in known if find_method(name).slow), _SLOW)
         asked = [name for name in known if name not in skipped]
     names = [name for name in known if name in asked or name in (CONSTANT, REFERENCE)]
+    others = InputReader(scale=read_options.get("scale"))
     rows = [_Row(name, find_method(name).about, name, (dev, test)) for name in names]
     for name, pair in (extra or {}).items():
         if ":" in name or not name or name in known:
@@ -339,7 +338,7 @@ def compare(
                 parameters=("extra",),
             )
         first, second = (
-            as_predictions(InputReader().predictions("extra", given))
+            predictions_for(dev_labels, others.predictions("extra", given))
             .align(one.items, f"the predictions to compare {name!r} with")
             .order_classes(dev_labels.classes)
             for given, one in zip(pair, (dev, test), strict=True)

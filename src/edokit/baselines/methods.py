@@ -18,7 +18,7 @@ from edokit.annotations import Annotations, Ties
 from edokit.baselines.scores import constant_answer, same_label
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
-from edokit.ensemble.inputs import align_inputs, as_predictions, pooled_members
+from edokit.ensemble.inputs import align_inputs, pooled_members
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
 from edokit.metrics._arrays import CLIP
@@ -170,7 +170,7 @@ class WeightedPool(ABC):
 
     def fit(self, predictions: Any, annotations: Any) -> WeightedPool:
         """Find the weights."""
-        named, labels = align_inputs(as_predictions(predictions), annotations)
+        named, labels = align_inputs(predictions, annotations)
         named = in_order(named)
         labels, scale = labels.align(named.items), labels.scale
         P = np.asarray(scale.rows(named.probabilities), dtype=np.float64)
@@ -200,7 +200,9 @@ class WeightedPool(ABC):
         """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
-        named = pooled_members(predictions, self.members_, tuple(self.classes_), self.weights_)
+        named = pooled_members(
+            predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
+        )
         rows = self.scale_.rows(named.probabilities)
         return np.asarray(rows, dtype=np.float64), self.weights_[self.weights_ > 0]
 
@@ -252,7 +254,7 @@ class ConstantAnswer:
 
     def fit(self, predictions: Any, annotations: Any) -> ConstantAnswer:
         """Take the shares of these items."""
-        _, labels = align_inputs(as_predictions(predictions), annotations)
+        _, labels = align_inputs(predictions, annotations)
         return self.take_shares(labels, "fit")
 
     def take_shares(self, labels: Annotations, source: str) -> ConstantAnswer:
@@ -366,7 +368,7 @@ class SortedEnsemble(EDOEnsemble):
     """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
-        named, labels = align_inputs(as_predictions(predictions), annotations)
+        named, labels = align_inputs(predictions, annotations)
         named = in_order(named)
         return self._fit_sorted(named, labels.align(named.items))
 

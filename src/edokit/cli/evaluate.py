@@ -119,7 +119,10 @@ def evaluate(
         f"{(probabilities or ensemble or annotations).name}: {counted(found.items, 'item')}",
         ["metric", "value", *ends, "best possible", "constant"],
         rows,
-        headline=found.headline,
+        ["Of sets, micro-F1 is the share of labels that are right."]
+        if found.scale.is_multi_label
+        else [],
+        found.headline,
     )
     _show_others(found, (probabilities or Path("ensemble")).name)
 
