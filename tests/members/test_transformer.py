@@ -278,6 +278,19 @@ def test_known_annotators_survive_the_disk(people: TransformerMember, tmp_path: 
         )
 
 
+def test_a_decoder_reads_pairs_of_texts_and_knows_annotators(tmp_path: Path) -> None:
+    model = tiny_model(tmp_path / "gemma", decoder=True)
+    (texts, _), (dev_texts, dev_classes) = texts_and_classes(64, 0), texts_and_classes(24, 1)
+    pairs, dev = ([(text, "no thanks") for text in some] for some in (texts, dev_texts))
+    tuned = member(model, **KNOWN, adversarial=0.1, layer_decay=0.9)
+    tuned.fit(everyone(texts=pairs, dev_texts=dev), random_state=0)
+    sincere = tuned.predict_proba(dev, [["sincere"]] * 24)
+    assert (sincere.argmax(axis=1) == dev_classes).mean() > 0.8
+    tuned.save(tmp_path / "saved")
+    loaded = TransformerMember.load(tmp_path / "saved")
+    np.testing.assert_allclose(loaded.predict_proba(dev, [["sincere"]] * 24), sincere, atol=1e-6)
+
+
 def test_heads_of_an_earlier_version_are_refused(fitted: TransformerMember, tmp_path: Path) -> None:
     fitted.save(tmp_path)
     path = tmp_path / "transformer.json"

@@ -21,8 +21,8 @@ WORDS = (*PLAIN, "rude", "nice", "user", "agent", ":", "no")
 LONGEST = 24
 
 
-def tiny_model(folder: Path) -> str:
-    """Write a two-layer BERT with its tokenizer; where it is."""
+def tiny_model(folder: Path, decoder: bool = False) -> str:
+    """Write a two-layer BERT, or a Gemma that sees the whole text, with its tokenizer."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
     from transformers.utils import logging
@@ -43,9 +43,27 @@ def tiny_model(folder: Path) -> str:
         cls_token="[CLS]",
         sep_token="[SEP]",
         model_max_length=LONGEST,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        model_input_names=["input_ids", *([] if decoder else ["token_type_ids"]), "attention_mask"],
     ).save_pretrained(folder)
     torch.manual_seed(0)
+    if decoder:
+        from transformers import Gemma3TextConfig, Gemma3TextModel
+
+        config = Gemma3TextConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            intermediate_size=32,
+            max_position_embeddings=LONGEST,
+            initializer_range=0.2,
+            pad_token_id=0,
+            use_bidirectional_attention=True,
+        )
+        Gemma3TextModel(config).save_pretrained(folder)
+        return str(folder)
     BertModel(
         BertConfig(
             vocab_size=len(vocabulary),
