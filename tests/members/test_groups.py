@@ -153,7 +153,11 @@ def test_every_key_and_option_of_a_file_is_documented() -> None:
     page = DOCS.read_text(encoding="utf-8")
     page = page[page.index("## A pool in a file") : page.index("## Members and weights")]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
-    values = {"ce", "f1", "md", "mean", "first", "last", "tfidf", "texts"}
+    values = {"ce", "f1", "md", "mean", "first", "last", "tfidf", "texts"} | {
+        "rps",
+        "softmax",
+        "cumulative",
+    }
     for name in recipe_names():
         documented = set(re.findall(r"`(\w+)`", rows.pop(name)))
         assert documented - values == set(known_options(find_recipe(name)))

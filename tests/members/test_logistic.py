@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from edokit._errors import EDOWarning
-from edokit.members.recipes.linear import Logistic, over_all_classes
+from edokit.members.recipes._regression import Logistic, over_all_classes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5))
@@ -58,4 +60,6 @@ def test_all_classes_seen_leaves_shares_as_they_are() -> None:
 def test_it_comes_back_from_its_arrays(n_classes: int) -> None:
     codes = RNG.integers(0, n_classes, 80)
     model = Logistic.fit(X, one_hot(codes, n_classes), 1.0)
-    np.testing.assert_array_equal(Logistic.of(model.arrays()).predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        Logistic.of(Path("model.npz"), model.arrays()).predict(X), model.predict(X)
+    )

@@ -72,6 +72,13 @@ class Group:
                 parameters=("draw",),
             )
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
+        if options.get("annotators") and self.supervision == Supervision.PER_ANNOTATOR.value:
+            raise InputError(
+                f"group {name!r} has annotators=True, but its members learn one annotator's labels"
+                " each (supervision='per-annotator')",
+                "choose another supervision, or leave annotators out",
+                parameters=("supervision",),
+            )
         return replace(self, name=name, draw=draw, options=options)
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, examples
 from edokit._io import npz as archives
-from edokit._types import Codes, Floats
+from edokit._types import Codes, Floats, Ints
 from edokit.members import recipes
 from edokit.scales import NOMINAL, Scale
 
@@ -363,6 +363,12 @@ def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str
 def are_pairs(texts: Sequence[Text]) -> bool:
     """Whether some of the texts have a context."""
     return any(not isinstance(text, str) for text in texts)
+
+
+def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], Ints]:
+    """Each text once, and the row of every text [N] among them."""
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return list(row_of), np.array([row_of[text] for text in texts], dtype=np.int64)
 
 
 def joined(text: Text) -> str:

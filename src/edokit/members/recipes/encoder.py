@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -32,10 +32,12 @@ from edokit.members.recipe import (
     Progress,
     Text,
     check_number,
+    distinct_texts,
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes.linear import Logistic
+from edokit.members.recipes._annotators import Classifier
+from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -52,41 +54,51 @@ class TextVectors:
 
     @classmethod
     def of(cls, texts: Sequence[Text], model: str, device: str | None = None) -> TextVectors:
-        """Embed every text once, utterance and context apart; the last ones are remembered."""
+        """Embed every text once, pairs in their parts; the last ones are remembered."""
         return _last_vectors(tuple(texts), model, device)
 
-    def __call__(self, texts: Sequence[Text], context: float) -> Floats:
-        """Features [N, D], or [N, 2 D] with the context's vector scaled by its weight."""
-        first = [text if isinstance(text, str) else text[0] for text in texts]
-        features: Floats = self.vectors[[self.rows[text] for text in first]].astype(np.float64)
-        if all(isinstance(text, str) for text in texts):
-            return features
-        second = self.vectors[[self.rows[text[1]] for text in texts if not isinstance(text, str)]]
-        if len(second) < len(texts):
+    def __call__(self, texts: Sequence[Text], context: float, whole: bool = True) -> Floats:
+        """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
+        as one text, and how far text and context are apart in each dimension. Without ``whole``
+        the first two alone [N, 2 D]."""
+        single = sum(isinstance(text, str) for text in texts)
+        if 0 < single < len(texts):
             raise InputError(
-                "texts must all be single or all be pairs (utterance, context), but both occur",
-                "give every utterance a context, which may be empty",
+                "texts must all be single or all be pairs (text, context), but both occur",
+                "give every text a context, which may be empty",
             )
-        return np.hstack([features, context * second.astype(np.float64)])
+        parts = zip(*map(_parts, texts), strict=True)
+        vectors = [self.vectors[[self.rows[part] for part in each]] for each in parts]
+        first, *more = (each.astype(np.float64) for each in vectors)
+        if not more:
+            return first
+        second, both = more
+        apart = [both, np.abs(first - second)] if whole else []
+        return np.hstack([first, context * second, *apart])
 
     def knows(self, texts: Sequence[Text]) -> bool:
         """Whether all of the texts were embedded."""
-        return all(part in self.rows for part in _parts(texts))
+        return all(part in self.rows for text in texts for part in _parts(text))
 
 
-def _parts(texts: Iterable[Text]) -> Iterator[str]:
-    return (part for text in texts for part in ((text,) if isinstance(text, str) else text))
+def _parts(text: Text) -> tuple[str, ...]:
+    """What is embedded of a text: itself; of a pair text, context, and both as they were read."""
+    if isinstance(text, str):
+        return (text,)
+    return (*text, "\n".join(filter(None, reversed(text))))
 
 
 @lru_cache(maxsize=1)
 def _last_vectors(texts: tuple[Text, ...], model: str, device: str | None) -> TextVectors:
-    distinct = list(dict.fromkeys(_parts(texts)))
+    distinct = list(dict.fromkeys(part for text in texts for part in _parts(text)))
     rows = {text: row for row, text in enumerate(distinct)}
     return TextVectors(rows, embed(distinct, model, device))
 
 
 class EncoderMember(Member):
     """Logistic regression on the vectors of a sentence encoder that stays as it is."""
+
+    multi_label = True
 
     def __init__(
         self,
@@ -95,16 +107,33 @@ class EncoderMember(Member):
         model: str = MODEL,
         strength: float = 5.0,
         context: float = 0.5,
+        loss: str = LOSSES[0],
+        link: str = LINKS[0],
+        annotators: bool = False,
         device: str | None = None,
     ) -> None:
         """``model`` is a hub id or folder, ``strength`` how freely weights may grow, ``context``
-        what a context counts against the text itself."""
+        what a context counts against the text itself; ``loss``, ``link`` and ``annotators`` are
+        as in the recipe ``linear``."""
+        check_loss(loss, link)
         check_number("strength", strength, 0.0, above=True)
         check_number("context", context, 0.0)
         self.n_classes, self.model, self.device = n_classes, model, device
         self.strength, self.context = strength, context
+        self.loss, self.link, self.annotators = loss, link, annotators
         self._vectors: TextVectors | None = None
-        self._classifier: Logistic | None = None
+        self._classifier: Classifier | None = None
+        self._whole = True
+
+    @property
+    def known_annotators(self) -> Sequence[str]:
+        """The annotators whose effects it has learned."""
+        return () if self._classifier is None else self._classifier.annotators
+
+    def check_data(self, data: Any) -> None:
+        """Refuse data without an order where an option needs one."""
+        super().check_data(data)
+        check_loss(self.loss, self.link, data.scale)
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
@@ -116,36 +145,52 @@ class EncoderMember(Member):
     ) -> EncoderMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._vectors = data.shared
-        self._classifier = Logistic.fit(self._features(data.texts), data.targets(0), self.strength)
+        self._whole = True
+        self._classifier = Classifier.fit(
+            self._features(data.texts),
+            data,
+            self.strength,
+            loss=self.loss,
+            link=self.link,
+            annotators=self.annotators,
+        )
         return self
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]."""
+    def predict_proba(
+        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+    ) -> Floats:
+        """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._classifier is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
-        return self._classifier.predict(self._features(texts))
+        distinct, rows = distinct_texts(texts)
+        return self._classifier.predict(self._features(distinct), rows, annotators)
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""
         assert self._classifier is not None
-        how = {"model": np.array(self.model), "context": np.array(self.context)}
+        how = {
+            "model": np.array(self.model),
+            "context": np.array(self.context),
+            "whole": np.array(int(self._whole)),
+        }
         write_arrays(folder / _FILE, **how, **self._classifier.arrays())
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> EncoderMember:
         """Read what ``save`` wrote."""
         path = folder / _FILE
-        arrays = read_arrays(path, {"model": "t", "context": "f", **Logistic.arrays_needed})
-        Logistic.check(path, arrays)
+        arrays = read_arrays(path, {"model": "t", "context": "f", **Classifier.arrays_needed})
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
-        member._classifier = Logistic.of(arrays)
+        member._classifier = Classifier.of(path, arrays)
+        # Members that were trained before saw text and context side by side alone.
+        member._whole = bool(arrays.get("whole", False))
         return member
 
     def _features(self, texts: Sequence[Text]) -> Floats:
         if self._vectors is None or not self._vectors.knows(texts):
             self._vectors = TextVectors.of(texts, self.model, self.device)
-        return self._vectors(texts, self.context)
+        return self._vectors(texts, self.context, self._whole)
 
 
 Vectors = npt.NDArray[np.float32]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, warn
+from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.members.recipe import (
     Member,
@@ -24,14 +22,14 @@ from edokit.members.recipe import (
     Text,
     are_pairs,
     check_number,
+    distinct_texts,
     read_arrays,
     write_arrays,
 )
+from edokit.members.recipes._annotators import Classifier
+from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "linear.npz"
-_STEPS = 2000
-MOST_CLASSES = 10_000
-"""Classes of a member; a file that claims more is damaged."""
 
 
 class LinearMember(Member):
@@ -39,6 +37,8 @@ class LinearMember(Member):
 
     The defaults were chosen on the dev splits of the four LeWiDi 2023 datasets.
     """
+
+    multi_label = True
 
     def __init__(
         self,
@@ -48,19 +48,36 @@ class LinearMember(Member):
         words: float = 0.5,
         context: float = 0.4,
         fewest: int = 2,
+        loss: str = LOSSES[0],
+        link: str = LINKS[0],
+        annotators: bool = False,
     ) -> None:
         """``strength`` is how freely weights may grow, ``words`` and ``context`` what words and a
         context count against the characters of the text, ``fewest`` in how many texts a piece of
-        text must occur."""
+        text must occur. Ordered classes may be learned by the ranked probability score
+        (``loss="rps"``) or with thresholds on one score (``link="cumulative"``); ``annotators``
+        learns how each annotator differs from the anonymous answer."""
+        check_loss(loss, link)
         check_number("strength", strength, 0.0, above=True)
         check_number("words", words, 0.0)
         check_number("context", context, 0.0)
         check_number("fewest", fewest, 1)
         self.n_classes, self.strength = n_classes, strength
         self.words, self.context, self.fewest = words, context, fewest
+        self.loss, self.link, self.annotators = loss, link, annotators
         self._features: TfIdf | None = None
-        self._model: Logistic | None = None
+        self._model: Classifier | None = None
         self._count: Any = recall
+
+    @property
+    def known_annotators(self) -> Sequence[str]:
+        """The annotators whose effects it has learned."""
+        return () if self._model is None else self._model.annotators
+
+    def check_data(self, data: Any) -> None:
+        """Refuse data without an order where an option needs one."""
+        super().check_data(data)
+        check_loss(self.loss, self.link, data.scale)
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts:
@@ -76,14 +93,26 @@ class LinearMember(Member):
         weights = (self.words, 1.0, self.words * self.context, self.context)
         self._features = TfIdf.fit(counts, weights, self.fewest)
         features = self._features.transform(counts)
-        self._model = Logistic.fit(features, data.targets(0), self.strength)
+        self._model = Classifier.fit(
+            features,
+            data,
+            self.strength,
+            loss=self.loss,
+            link=self.link,
+            annotators=self.annotators,
+        )
         return self
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]."""
+    def predict_proba(
+        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+    ) -> Floats:
+        """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._model is None or self._features is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
-        return self._model.predict(self._features.transform(self._count(texts)))
+        distinct, rows = distinct_texts(texts)
+        return self._model.predict(
+            self._features.transform(self._count(distinct)), rows, annotators
+        )
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
@@ -94,12 +123,11 @@ class LinearMember(Member):
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
         path = folder / _FILE
-        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Logistic.arrays_needed})
+        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Classifier.arrays_needed})
         TfIdf.check(path, arrays)
-        Logistic.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
         member._features = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
-        member._model = Logistic.of(arrays)
+        member._model = Classifier.of(path, arrays)
         return member
 
 
@@ -212,105 +240,3 @@ class TfIdf:
         length = np.sqrt(np.bincount(part, values**2, minlength=counts.shape[0] * len(BLOCKS)))
         values *= self.block_weights[block] / length[part]
         return sparse.csr_matrix((values, (row, place)), shape=(counts.shape[0], len(self.columns)))
-
-
-@dataclass(frozen=True)
-class Logistic:
-    """A fitted regression over C classes, of which it saw P."""
-
-    weights: npt.NDArray[np.float32]
-    """Weights [P, F]; [1, F] where it saw two classes, [0, F] where it saw one."""
-    intercepts: npt.NDArray[np.float32]
-    """One for each row of weights."""
-    seen: npt.NDArray[np.int64]
-    """The classes it saw [P]."""
-    n_classes: int
-    """C."""
-    n_targets: int
-    """N, of which it learned."""
-
-    arrays_needed: ClassVar = {
-        "weights": "f RF",
-        "intercepts": "f R",
-        "seen": "i P",
-        "n_classes": "i",
-        "n_targets": "i",
-    }
-
-    @staticmethod
-    def check(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Refuse arrays of a file that do not fit together."""
-        seen, rows = (
-            check_seen(path, arrays["seen"], int(arrays["n_classes"])),
-            len(arrays["weights"]),
-        )
-        if rows != {1: 0, 2: 1}.get(len(seen), len(seen)):
-            raise InputError(
-                f"{path} is damaged: it has {rows} rows of weights for {len(seen)} classes",
-                "train the member again",
-            )
-
-    @classmethod
-    def fit(cls, features: Any, targets: Floats, strength: float) -> Logistic:
-        """Learn from features [N, F] and targets [N, C]; a small strength means simple weights.
-
-        A row of shares counts as several rows with one class each, weighted by the shares. A class
-        that never occurs gets the probability 1 / (N + C), as if it had been seen once more; if
-        only one class occurs, the answer is the same for every item.
-        """
-        n, c = targets.shape
-        rows, classes = np.nonzero(targets)
-        seen = np.unique(classes)
-        if len(seen) == 1:
-            warn(f"all {n} targets name one class: this member predicts the same for every text")
-            nothing = np.zeros((0, features.shape[1]), dtype=np.float32)
-            return cls(nothing, nothing[:, 0], seen, c, n)
-        model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS)
-        plain = len(rows) == n and bool((targets[rows, classes] == 1).all())
-        # Members train side by side; threads of their own would only stand in each other's way.
-        with threadpool_limits(1):
-            if plain:
-                model.fit(features, classes)
-            else:
-                model.fit(features[rows], classes, sample_weight=targets[rows, classes])
-        return cls(model.coef_.astype(np.float32), model.intercept_.astype(np.float32), seen, c, n)
-
-    def predict(self, features: Any) -> Floats:
-        """Probabilities [N, C]."""
-        n = features.shape[0]
-        logits = np.zeros((n, len(self.seen)))
-        if len(self.seen) > 1:
-            scores = np.asarray(features @ self.weights.T.astype(np.float64)) + self.intercepts
-            logits[:, -len(self.weights) :] = scores
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All of it by name."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def of(cls, arrays: Any) -> Logistic:
-        """From what ``arrays`` gave."""
-        sizes = {name: int(arrays[name]) for name in ("n_classes", "n_targets")}
-        return cls(arrays["weights"], arrays["intercepts"], arrays["seen"], **sizes)
-
-
-def check_seen(path: Path, seen: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
-    """The classes that a member saw; refused where they are not among its classes."""
-    fits = len(seen) and (np.diff(seen.astype(np.int64)) > 0).all() and seen[-1] < n_classes
-    if not fits or n_classes > MOST_CLASSES:
-        raise InputError(
-            f"{path} is damaged: it saw classes that are not among its {n_classes}",
-            "train the member again",
-        )
-    return seen
-
-
-def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:
-    """Probabilities [N, C] from shares [N, P] of the classes that were seen among N targets."""
-    unseen = 1.0 / (n_targets + n_classes)
-    probabilities = np.full((len(shares), n_classes), unseen)
-    probabilities[:, seen] = shares * (1 - unseen * (n_classes - len(seen)))
-    return probabilities

@@ -10,11 +10,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
 from edokit._errors import InputError, errors_in, one_of, warn
 from edokit._io.skops import read_estimator_file, write_estimator
-from edokit._types import Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -24,13 +25,8 @@ from edokit.members.recipe import (
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes.linear import (
-    TextCounts,
-    TfIdf,
-    check_seen,
-    over_all_classes,
-    recall,
-)
+from edokit.members.recipes._regression import check_seen, over_all_classes
+from edokit.members.recipes.linear import TextCounts, TfIdf, recall
 
 _ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
 _BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
@@ -38,8 +34,12 @@ FEATURES = ("tfidf", "texts")
 
 
 class SklearnMember(Member):
-    """A classifier given by import path and parameters, on TF-IDF features or on the texts."""
+    """A classifier given by import path and parameters, on TF-IDF features or on the texts.
 
+    Points of a scale are classes to it; of sets each label gets a classifier of its own.
+    """
+
+    multi_label = True
     code_options = ("allow",)
 
     def __init__(
@@ -60,7 +60,8 @@ class SklearnMember(Member):
         self._fitted: Any = read_estimator(estimator, self.allow)
         self._tfidf: TfIdf | None = None
         self._seen = np.empty(0, dtype=np.int64)
-        self._n = 0
+        self._n, self._labels = 0, False
+        self._always: Bools = _NEVER
         self._count: Any = recall
 
     @classmethod
@@ -73,15 +74,24 @@ class SklearnMember(Member):
     ) -> SklearnMember:
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
-        rows, classes = np.nonzero(targets)
-        weights = targets[rows, classes]
-        self._seen, self._n = np.unique(classes), len(targets)
+        self._labels, self._n = data.scale.is_multi_label, len(targets)
         self._count = data.shared or recall
         self._fitted = read_estimator(self.estimator, self.allow)
+        if self._labels:
+            rows, sets, weights = _sets_of(targets)
+            self._always = np.asarray(sets.all(axis=0))
+            self._seen = np.flatnonzero(sets.any(axis=0) & ~self._always)
+            classes: Any = sets[:, self._seen].astype(np.int64)
+            self._fitted = MultiOutputClassifier(self._fitted)
+        else:
+            rows, classes = np.nonzero(targets)
+            weights = targets[rows, classes]
+            self._seen = np.unique(classes)
         if self.features == "tfidf":
             self._tfidf = TfIdf.fit(self._count(data.texts), _BLOCK_WEIGHTS)
-        if len(self._seen) == 1:
-            warn(f"all {self._n} targets name one class: this member predicts it for every text")
+        if self._constant:
+            what = "set" if self._labels else "class"
+            warn(f"all {self._n} targets name one {what}: this member predicts it for every text")
             return self
         features = self._transform(data.texts)
         more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
@@ -122,10 +132,18 @@ class SklearnMember(Member):
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities [N, C]."""
-        if not len(self._seen):
+        if not self._n:
             raise InputError("a member must be fitted before it predicts", "call fit first")
+        if self._labels:
+            # A label that was always, or never, chosen: as if it had not been once.
+            once = 1 / (self._n + 2)
+            chosen = np.tile(np.where(self._always, 1 - once, once), (len(texts), 1))
+            if not self._constant:
+                found = self._fitted.predict_proba(self._transform(texts))
+                chosen[:, self._seen] = np.column_stack([one[:, 1] for one in found])
+            return chosen
         shares = np.ones((len(texts), 1))
-        if len(self._seen) > 1:
+        if not self._constant:
             shares = np.asarray(self._fitted.predict_proba(self._transform(texts)))
         return over_all_classes(shares, self._seen, self.n_classes, self._n)
 
@@ -139,10 +157,12 @@ class SklearnMember(Member):
             "features": np.array(self.features),
             "allow": np.array(",".join(self.allow)),
         }
+        if self._labels:
+            arrays["always"] = self._always.astype(np.int64)
         if self._tfidf is not None:
             arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
         write_arrays(folder / _ARRAYS, **arrays)
-        if len(self._seen) > 1:
+        if not self._constant:
             write_estimator(self._fitted, folder / _ESTIMATOR)
 
     @classmethod
@@ -153,8 +173,16 @@ class SklearnMember(Member):
         arrays = read_arrays(path, needed)
         with errors_in(path):
             one_of("features", str(arrays["features"]), FEATURES)
-        check_seen(path, arrays["seen"], int(arrays["n_classes"]))
+        labels = "always" in arrays
+        if labels:
+            arrays = read_arrays(path, {**needed, "always": "i C"})
+        if not labels or len(arrays["seen"]):
+            check_seen(path, arrays["seen"], int(arrays["n_classes"]))
+        if labels and len(arrays["always"]) != int(arrays["n_classes"]):
+            raise InputError(f"{path} is damaged: its labels are none", "train the member again")
         member = cls.__new__(cls)
+        member._labels = labels
+        member._always = arrays["always"].astype(bool) if labels else _NEVER
         member.n_classes, member.allow = int(arrays["n_classes"]), ()
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
         member._seen, member._n = arrays["seen"], int(arrays["n"])
@@ -164,9 +192,14 @@ class SklearnMember(Member):
             TfIdf.check(path, arrays)
             weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
-        if len(member._seen) > 1:
+        if not member._constant:
             member._fitted = read_estimator_file(folder / _ESTIMATOR, trust)
         return member
+
+    @property
+    def _constant(self) -> bool:
+        """Whether there was nothing to tell apart; of labels, whether none was chosen at times."""
+        return len(self._seen) < (1 if self._labels else 2)
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
@@ -179,6 +212,8 @@ class SklearnMember(Member):
         from sklearn.utils.validation import has_fit_parameter
 
         last, prefix = self._fitted, ""
+        if isinstance(last, MultiOutputClassifier):
+            last = last.estimator
         while isinstance(last, Pipeline):
             name, last = last.steps[-1]
             prefix += f"{name}__"
@@ -188,6 +223,21 @@ class SklearnMember(Member):
                 "choose the supervision random-select or majority",
             )
         return f"{prefix}sample_weight"
+
+
+_NEVER = np.zeros(0, dtype=bool)
+
+
+def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
+    """Rows with whole sets of labels whose weighted shares are the targets [N, L].
+
+    An item with the shares .2 and .6 of two labels is both with weight .2, the second alone with
+    .4 and none with .4. Returns the item of each row, whether each label is chosen, and weights.
+    """
+    levels = np.sort(np.column_stack([targets, np.ones(len(targets))]), axis=1)
+    weights = np.diff(levels, axis=1, prepend=0.0)
+    rows, places = np.nonzero(weights > 0)
+    return rows, targets[rows] >= levels[rows, places][:, None], weights[rows, places]
 
 
 _FACTORIES = ("sklearn.pipeline", "sklearn.compose")

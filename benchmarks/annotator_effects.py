@@ -1,0 +1,92 @@
+"""What a loss, a link and known annotators add to members that train in seconds, on dev.
+
+    python benchmarks/annotator_effects.py                                  # simulated
+    python benchmarks/annotator_effects.py data.parquet --recipe encoder --option model=FOLDER
+
+For each setting one member is trained on train with soft targets and measured on dev: its anonymous
+answer against the soft labels, and against each annotator's own label, where the answer for the
+annotator stands beside it. Test sets are not looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit import Annotations, read_annotations, simulate
+from edokit.members import Group, train_members
+from edokit.members.recipe import plain_value
+from edokit.metrics import compute_metrics
+
+ORDERED: tuple[dict[str, Any], ...] = ({"loss": "rps"}, {"link": "cumulative"})
+METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}
+
+
+def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> list[str]:
+    """A row of the table: metrics of items, CE of pairs anonymous and known, seconds."""
+    started = time.perf_counter()
+    group = Group(recipe, 1, supervision="soft", options={**options, "annotators": True})
+    found = train_members(annotations, [group], jobs=1).predictions
+    seconds = time.perf_counter() - started
+    dev, scale = annotations.split("dev"), annotations.scale
+    items, pairs = found["dev"].align(dev.items), found["dev-pairs"]
+    shown = [
+        compute_metrics(
+            items.uniform,
+            dev.soft_labels,
+            dev.hard_labels(),
+            metrics=METRICS[scale.kind],
+            scale=scale,
+        )
+    ]
+    item_of = {str(name): row for row, name in enumerate(dev.items)}
+    whose = {str(name): row for row, name in enumerate(dev.annotators)}
+    assert pairs.annotators is not None
+    rows = np.array([item_of[str(item)] for item in pairs.items])
+    codes = np.array([whose[str(name)] for name in pairs.annotators])
+    label = {
+        pair: m for m, pair in enumerate(zip(dev.item_codes, dev.annotator_codes, strict=True))
+    }
+    own = [label[pair] for pair in zip(rows, codes, strict=True)]
+    labels = dev.labels[own]
+    targets = np.eye(len(dev.classes))[labels] if labels.ndim == 1 else labels
+    hard = labels if labels.ndim == 1 else labels.astype(int)
+    for p in (items.uniform[rows], pairs.uniform):
+        shown.append(compute_metrics(p, targets, hard, metrics=("ce",), scale=scale))
+    return [f"{value:.4f}" for one in shown for value in one.values()] + [f"{seconds:.0f}"]
+
+
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", nargs="?", type=Path, help="Annotations with texts, train and dev.")
+    parser.add_argument("--scale", help="As for edo train.")
+    parser.add_argument("--recipe", default="linear", choices=("linear", "encoder"))
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    options = {
+        key: plain_value(value) for key, _, value in (o.partition("=") for o in given.option)
+    }
+    if given.data is None:
+        annotations = simulate("seven-points").annotations
+    else:
+        annotations = read_annotations(given.data, scale=given.scale)
+    kind = annotations.scale.kind
+    header = ["setting", *METRICS[kind], "CE of labels", "known", "seconds"]
+    print(" | ".join(header))
+    for more in ({}, *(ORDERED if kind == "ordinal" else ())):
+        name = " ".join(f"{key}={value}" for key, value in more.items()) or "default"
+        print(
+            " | ".join([name, *measured(annotations, given.recipe, {**options, **more})]),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""Members that know annotators: shrunken effects beside an anonymous answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import on_scale
+from scipy.special import expit, logit, softmax
+from tiny_transformer import tiny_model
+from typer.testing import CliRunner
+
+from edokit._errors import InputError
+from edokit._types import Floats
+from edokit.annotations import Annotations
+from edokit.cli.app import make_app
+from edokit.members import Group, score_members, train_members
+from edokit.members.recipe import MemberData, find_recipe, make_member
+from edokit.members.recipes._annotators import AnnotatorEffects
+from edokit.members.supervision import soft
+from edokit.members.training_data import TrainingData
+from edokit.predictions import read_predictions
+from edokit.scales import NOMINAL, Scale
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
+SCALES = {
+    "nominal": NOMINAL,
+    "ordinal": Scale("ordinal", (1, 2, 3, 4)),
+    "multi-label": Scale("multi-label"),
+}
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+
+
+def simulated(
+    kind: str, labels: int, seed: int = 0, annotators: int = 12, spread: float = 1.0
+) -> tuple[Floats, Annotations, Floats]:
+    """Anonymous answers [N, C], so many labels of each annotator, and their true offsets."""
+    rng, scale = np.random.default_rng(seed), SCALES[kind]
+    c = 3 if scale.is_multi_label else 4
+    z = rng.normal(size=(labels, c))
+    offsets = spread * rng.normal(size=(annotators, c))
+    items = np.repeat(np.arange(labels), annotators).astype(np.int32)
+    whose = np.tile(np.arange(annotators), labels).astype(np.int32)
+    if scale.is_multi_label:
+        anonymous = expit(z)
+        chosen = (rng.random((len(items), c)) < expit(z[items] + offsets[whose])).astype(float)
+        codes = None
+    else:
+        anonymous = softmax(z, axis=1)
+        offsets -= offsets.mean(axis=1, keepdims=True)
+        below = np.cumsum(softmax(z[items] + offsets[whose], axis=1), axis=1)
+        codes = (rng.random((len(items), 1)) > below).sum(axis=1).astype(np.int32)
+        chosen = None
+    names = [
+        np.array([f"{what}{i}" for i in range(n)], dtype=object)
+        for what, n in (("item", labels), ("person", annotators))
+    ]
+    classes = tuple(map(str, range(1, c + 1)))
+    found = Annotations(*names, classes, items, whose, codes, chosen, scale=scale)
+    return anonymous, found, offsets
+
+
+def estimated(kind: str, labels: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Offsets that were found, and the true ones."""
+    anonymous, annotations, offsets = simulated(kind, labels, seed)
+    found = AnnotatorEffects.fit(anonymous, annotations, SCALES[kind]).effects[:, :-1]
+    if not SCALES[kind].is_multi_label:
+        found = found - found.mean(axis=1, keepdims=True)
+    return found, offsets
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_with_many_labels_offsets_converge_to_the_true_ones(kind: str) -> None:
+    errors = [np.abs(np.subtract(*estimated(kind, n))).mean() for n in (20, 200, 4000)]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.06
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_the_fewer_labels_the_nearer_to_the_anonymous_answer(kind: str) -> None:
+    anonymous, annotations, offsets = simulated(kind, 300)
+    # The last annotator labelled two items.
+    mine = np.flatnonzero(annotations.annotator_codes == 11)
+    kept = np.setdiff1d(np.arange(len(annotations)), mine[2:])
+    few = replace(
+        annotations,
+        item_codes=annotations.item_codes[kept],
+        annotator_codes=annotations.annotator_codes[kept],
+        **annotations.rows_of(kept, "label_codes", "label_probabilities"),
+    )
+    scale = SCALES[kind]
+    much, little = (
+        np.abs(AnnotatorEffects.fit(anonymous, one, scale).effects[11, :-1]).max()
+        for one in (annotations, few)
+    )
+    assert little < much
+    assert np.abs(offsets[11]).max() > 0.5
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_annotators_who_agree_have_next_to_no_effect(kind: str) -> None:
+    apart, alike = (
+        np.abs(AnnotatorEffects.fit(anonymous, annotations, SCALES[kind]).effects).mean()
+        for anonymous, annotations, _ in (simulated(kind, 300), simulated(kind, 300, spread=0.0))
+    )
+    assert alike < 0.05 < 0.3 < apart
+
+
+def test_who_answers_at_random_has_a_slope_of_minus_one() -> None:
+    anonymous, annotations, _ = simulated("nominal", 2000)
+    careless = annotations.annotator_codes == 0
+    assert annotations.label_codes is not None
+    labels = annotations.label_codes.copy()
+    labels[careless] = np.random.default_rng(5).integers(0, 4, careless.sum())
+    effects = AnnotatorEffects.fit(
+        anonymous, replace(annotations, label_codes=labels), NOMINAL
+    ).effects
+    assert effects[0, -1] == pytest.approx(-1, abs=0.15)
+    assert np.abs(effects[1:, -1]).max() < 0.2
+
+
+def test_ids_and_order_do_not_matter() -> None:
+    anonymous, annotations, _ = simulated("nominal", 100)
+    rng = np.random.default_rng(1)
+    rows, people = rng.permutation(len(annotations)), rng.permutation(12)
+    place = np.argsort(people).astype(np.int32)
+    assert annotations.label_codes is not None
+    other = replace(
+        annotations,
+        annotators=annotations.annotators[people],
+        annotator_codes=place[annotations.annotator_codes[rows]],
+        item_codes=annotations.item_codes[rows],
+        label_codes=annotations.label_codes[rows],
+    )
+    one = AnnotatorEffects.fit(anonymous, annotations, NOMINAL)
+    two = AnnotatorEffects.fit(anonymous, other, NOMINAL)
+    np.testing.assert_allclose(two.effects, one.effects[people], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_an_offset_is_what_is_added_to_logits(kind: str) -> None:
+    effects = AnnotatorEffects(np.array(["x"]), np.array([[1.0, 0.0, 0.0, 0.0]]))
+    p = np.array([[0.2, 0.3, 0.5]])
+    found = effects.predict(p, [["x"]], SCALES[kind])
+    moved = expit(logit(0.2) + 1) if kind == "multi-label" else 0.2 * np.e / (0.2 * np.e + 0.8)
+    np.testing.assert_allclose(found[0, 0], moved)
+
+
+def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, TrainingData]:
+    data = TrainingData.from_annotations(on_scale(kind, annotators=6))
+    more = {"model": model} if recipe == "encoder" else {}
+    member = make_member(recipe, len(data.classes), {**options, **more}, "cpu")
+    shared = find_recipe(recipe).prepare(data.texts, more)
+    lesson = MemberData(
+        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, shared=shared
+    )
+    return member.fit(lesson, random_state=0), data
+
+
+@pytest.mark.parametrize("kind", SCALES)
+@pytest.mark.parametrize("recipe", ["linear", "encoder"])
+def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
+    recipe: str, kind: str, model: str, tmp_path: Path
+) -> None:
+    member, data = fitted(kind, recipe, model, annotators=True)
+    plain, _ = fitted(kind, recipe, model)
+    texts = data.texts[:5]
+    anonymous = member.predict_proba(texts)
+    np.testing.assert_array_equal(anonymous, plain.predict_proba(texts))
+    for nobody in (["a stranger"], []):
+        found = member.predict_proba(texts, annotators=[nobody] * 5)
+        np.testing.assert_array_equal(found, anonymous)
+    known = member.predict_proba(texts, annotators=[["person-1"]] * 5)
+    assert np.abs(known - anonymous).max() > 1e-6
+    both = member.predict_proba(texts, annotators=[["person-1", "a stranger"]] * 5)
+    np.testing.assert_allclose(both, (known + anonymous) / 2)
+    assert member.known_annotators == tuple(f"person-{i}" for i in range(6))
+    assert plain.known_annotators == ()
+    member.save(tmp_path)
+    again: Any = find_recipe(recipe).load(tmp_path)
+    assert again.known_annotators == member.known_annotators
+    np.testing.assert_allclose(again.predict_proba(texts, [["person-1"]] * 5), known, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"link": "cumulative"}, {"loss": "rps"}])
+def test_effects_go_with_every_regression(options: dict[str, str], model: str) -> None:
+    member, data = fitted("ordinal", "linear", model, annotators=True, **options)
+    found = member.predict_proba(data.texts[:4], annotators=[["person-2"]] * 4)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def strict_and_mild() -> Annotations:
+    """Half of the people find twice as much rude as the others."""
+    people = on_scale("nominal", 160, annotators=8)
+    rng = np.random.default_rng(2)
+    soft_labels = people.soft_labels[people.item_codes, 1]
+    strict = people.annotator_codes % 2 == 0
+    share = np.clip(soft_labels + np.where(strict, 0.35, -0.35), 0, 1)
+    return replace(people, label_codes=(rng.random(len(people)) < share).astype(np.int32))
+
+
+def test_known_annotators_are_predicted_better_than_anonymous_ones(tmp_path: Path) -> None:
+    people = strict_and_mild()
+    group = Group("linear", 1, supervision="soft", options={"annotators": True})
+    trained = train_members(people, [group], out=tmp_path, jobs=1)
+    dev = people.split("dev")
+    assert dev.texts is not None
+    assert dev.label_codes is not None
+    known = {
+        str(item): [str(dev.annotators[a]) for a in dev.annotator_codes[dev.item_codes == i]]
+        for i, item in enumerate(dev.items)
+    }
+    from edokit.members.texts import Texts
+
+    texts = Texts(tuple(map(str, dev.items)), tuple(map(str, dev.texts)))
+    pairs = score_members(tmp_path, texts, annotators=known, by_annotator=True)
+    anonymous = score_members(tmp_path, texts)
+    np.testing.assert_allclose(
+        anonymous.probabilities, trained.predictions["dev"].probabilities, atol=1e-6
+    )
+    label = {
+        (str(dev.items[i]), str(dev.annotators[a])): code
+        for i, a, code in zip(dev.item_codes, dev.annotator_codes, dev.label_codes, strict=True)
+    }
+    assert pairs.annotators is not None
+    keys = list(zip(map(str, pairs.items), map(str, pairs.annotators), strict=True))
+    codes = [label[key] for key in keys]
+    row = {str(item): i for i, item in enumerate(anonymous.items)}
+    mine = pairs.probabilities[np.arange(len(keys)), 0, codes]
+    others = anonymous.probabilities[[row[item] for item, _ in keys], 0, codes]
+    assert np.log(mine).mean() > np.log(others).mean() + 0.03
+
+
+@pytest.mark.filterwarnings("ignore:.*(no annotator|know none)")
+def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
+    from edokit.datasets import write_annotations
+
+    write_annotations(on_scale("ordinal"), tmp_path / "people.parquet")
+    (tmp_path / "asked.csv").write_text("item,annotator\nitem-2,person-0\nitem-2,new\n")
+    runner, app, out = CliRunner(), make_app(), str(tmp_path / "members")
+    data = str(tmp_path / "people.parquet")
+    train = ["train", data, "--members", "1", "--option", "annotators=true", "--out", out]
+    done = runner.invoke(app, [*train, "--option", "link=cumulative", "--jobs", "1"])
+    assert done.exit_code == 0, done.output
+    texts = ["--texts", data, "--split", "dev"]
+    pairs, items = str(tmp_path / "pairs.npz"), str(tmp_path / "items.npz")
+    asked = ["--annotators", str(tmp_path / "asked.csv"), "--out", pairs]
+    assert runner.invoke(app, ["score", "--members", out, *texts, *asked]).exit_code == 0
+    assert runner.invoke(app, ["score", "--members", out, *texts, "--out", items]).exit_code == 0
+    found, anonymous = read_predictions(pairs), read_predictions(items)
+    assert found.annotators is not None
+    assert found.annotators.tolist() == ["person-0", "new"]
+    own = anonymous.probabilities[anonymous.items == "item-2"][0]
+    np.testing.assert_array_equal(found.probabilities[1], own)
+    assert not np.allclose(found.probabilities[0], own)
+
+
+# Bad input
+
+
+def test_annotators_are_not_learned_from_targets_alone() -> None:
+    member = make_member("linear", 2, {"annotators": True})
+    with pytest.raises(InputError, match="needs annotations"):
+        member.fit(MemberData(["a", "b"], lambda epoch: np.eye(2)), random_state=0)
+
+
+def test_there_is_one_list_of_annotators_per_text(model: str) -> None:
+    member, data = fitted("nominal", "linear", model, annotators=True)
+    with pytest.raises(InputError, match="2 texts came with 1 list"):
+        member.predict_proba(data.texts[:2], annotators=[["person-1"]])
+
+
+def test_a_member_of_one_annotator_knows_no_others() -> None:
+    group = Group("linear", 1, supervision="per-annotator", options={"annotators": True})
+    with pytest.raises(InputError, match="one annotator"):
+        train_members(on_scale("nominal"), [group], jobs=1)
+
+
+def test_damaged_effects_are_refused(model: str, tmp_path: Path) -> None:
+    member, _ = fitted("nominal", "linear", model, annotators=True)
+    member.save(tmp_path)
+    file = tmp_path / "linear.npz"
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    np.savez(file, **{**arrays, "effects": arrays["effects"][:, 1:]})
+    with pytest.raises(InputError, match=r"damaged: its annotators' effects"):
+        find_recipe("linear").load(tmp_path)

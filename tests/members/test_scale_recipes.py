@@ -1,0 +1,201 @@
+"""Recipes learn points of a scale and sets of labels with every supervision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import on_scale
+from scipy.optimize import approx_fprime
+from sklearn.linear_model import LogisticRegression
+from tiny_transformer import tiny_model
+
+from edokit._errors import EDOWarning, InputError
+from edokit._names import as_names
+from edokit._types import Floats
+from edokit.members import Group, score_members, train_members
+from edokit.members.recipe import MemberData, find_recipe, make_member
+from edokit.members.recipes import _regression
+from edokit.members.recipes._regression import LINKS, LOSSES, Logistic
+from edokit.members.recipes.sklearn import _sets_of
+from edokit.members.supervision import Supervision, soft
+from edokit.members.training_data import TrainingData
+from edokit.scales import NOMINAL, Scale
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
+NAIVE_BAYES = "sklearn.naive_bayes.ComplementNB(alpha=0.3)"
+SETS, POINTS = Scale("multi-label"), Scale("ordinal", (0, 1, 3))
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+
+
+def options_of(recipe: str, model: str) -> dict[str, Any]:
+    return {"encoder": {"model": model}, "sklearn": {"estimator": NAIVE_BAYES}}.get(recipe, {})
+
+
+# Every supervision, scale and recipe
+
+
+@pytest.mark.parametrize(
+    ("supervision", "pairs"), [*((one.value, False) for one in Supervision), ("soft", True)]
+)
+@pytest.mark.parametrize("kind", ["nominal", "ordinal", "multi-label"])
+@pytest.mark.parametrize("recipe", ["linear", "encoder", "sklearn"])
+def test_members_are_trained_kept_and_scored(
+    recipe: str, kind: str, supervision: str, pairs: bool, model: str, tmp_path: Path
+) -> None:
+    people = on_scale(kind)
+    if pairs:
+        people = replace(people, contexts=as_names([f"post {i % 7}" for i in range(72)]))
+    group = Group(recipe, 1, supervision=supervision, options=options_of(recipe, model))
+    out = tmp_path / "members"
+    trained = train_members(people, [group], out=out, jobs=1, device=None)
+    found = trained.predictions["dev"]
+    assert found.scale == people.scale
+    if kind != "multi-label":
+        np.testing.assert_allclose(found.probabilities.sum(axis=2), 1, atol=1e-5)
+    dev = people.split("dev")
+    assert dev.texts is not None
+    texts: Any = list(map(str, dev.texts))
+    if dev.contexts is not None:
+        texts = list(zip(texts, map(str, dev.contexts), strict=True))
+    again = score_members(out, texts)
+    np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["linear", "sklearn"])
+def test_a_label_is_likelier_where_it_was_chosen(recipe: str) -> None:
+    data = TrainingData.from_annotations(on_scale("multi-label"))
+    member = make_member(recipe, 3, options_of(recipe, ""))
+    member.fit(MemberData(data.texts, lambda epoch: soft(data), scale=data.scale), random_state=0)
+    p = member.predict_proba(data.texts)
+    rude = data.soft_labels[:, 0]
+    assert np.corrcoef(p[:, 0], rude)[0, 1] > 0.7
+    # Nobody chose the last label: as if one of 72 had not.
+    np.testing.assert_allclose(p[:, 2], 1 / 74, rtol=1e-3)
+
+
+@pytest.mark.parametrize("recipe", ["linear", "sklearn"])
+def test_one_set_for_all_gives_a_constant_member_and_a_warning(recipe: str, tmp_path: Path) -> None:
+    member = make_member(recipe, 2, options_of(recipe, ""))
+    data = MemberData(["a", "b", "c"], lambda epoch: np.array([[1.0, 0.0]] * 3), scale=SETS)
+    with pytest.warns(EDOWarning, match="one set"):
+        member.fit(data, random_state=0)
+    np.testing.assert_allclose(member.predict_proba(["d"]), [[0.8, 0.2]], rtol=1e-6)
+    member.save(tmp_path)
+    again = find_recipe(recipe).load(tmp_path)
+    np.testing.assert_allclose(again.predict_proba(["d"]), [[0.8, 0.2]], rtol=1e-6)
+
+
+# Regressions
+
+
+def test_labels_are_regressions_on_their_own() -> None:
+    targets = (X[:, :2] + RNG.normal(size=(60, 2)) > 0).astype(float)
+    found = Logistic.fit(X, targets, 2.0, SETS).predict(X)
+    for k in range(2):
+        one = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000).fit(X, targets[:, k])
+        np.testing.assert_allclose(found[:, k], one.predict_proba(X)[:, 1], atol=1e-3)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradients_are_those_of_the_loss(
+    loss: str, link: str, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Any] = []
+
+    def minimize(value: Any, start: Floats, **how: Any) -> Any:
+        tried.append((value, start))
+        return type("Found", (), {"x": start})
+
+    monkeypatch.setattr(_regression, "minimize", minimize)
+    targets = RNG.dirichlet(np.ones(classes), 60)
+    scale = Scale("ordinal", (0.0, 1.0, 3.0)[:classes])
+    Logistic.fit(X, targets, 2.0, scale, loss=loss, link=link)
+    if (loss, link) == ("ce", "softmax"):
+        assert not tried  # scikit-learn's
+        return
+    ((value, start),) = tried
+    at = start + 0.3 * RNG.normal(size=len(start))
+    numeric = approx_fprime(at, lambda parameters: value(parameters)[0], 1e-6)
+    np.testing.assert_allclose(value(at)[1], numeric, rtol=1e-3, atol=1e-3)
+
+
+def test_the_cumulative_link_finds_the_thresholds_it_was_drawn_from() -> None:
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(20_000, 2))
+    score = features @ [1.0, -0.5] + rng.logistic(size=20_000)
+    codes = np.digitize(score, [-1.0, 1.5])
+    model = Logistic.fit(features, np.eye(3)[codes], 1e4, POINTS, link="cumulative")
+    np.testing.assert_allclose(model.weights[0], [1.0, -0.5], atol=0.05)
+    np.testing.assert_allclose(model.intercepts, [-1.0, 1.5], atol=0.05)
+
+
+def test_the_ranked_probability_score_is_lower_with_its_own_loss() -> None:
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(400, 3))
+    codes = np.digitize(features[:, 0] ** 2 + rng.normal(size=400), [0.3, 1.5])
+    targets = np.eye(3)[codes]
+
+    def rps(**how: str) -> float:
+        p = Logistic.fit(features, targets, 10.0, POINTS, **how).predict(features)
+        return float((np.diff([0, 1, 3]) * np.cumsum(p - targets, axis=1)[:, :2] ** 2).sum())
+
+    assert rps(loss="rps") < rps()
+    assert rps(loss="rps", link="cumulative") < rps(link="cumulative")
+
+
+@pytest.mark.parametrize("how", [{"loss": "rps"}, {"link": "cumulative"}])
+def test_classes_that_never_occur_get_some_probability(how: dict[str, str]) -> None:
+    targets = np.eye(4)[RNG.choice([0, 3], 60)]
+    scale = Scale("ordinal", (1, 2, 3, 4))
+    p = Logistic.fit(X, targets, 1.0, scale, **how).predict(X)
+    np.testing.assert_allclose(p[:, 1:3], 1 / 64)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("how", [{"loss": "rps"}, {"link": "cumulative"}])
+@pytest.mark.parametrize("scale", [NOMINAL, SETS])
+def test_an_order_is_needed_where_an_option_uses_it(how: dict[str, str], scale: Scale) -> None:
+    kind = "multi-label" if scale.is_multi_label else "nominal"
+    with pytest.raises(InputError, match=rf"{next(iter(how))}=.* answer scale is {kind}"):
+        train_members(on_scale(kind), [Group("linear", 1, options=how)], jobs=1)
+
+
+@pytest.mark.parametrize("how", [{"loss": "hinge"}, {"link": "probit"}])
+@pytest.mark.parametrize("recipe", ["linear", "encoder"])
+def test_unknown_losses_and_links_are_refused(recipe: str, how: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=next(iter(how))):
+        make_member(recipe, 2, how)
+
+
+@pytest.mark.parametrize("change", ["intercepts", "link"])
+def test_a_damaged_regression_is_refused(change: str) -> None:
+    arrays = Logistic.fit(X, np.eye(3)[RNG.integers(0, 3, 60)], 1.0, POINTS).arrays()
+    arrays[change] = arrays["intercepts"][:1] if change == "intercepts" else np.array("probit")
+    with pytest.raises(InputError, match="damaged"):
+        Logistic.of(Path("linear.npz"), arrays)
+
+
+def test_shares_of_labels_become_whole_sets() -> None:
+    targets = np.array([[0.2, 0.6], [0.0, 1.0], [0.5, 0.5]])
+    rows, sets, weights = _sets_of(targets)
+    shares = np.zeros_like(targets)
+    np.add.at(shares, rows, weights[:, None] * sets)
+    np.testing.assert_allclose(shares, targets)
+    np.testing.assert_allclose(np.bincount(rows, weights), 1)
