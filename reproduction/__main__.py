@@ -10,9 +10,10 @@ from typing import NoReturn
 
 from edokit._errors import EDOError, EDOWarning, one_line
 from reproduction.lewidi2023 import command as lewidi2023
+from reproduction.lewidi2025 import command as lewidi2025
 
 PROGRAM = "python -m reproduction"
-TASKS = {"lewidi2023": lewidi2023}
+TASKS = {"lewidi2023": lewidi2023, "lewidi2025": lewidi2025}
 """Modules with ``HELP``, ``add_arguments(parser)`` and ``run(arguments, typed)``."""
 
 

@@ -25,6 +25,7 @@ JOINING = {
     "benchmarks/README.md": "benchmarks/index.md",
     "benchmarks/lewidi2023/README.md": "benchmarks/lewidi2023/index.md",
     "benchmarks/lewidi2023/RESULTS.md": "benchmarks/lewidi2023/RESULTS.md",
+    "benchmarks/lewidi2025/README.md": "benchmarks/lewidi2025/index.md",
 }
 """Files of the repository, and where they stand on the site."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

@@ -1,0 +1,199 @@
+"""`python -m reproduction lewidi2025 table | submit`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import InputError, one_of
+from edokit._io import whole_file
+from edokit._io.markup import Cell, Table
+from reproduction.lewidi2025.data import DATASETS, find_data, read_test
+from reproduction.lewidi2025.study import (
+    FOLDS,
+    KNOWN,
+    Row,
+    Study,
+    asked_pairs,
+    best,
+    fit,
+    interval,
+    spread,
+)
+from reproduction.lewidi2025.submission import Asked, write_dataset, write_zip
+
+HELP = "LeWiDi 2025: both tasks on dev as tables, and a submission for test."
+ZIP = "submission.zip"
+CHOICES = "choices.json"
+_PREDICTIONS = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2025"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this task."""
+    add = parser.add_argument
+    add("what", choices=("table", "submit"), help="tables on dev, or the files of a submission")
+    add("--data", type=Path, help="LeWiDi 2025 folder; else EDO_LEWIDI2025, else ./lewidi2025")
+    add("--predictions", type=Path, help="members' predictions; else benchmarks/lewidi2025")
+    add("--dataset", action="append", help=f"only this one (repeatable): {', '.join(DATASETS)}")
+    add("--results", type=Path, help="table: write the page to this file as well")
+    add("--out", type=Path, help="submit: folder for the files and the zip")
+    add(
+        "--folds", type=int, default=FOLDS, help=f"parts of dev that are held out (default {FOLDS})"
+    )
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
+    """Make the tables, or the submission."""
+    data = find_data(given.data)
+    predictions = given.predictions or _PREDICTIONS
+    for name in given.dataset or ():
+        one_of("the dataset", name, DATASETS)
+    if given.what == "submit" and given.out is None:
+        raise InputError("a submission needs a folder to go to", "add --out DIR")
+    wanted = given.dataset or [name for name in DATASETS if (predictions / name).is_dir()]
+    if not wanted:
+        raise InputError(f"{predictions} holds no predictions", "name a folder: --predictions DIR")
+    if given.folds < 2:
+        raise InputError(f"--folds is {given.folds}, but must be at least 2", "leave it out")
+    studies = [Study(data, predictions, name, given.folds, _progress) for name in wanted]
+    if given.what == "table":
+        found = table(studies, given.results, shlex.join(typed))
+    else:
+        found = submit(studies, given.out)
+    _progress("")
+    sys.stdout.write(json.dumps(found["values"]) + "\n" if given.json else found["text"])
+
+
+def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[str, Any]:
+    """Both tasks on dev, and the members, as a page and as plain values."""
+    pages, values = [], {}
+    for study in studies:
+        rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
+        every = {task: list(found) for task, found in rows.items()}
+        values[study.name] = {
+            task: [_values(row) for row in found] for task, found in every.items()
+        }
+        chosen = {task: _words(best(every[task])) for task in ("A", "B")}
+        pages += [f"## {study.name}", ""]
+        pages += [f"Lowest on dev: task A {chosen['A']}; task B {chosen['B']}.", ""]
+        for task, title in _TITLES.items():
+            pages += [_table(every[task], f"{study.name}: {title}").markdown().rstrip(), ""]
+    page = "\n".join([*_OPENING, f"Written by `{command}`; do not edit.", "", *pages])
+    if results is not None:
+        with whole_file(results) as temporary:
+            temporary.write_text(page.rstrip() + "\n", encoding="utf-8")
+    return {"text": page, "values": {"benchmark": "lewidi2025", "datasets": values}}
+
+
+_OPENING = [
+    "# LeWiDi 2025 on dev",
+    "",
+    "Official scores, lower is better, with 95 % bootstrap intervals over items. Task A: Manhattan"
+    " distance (MP; VariErrNLI per label, averaged) or Wasserstein-1 distance (CSC, Paraphrase)"
+    " between the predicted distribution and the annotators'. Task B: error of the answer predicted"
+    " for each annotator. Learned weights, and steps that make answers for a metric (`for md`, `for"
+    " w1`), are fitted in folds, so that no item is scored by what was fitted on it; uniform means"
+    " and constant answers need no fit. The epoch of each fine-tuned member was chosen on all of"
+    " dev."
+    " CE is of the distribution; a step for another metric may raise it. Pools that end in"
+    f" `{KNOWN.strip()}` predict the mean over the annotators known to label an item; all others"
+    " know the text alone. Test labels are held out: nothing here looks at test.",
+    "",
+]
+_TITLES = {
+    "A": "task A, the distribution of answers",
+    "B": "task B, each annotator's answer",
+    "members": "task A, each member alone",
+}
+
+
+def _table(rows: Sequence[Row], title: str) -> Table:
+    with_ce = any(row.ce is not None for row in rows)
+    uniform = {row.pool: row for row in rows if row.method == "uniform" and not row.answer_for}
+    header = ["pool", "method", "score", "95 % interval"]
+    header += ["difference from uniform"] if uniform else []
+    header += ["CE"] if with_ce else []
+    lines: list[list[Cell]] = []
+    for row in rows:
+        line: list[Cell] = [row.pool, _method(row), f"{row.mean:.4f}", _between(row.score)]
+        if uniform:
+            base = uniform.get(row.pool)
+            gap = None if base is None or base is row else row.score - base.score
+            line.append(None if gap is None else f"{gap.mean():+.4f} ({_between(gap)})")
+        if with_ce:
+            line.append(None if row.ce is None else f"{row.ce.mean():.4f}")
+        lines.append(line)
+    return Table(title, tuple(header), lines)
+
+
+def _method(row: Row) -> str:
+    return f"{row.method}, for {row.answer_for}" if row.answer_for else row.method
+
+
+def _between(values: Any) -> str:
+    low, high = interval(values)
+    return f"{low:.4f} to {high:.4f}"
+
+
+def _words(row: Row) -> str:
+    return f"{row.mean:.4f} ({_method(row)} on {row.pool})"
+
+
+def _values(row: Row) -> dict[str, Any]:
+    return {
+        "pool": row.pool,
+        "method": row.method,
+        "for": row.answer_for,
+        "score": row.mean,
+        "interval": interval(row.score),
+        "ce": None if row.ce is None else float(row.ce.mean()),
+    }
+
+
+def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
+    """Refit on all of dev what did best on its held-out parts, and answer for test."""
+    files, choices, lines = [], {}, []
+    for study in studies:
+        test = read_test(study.data, study.name)
+        chosen = {"A": best(list(study.task_a())), "B": best(list(study.task_b()))}
+        pools = {split: study.pools(split) for split in ("dev", "test")}
+        asked = asked_pairs(test.items, test.annotators or ())
+        dev = study.labels["dev"]
+        a, b = chosen["A"], chosen["B"]
+        ensemble = fit(pools["dev"][a.pool], dev, a.method)
+        answer_for: Any = a.answer_for
+        pool = pools["test"][a.pool].align(test.items)
+        soft = ensemble.predict_proba(pool, answer_for=answer_for)
+        if b.pool in (known := study.pair_pools("dev", dev.pairs().items)):
+            learned = fit(known[b.pool], dev.pairs(), b.method)
+            p = learned.predict_proba(study.pair_pools("test", asked)[b.pool])
+        else:
+            p = spread(pools["test"][b.pool], asked).uniform
+        decided = study.decisions(p)
+        ends = np.cumsum([len(names) for names in test.annotators or ()])[:-1]
+        files += write_dataset(
+            out, Asked(study.name, test, dev.scale, dev.classes), soft, np.split(decided, ends)
+        )
+        choices[study.name] = {task: _values(row) for task, row in chosen.items()}
+        lines.append(f"{study.name}: A {_words(a)}; B {_words(b)}")
+    with whole_file(out / CHOICES) as temporary:
+        temporary.write_text(json.dumps(choices, indent=1) + "\n", encoding="utf-8")
+    write_zip(out / ZIP, files)
+    written = [*files, out / CHOICES, out / ZIP]
+    text = "\n".join(["Chosen on dev:", *lines, *(f"written: {path}" for path in written)]) + "\n"
+    return {"text": text, "values": {"chosen": choices, "written": list(map(str, written))}}
+
+
+def _progress(what: str) -> None:
+    """What is being computed, on stderr, where it is a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{what}")
+        sys.stderr.flush()

@@ -1,0 +1,291 @@
+"""Both tasks on dev: constant answers, uniform means and learned weights, on held-out items."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
+from edokit._errors import EDOWarning, InputError
+from edokit._names import owners, pair_names
+from edokit._types import Codes, Floats, Ints, Strings
+from edokit.metrics import ce_items, md_items, w1_items
+from edokit.metrics._arrays import medians
+from edokit.scales import Scale
+from reproduction.lewidi2025.data import DATASETS, read_labelled
+
+FOLDS = 5
+KNOWN = " (known)"
+"""Ends the name of a pool whose answers are those for the annotators of an item."""
+ALL, ALL_ANONYMOUS = "all", "all, annotators unknown"
+OBJECTIVES: Mapping[str, Mapping[str, Any] | None] = {
+    "uniform": None,
+    "EDO, CE": {},
+    "EDO, RPS": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_rps": 1.0},
+    "EDO, W1": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_w1": 1.0},
+}
+"""Weights by name: None are equal ones, others are parameters of `EDOEnsemble`."""
+CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to answer, and what it scores on each dev item."""
+
+    pool: str
+    method: str
+    answer_for: str | None
+    score: Floats
+    """The official score of each item [N], lower is better."""
+    ce: Floats | None = None
+    """CE of each item [N], where there is a distribution."""
+
+    @property
+    def mean(self) -> float:
+        """The official score."""
+        return float(self.score.mean())
+
+
+@dataclass(frozen=True)
+class Study:
+    """The dev set of one dataset, and what members predict for it and for test."""
+
+    data: Path
+    predictions: Path
+    name: str
+    folds: int = FOLDS
+    step: Callable[[str], None] = field(default=lambda what: None, compare=False)
+
+    @cached_property
+    def labels(self) -> dict[str, Annotations]:
+        """Annotations of train and dev."""
+        both = read_labelled(self.data, self.name)
+        return {split: both.split(split) for split in ("train", "dev")}
+
+    @property
+    def scale(self) -> Scale:
+        """The answer scale."""
+        return self.labels["dev"].scale
+
+    def pools(self, split: str) -> dict[str, Predictions]:
+        """Predictions for items, by pool, those of dev in the order of the annotations.
+
+        Members that know annotators give two pools: answers for nobody in particular, and the
+        mean of those for the annotators of each item.
+        """
+        found = {
+            path.parent.name: read_predictions(path)
+            for path in sorted((self.predictions / self.name).glob(f"*/{split}.npz"))
+        }
+        if not found:
+            raise InputError(
+                f"{self.predictions / self.name} holds no predictions ({split}.npz in a folder per"
+                " pool)",
+                "name another folder with --predictions DIR",
+            )
+        items = self.labels["dev"].items if split == "dev" else next(iter(found.values())).items
+        joined = [self._ready(pool).align(items) for pool in found.values()]
+        known = {
+            pool + KNOWN: _renamed(pairs.panel_means(), KNOWN).align(items)
+            for pool, pairs in self.pairs(split).items()
+        }
+        pools = dict(zip(found, joined, strict=True))
+        if len(pools) > 1:
+            pools[ALL_ANONYMOUS] = join(joined)
+        pools |= known
+        if known:
+            pools[ALL] = join([*joined, *known.values()])
+        return pools
+
+    def pairs(self, split: str) -> dict[str, Predictions]:
+        """Predictions for pairs of an item and an annotator, by pool."""
+        paths = sorted((self.predictions / self.name).glob(f"*/{split}-pairs.npz"))
+        return {path.parent.name: self._ready(read_predictions(path)) for path in paths}
+
+    def _ready(self, pool: Predictions) -> Predictions:
+        return pool.order_classes(self.labels["dev"].classes).on_scale(self.scale)
+
+    def task_a(self) -> Iterator[Row]:
+        """The distribution of answers of each item."""
+        dev, train = self.labels["dev"], self.labels["train"]
+        constant = np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1))
+        yield self._row_a(CONSTANT, "training-set mean", None, constant)
+        for pool, predictions in self.pools("dev").items():
+            for method in self.objectives():
+                self.step(f"{self.name}, {pool}, {method}")
+                for answer_for, p in self.held_out(predictions, dev, method).items():
+                    yield self._row_a(pool, method, answer_for, p)
+
+    def objectives(self) -> list[str]:
+        """The objectives that the scale has."""
+        ordinal = self.scale.positions is not None
+        return [name for name in OBJECTIVES if ordinal or name.partition(", ")[2] in ("", "CE")]
+
+    def members(self) -> Iterator[Row]:
+        """Each member alone."""
+        for pool, predictions in self.pools("dev").items():
+            if pool in (ALL, ALL_ANONYMOUS):
+                continue
+            for k, name in enumerate(predictions.members):
+                p = np.asarray(predictions.probabilities[:, k], dtype=np.float64)
+                yield self._row_a(pool, name, None, p)
+
+    def _row_a(self, pool: str, method: str, answer_for: str | None, p: Floats) -> Row:
+        q, scale = self.labels["dev"].soft_labels, self.scale
+        rows, soft = scale.rows(p), scale.rows(q)
+        losses = [
+            scale.per_item(values, len(q))
+            for values in (item_distances(rows, soft, scale), ce_items(rows, soft))
+        ]
+        return Row(pool, method, answer_for, *losses)
+
+    def task_b(self) -> Iterator[Row]:
+        """The answer of each annotator of an item."""
+        dev = self.labels["dev"]
+        asked = dev.pairs()
+        yield self._row_b(CONSTANT, "most frequent answer", self.usual_answers(asked))
+        for pool, predictions in self.pools("dev").items():
+            if not pool.endswith(KNOWN) and pool != ALL:
+                p = spread(predictions, asked.items).uniform
+                yield self._row_b(pool, "uniform", self.decisions(p))
+        for pool, predictions in self.pair_pools("dev", asked.items).items():
+            for method in ("uniform", "EDO, CE"):
+                self.step(f"{self.name}, task B, {pool}, {method}")
+                p = self.held_out(predictions, asked, method)[None]
+                yield self._row_b(pool, method, self.decisions(p))
+
+    def pair_pools(self, split: str, asked: Strings) -> dict[str, Predictions]:
+        """Pools of pairs in the order of ``asked``; the last has anonymous answers, too."""
+        known = {
+            pool + KNOWN: _renamed(pairs.pairs().align(asked), KNOWN)
+            for pool, pairs in self.pairs(split).items()
+        }
+        if not known:
+            return {}
+        everybody = self.pools(split)
+        anonymous = everybody.get(ALL_ANONYMOUS) or next(iter(everybody.values()))
+        return {**known, ALL: join([*known.values(), spread(anonymous, asked)])}
+
+    def usual_answers(self, asked: Annotations) -> Codes:
+        """Each annotator's most frequent answer in train; of sets no label (the task's rule)."""
+        train, scale = self.labels["train"], self.scale
+        if scale.is_multi_label or train.label_codes is None:
+            return np.zeros((len(asked.items), len(train.classes)), dtype=np.int32)
+        counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        # In the order of the file: of equals, the first one that was given counts.
+        for who, code in zip(train.annotator_codes, train.label_codes, strict=True):
+            for name in (str(train.annotators[who]), ""):
+                counts[name][int(code)] += 1
+        names = [str(name).rpartition("\t")[2] for name in asked.items]
+        usual = [counts.get(name, counts[""]).most_common(1)[0][0] for name in names]
+        return np.array(usual, dtype=np.int32)
+
+    def decisions(self, p: Floats) -> Codes:
+        """One answer per row: the mode, the median on a scale, the labels above one half."""
+        if self.scale.positions is not None:
+            return medians(p).astype(np.int32)
+        return self.scale.hard(p)
+
+    def _row_b(self, pool: str, method: str, decided: Codes) -> Row:
+        """The mean error of an item's annotators, for each item."""
+        dev = self.labels["dev"]
+        asked = dev.pairs()
+        given = self.decisions(asked.soft_labels)
+        wrong: Any = decided != given
+        if self.scale.positions is not None:
+            wrong = np.abs(decided - given) / len(dev.classes)  # points of the scale, not its range
+        each = np.asarray(wrong, dtype=np.float64).reshape(len(given), -1).mean(axis=1)
+        row_of = {item: row for row, item in enumerate(dev.items)}
+        code = np.array([row_of[item] for item in owners(asked.items)])
+        sums, counts = (np.bincount(code, values) for values in (each, np.ones(len(code))))
+        return Row(pool, method, None, sums / counts)
+
+    def held_out(
+        self, pool: Predictions, labels: Annotations, method: str
+    ) -> dict[str | None, Floats]:
+        """Answers for rows that neither weights nor steps were fitted on, folds by item.
+
+        By the metric that they are made for; None are the probabilities themselves.
+        """
+        fold = folds_by_item(pool.items, self.folds)
+        metric = DATASETS[self.name]
+        found: dict[str | None, Floats] = {
+            answer_for: np.empty((len(pool), len(pool.classes))) for answer_for in (None, metric)
+        }
+        for held in range(self.folds):
+            learn, rest = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+            ensemble = fit(pool.take(learn), labels.take(learn), method)
+            for answer_for, p in found.items():
+                p[rest] = ensemble.predict_proba(pool.take(rest), answer_for=answer_for)
+        return found
+
+
+def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
+    """Weights of members: equal ones, or learned by an objective."""
+    settings = OBJECTIVES[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        if settings is None:
+            equal = np.full(len(pool.members), 1 / len(pool.members))
+            return EDOEnsemble.from_weights(equal, pool, labels)
+        return EDOEnsemble(**settings).fit(pool, labels)
+
+
+def item_distances(p: Floats, q: Floats, scale: Scale) -> Floats:
+    """The distance of task A of each row."""
+    return md_items(p, q) if scale.positions is None else w1_items(p, q)
+
+
+def folds_by_item(names: Strings, count: int) -> Ints:
+    """The fold of each row; rows of one item are in one fold."""
+    _, code = np.unique(owners(names).astype(str), return_inverse=True)
+    shuffled = np.random.default_rng(0).permutation(int(code.max()) + 1)
+    fold: Ints = (shuffled % count)[code]
+    return fold
+
+
+def spread(pool: Predictions, asked: Strings) -> Predictions:
+    """A row for each pair, with the answer for its item."""
+    row_of = {item: row for row, item in enumerate(pool.items)}
+    rows = [row_of[item] for item in owners(asked)]
+    return replace(pool, probabilities=pool.probabilities[rows], items=asked)
+
+
+def join(pools: Sequence[Predictions]) -> Predictions:
+    """One pool of the members of all, whose items are in one order."""
+    return replace(
+        pools[0],
+        probabilities=np.concatenate([pool.probabilities for pool in pools], axis=1),
+        members=tuple(name for pool in pools for name in pool.members),
+        groups=tuple(name for pool in pools for name in pool.groups or pool.members),
+    ).named()
+
+
+def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Strings:
+    """Names of the pairs of items and their annotators, in this order."""
+    every = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
+    first, second = (np.array(column, dtype=object) for column in zip(*every, strict=True))
+    return pair_names(first, second)
+
+
+def _renamed(pool: Predictions, ending: str) -> Predictions:
+    return replace(pool, members=tuple(name + ending for name in pool.members))
+
+
+def best(rows: Sequence[Row]) -> Row:
+    """The row with the lowest score on dev, constant answers aside."""
+    return min((row for row in rows if row.pool != CONSTANT), key=lambda row: row.mean)
+
+
+def interval(values: Floats, samples: int = 2000) -> tuple[float, float]:
+    """95 % bootstrap interval of the mean over items."""
+    drawn = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)

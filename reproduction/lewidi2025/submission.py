@@ -1,0 +1,154 @@
+"""The files of a submission, ``<Dataset>_test_soft.tsv`` and ``<Dataset>_test_pe.tsv``, and a check
+of their format.
+
+A line is ``id<TAB>[list]``. Soft: the probability of each class in class order; of VariErrNLI three
+lists, "no" and "yes" of each label. Perspectivist: the answer of each annotator in the order in
+which the item lists them; of VariErrNLI three lists, 0 or 1 of each annotator for each label.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import InputError, examples
+from edokit._io import check_file, whole_file
+from edokit._types import Codes, Floats
+from edokit.members.texts import Texts
+from edokit.scales import Scale
+
+DIGITS = 6
+_SUM = 10.0**-DIGITS * 50
+_HINT = "write it with `python -m reproduction lewidi2025 submit`"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a dataset asks of a submission."""
+
+    dataset: str
+    test: Texts
+    """The items, with their annotators."""
+    scale: Scale
+    classes: tuple[str, ...]
+
+
+def write_dataset(folder: Path, asked: Asked, soft: Floats, own: Sequence[Codes]) -> list[Path]:
+    """Write both files of a dataset.
+
+    ``soft`` [N, C] are probabilities; ``own`` are class codes [n] of an item's n annotators, or
+    [n, L] for sets.
+    """
+    scale, classes = asked.scale, asked.classes
+    lines: dict[str, list[Any]] = {"soft": [], "pe": []}
+    for p, answers in zip(soft, own, strict=True):
+        rows = scale.rows(np.asarray(p, dtype=np.float64)[None])
+        shown = [_rounded(row) for row in rows]
+        lines["soft"].append(shown if scale.is_multi_label else shown[0])
+        if scale.is_multi_label:
+            lines["pe"].append(np.asarray(answers).T.tolist())
+        else:
+            lines["pe"].append([int(classes[code]) for code in answers])
+    written = []
+    for kind, values in lines.items():
+        path = folder / f"{asked.dataset}_test_{kind}.tsv"
+        pairs = zip(asked.test.items, values, strict=True)
+        text = "".join(f"{_key(item)}\t{json.dumps(value)}\n" for item, value in pairs)
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        check_soft(path, asked) if kind == "soft" else check_pe(path, asked)
+        written.append(path)
+    return written
+
+
+def write_zip(path: Path, files: Sequence[Path]) -> None:
+    """One archive of the files, the same bytes each time."""
+    with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for file in sorted(files):
+            entry = zipfile.ZipInfo(file.name, (2025, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, file.read_bytes())
+
+
+def check_soft(path: Path, asked: Asked) -> None:
+    """Refuse a file whose items or distributions are not those that the task asks for."""
+    scale, classes = asked.scale, asked.classes
+    for item, value in _lines(path, asked.test):
+        where = f"{path}: item {item!r}"
+        rows = value if scale.is_multi_label else [value]
+        _length(where, "distributions", rows, len(classes) if scale.is_multi_label else 1)
+        for row in rows:
+            _length(where, "probabilities", row, 2 if scale.is_multi_label else len(classes))
+            if not all(type(p) in (int, float) and 0 <= p <= 1 for p in row):
+                raise InputError(f"{where} has probabilities that are not from 0 to 1", _HINT)
+            if abs(sum(row) - 1) > _SUM:
+                raise InputError(f"{where}: probabilities sum to {sum(row):.6g}, not to 1", _HINT)
+
+
+def check_pe(path: Path, asked: Asked) -> None:
+    """Refuse a file that does not have one possible answer of each annotator of each item."""
+    scale, classes = asked.scale, asked.classes
+    possible = {0, 1} if scale.is_multi_label else {int(name) for name in classes}
+    annotators = dict(zip(map(_key, asked.test.items), asked.test.annotators or (), strict=True))
+    for item, value in _lines(path, asked.test):
+        where = f"{path}: item {item!r}"
+        rows = value if scale.is_multi_label else [value]
+        _length(where, "labels", rows, len(classes) if scale.is_multi_label else 1)
+        for row in rows:
+            _length(where, "answers", row, len(annotators[item]))
+            wrong = [answer for answer in row if type(answer) is not int or answer not in possible]
+            if wrong:
+                raise InputError(
+                    f"{where} has the answer {wrong[0]!r}, which is none of"
+                    f" {', '.join(map(str, sorted(possible)))}",
+                    _HINT,
+                )
+
+
+def _key(item: str) -> str:
+    """The id in the published file."""
+    return item.removeprefix("test-")
+
+
+def _rounded(row: Floats) -> list[float]:
+    """Few digits that still sum to 1: the largest probability takes the rest."""
+    shown = np.round(row / row.sum(), DIGITS)
+    shown[shown.argmax()] += 1 - shown.sum()
+    return [round(float(p), DIGITS) for p in shown]
+
+
+def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
+    """Items and lists, if the items are those of test in their order."""
+    found: list[tuple[str, list[Any]]] = []
+    for number, line in enumerate(check_file(path).read_text(encoding="utf-8").splitlines(), 1):
+        item, tab, text = line.partition("\t")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not tab or not isinstance(value, list):
+            raise InputError(f"{path}: line {number} is not of the form id<TAB>[list]", _HINT)
+        found.append((item, value))
+    wanted, given = [_key(item) for item in test.items], [item for item, _ in found]
+    if given != wanted:
+        problem = "has its items in another order than the test file"
+        if missing := [item for item in wanted if item not in set(given)]:
+            problem = f"lacks {len(missing)} of {len(wanted)} items: {examples(missing)}"
+        elif more := [item for item in given if item not in set(wanted)]:
+            problem = f"has {len(more)} items that are not in test: {examples(more)}"
+        elif len(given) > len(wanted):
+            problem = f"has {len(given)} lines for {len(wanted)} items"
+        raise InputError(f"{path} {problem}", _HINT)
+    return found
+
+
+def _length(where: str, what: str, value: Any, wanted: int) -> None:
+    if not isinstance(value, list) or len(value) != wanted:
+        found = len(value) if isinstance(value, list) else "no list of"
+        raise InputError(f"{where} has {found} {what}, not {wanted}", _HINT)

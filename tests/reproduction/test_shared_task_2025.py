@@ -1,0 +1,252 @@
+"""LeWiDi 2025: tables on held-out dev items, and files in the shared task's format."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lewidi2025_cases import classes_of, write_data, write_pools
+
+from edokit import InputError, read_predictions
+from edokit._names import owners
+from edokit.metrics._arrays import medians
+from edokit.metrics.scorers import lewidi2025_a, lewidi2025_b
+from reproduction.__main__ import main
+from reproduction.lewidi2025 import study as studies
+from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
+from reproduction.lewidi2025.study import KNOWN, Study
+from reproduction.lewidi2025.submission import Asked, check_pe, check_soft
+
+REFERENCE = {
+    "MP": (0.5235, 0.3174),
+    "CSC": (1.1230, 0.2285),
+    "Paraphrase": (2.7471, 0.3373),
+    "VariErrNLI": (0.6529, 0.3456),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("data") / "lewidi2025")
+
+
+@pytest.fixture(scope="module")
+def pools(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pools(data, tmp_path_factory.mktemp("pools"))
+
+
+@pytest.fixture(scope="module")
+def submitted(data: Path, pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("submitted")
+    words = ["--data", str(data), "--predictions", str(pools), "--out", str(out), "--folds", "2"]
+    assert main(["lewidi2025", "submit", *words]) == 0
+    return out
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_constant_answers_of_dev_are_the_reference_points(
+    dataset: str, lewidi2025: Path
+) -> None:
+    study = Study(lewidi2025, Path("nowhere"), dataset)
+    found = next(study.task_a()).mean, next(study.task_b()).mean
+    assert found == pytest.approx(REFERENCE[dataset], abs=5e-5)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_uniform_means_have_the_official_scores(dataset: str, data: Path, pools: Path) -> None:
+    study = Study(data, pools, dataset)
+    dev = study.labels["dev"]
+    pool = read_predictions(pools / dataset / "anonymous" / "dev.npz").align(dev.items)
+    expected = lewidi2025_a(pool.uniform, dev.soft_labels, dev.scale.kind)
+    row = next(row for row in study.task_a() if row.pool == "anonymous")
+    assert (row.method, row.mean) == ("uniform", pytest.approx(expected))
+    pairs = read_predictions(pools / dataset / "annotators" / "dev-pairs.npz").pairs()
+    asked = dev.pairs()
+    pairs = pairs.align(asked.items)
+    ordinal = dev.scale.positions is not None
+    answers = medians(pairs.uniform) if ordinal else dev.scale.hard(pairs.uniform)
+    given = dev.scale.hard(asked.soft_labels)
+    items = np.unique(owners(asked.items).astype(str), return_inverse=True)[1]
+    points = len(dev.classes) if ordinal else None
+    official = lewidi2025_b(items, answers, given, dev.scale.kind, points)
+    (row,) = [
+        row for row in study.task_b() if (row.pool, row.method) == (f"annotators{KNOWN}", "uniform")
+    ]
+    assert row.mean == pytest.approx(official)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_no_item_is_scored_by_weights_fitted_on_it(
+    pairs: bool, data: Path, pools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study(data, pools, "MP")
+    labels = study.labels["dev"].pairs() if pairs else study.labels["dev"]
+    pool = (
+        study.pair_pools("dev", labels.items)["annotators (known)"]
+        if pairs
+        else study.pools("dev")["anonymous"]
+    )
+    scored: list[str] = []
+
+    class Spy:
+        def __init__(self, learned: set[str]) -> None:
+            self.learned = learned
+
+        def predict_proba(self, part: Any, *, answer_for: str | None) -> Any:
+            items = set(owners(part.items))
+            assert not items & self.learned
+            scored.extend(part.items if answer_for is None else ())
+            return part.uniform
+
+    def spy(part: Any, own: Any, method: str) -> Any:
+        assert list(part.items) == list(own.items)
+        return Spy(set(owners(part.items)))
+
+    monkeypatch.setattr(studies, "fit", spy)
+    found = study.held_out(pool, labels, "uniform")
+    assert sorted(scored) == sorted(pool.items)
+    np.testing.assert_allclose(found[None], pool.uniform)
+
+
+def test_the_table_has_every_objective_that_the_scale_has(
+    data: Path, pools: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--data", str(data), "--predictions", str(pools), "--json"]
+    page = tmp_path / "RESULTS.md"
+    assert (
+        main(
+            [
+                "lewidi2025",
+                "table",
+                *words,
+                "--dataset",
+                "CSC",
+                "--folds",
+                "2",
+                "--results",
+                str(page),
+            ]
+        )
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out)["datasets"]["CSC"]
+    methods = {(row["method"], row["for"]) for row in found["A"] if row["pool"] == "all"}
+    every = ("uniform", "EDO, CE", "EDO, RPS", "EDO, W1")
+    assert methods == {(method, answer) for method in every for answer in (None, "w1")}
+    assert {row["pool"] for row in found["A"]} == {
+        "constant",
+        "anonymous",
+        "annotators",
+        "all, annotators unknown",
+        "annotators (known)",
+        "all",
+    }
+    assert len(found["members"]) == 3 + 2 + 2
+    text = page.read_text(encoding="utf-8")
+    assert "CSC: task B" in text
+    assert f"{found['A'][0]['score']:.4f}" in text
+
+
+def test_a_submission_answers_for_every_item_and_annotator(data: Path, submitted: Path) -> None:
+    files = {f"{name}_test_{kind}.tsv" for name in DATASETS for kind in ("soft", "pe")}
+    with zipfile.ZipFile(submitted / "submission.zip") as archive:
+        assert set(archive.namelist()) == files
+    for name in DATASETS:
+        test = json.loads((data / name / f"{name}_test.json").read_text(encoding="utf-8"))
+        for kind in ("soft", "pe"):
+            lines = (submitted / f"{name}_test_{kind}.tsv").read_text().splitlines()
+            found = {line.split("\t")[0]: json.loads(line.split("\t")[1]) for line in lines}
+            assert list(found) == list(test)
+            for key, value in found.items():
+                people = dict.fromkeys(test[key]["annotators"].split(","))
+                if name == "VariErrNLI":
+                    assert np.shape(value) == (3, 2 if kind == "soft" else len(people))
+                else:
+                    assert len(value) == (len(classes_of(name)) if kind == "soft" else len(people))
+    chosen = json.loads((submitted / "choices.json").read_text())
+    assert set(chosen) == set(DATASETS)
+
+
+def test_labels_of_test_change_nothing(
+    data: Path, pools: Path, submitted: Path, tmp_path: Path
+) -> None:
+    published = write_data(tmp_path / "published", test_labels=True)
+    for name in DATASETS:
+        assert len(read_labelled(published, name).items) == len(read_labelled(data, name).items)
+        one, other = read_test(published, name), read_test(data, name)
+        assert (one.items, one.annotators) == (other.items, other.annotators)
+    words = ["--data", str(published), "--predictions", str(pools), "--out", str(tmp_path)]
+    assert main(["lewidi2025", "submit", *words, "--dataset", "MP", "--folds", "2"]) == 0
+    for kind in ("soft", "pe"):
+        name = f"MP_test_{kind}.tsv"
+        assert (tmp_path / name).read_bytes() == (submitted / name).read_bytes()
+
+
+def test_without_pairs_annotators_get_the_decision_of_the_item(data: Path, tmp_path: Path) -> None:
+    pools = write_pools(data, tmp_path / "pools", known=False)
+    words = ["--data", str(data), "--predictions", str(pools), "--out", str(tmp_path / "out")]
+    assert main(["lewidi2025", "submit", *words, "--dataset", "Paraphrase", "--folds", "2"]) == 0
+    for line in (tmp_path / "out" / "Paraphrase_test_pe.tsv").read_text().splitlines():
+        assert len(set(json.loads(line.split("\t")[1]))) == 1
+
+
+WRONG = [
+    ("soft", lambda lines: lines[1:], "lacks 1 of 6 items: '100'"),
+    ("soft", lambda lines: [*lines, lines[0]], "7 lines for 6 items"),
+    ("soft", lambda lines: [*lines, "999\t[0.5, 0.5]"], "not in test: '999'"),
+    ("soft", lambda lines: [lines[1], lines[0], *lines[2:]], "another order"),
+    ("soft", lambda lines: ["100\t[0.5, 0.6]", *lines[1:]], "sum to 1.1"),
+    ("soft", lambda lines: ["100\t[1.5, -0.5]", *lines[1:]], "not from 0 to 1"),
+    ("soft", lambda lines: ["100\t[0.5, 0.25, 0.25]", *lines[1:]], "3 probabilities, not 2"),
+    ("soft", lambda lines: ["100 [0.5, 0.5]", *lines[1:]], "line 1"),
+    ("pe", lambda lines: ["100\t[0, 1, 1]", *lines[1:]], "3 answers, not 2"),
+    ("pe", lambda lines: ["100\t[0, 2]", *lines[1:]], "answer 2"),
+    ("pe", lambda lines: ["100\t[0, 1.0]", *lines[1:]], "answer 1.0"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "words"), WRONG)
+def test_a_file_in_another_format_is_refused(
+    kind: str, change: Any, words: str, data: Path, submitted: Path, tmp_path: Path
+) -> None:
+    dev = read_labelled(data, "MP")
+    asked = Asked("MP", read_test(data, "MP"), dev.scale, dev.classes)
+    written, check = submitted / f"MP_test_{kind}.tsv", check_soft if kind == "soft" else check_pe
+    check(written, asked)
+    path = tmp_path / written.name
+    path.write_text("\n".join(change(written.read_text().splitlines())) + "\n")
+    with pytest.raises(InputError, match=words):
+        check(path, asked)
+
+
+def test_sets_have_a_distribution_per_label(data: Path, submitted: Path, tmp_path: Path) -> None:
+    dev = read_labelled(data, "VariErrNLI")
+    asked = Asked("VariErrNLI", read_test(data, "VariErrNLI"), dev.scale, dev.classes)
+    lines = (submitted / "VariErrNLI_test_soft.tsv").read_text().splitlines()
+    path = tmp_path / "VariErrNLI_test_soft.tsv"
+    path.write_text("\n".join(["100\t[0.2, 0.3, 0.5]", *lines[1:]]) + "\n")
+    with pytest.raises(InputError, match="probabilities, not 2"):
+        check_soft(path, asked)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["submit"], "--out"),
+        (["table", "--dataset", "mp"], "MP"),
+        (["table", "--predictions", "nowhere"], "nowhere"),
+        (["table", "--data", "nowhere"], "edo data get lewidi2025"),
+    ],
+)
+def test_what_is_missing_is_one_line(
+    words: list[str], message: str, data: Path, pools: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"--data": str(data), "--predictions": str(pools)}
+    more = [part for name, value in given.items() if name not in words for part in (name, value)]
+    assert main(["lewidi2025", *words, *more]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
