@@ -21,6 +21,7 @@ from edokit.members import (
     train_members,
 )
 from edokit.members.jobs import member_names
+from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData
 from edokit.predictions import describe_predictions, read_predictions
 
@@ -97,6 +98,23 @@ def test_heads_of_annotators_predict_for_theirs(tmp_path: Path) -> None:
         for row in np.flatnonzero(scored.annotators == name):
             item = list(NEW.items).index(scored.items[row])
             np.testing.assert_array_equal(scored.probabilities[row], alone.probabilities[item])
+
+
+def test_one_training_predicts_items_and_pairs_as_scoring_does(tmp_path: Path) -> None:
+    options = {**options_of("transformer", tmp_path), "annotators": True}
+    groups = parse_groups("transformer:1", supervision="soft", options=options)
+    trained = train_members(PEOPLE, groups, out=tmp_path / "m", jobs=1)
+    dev, pairs = PEOPLE.split("dev"), trained.predictions["dev-pairs"]
+    texts = Texts(tuple(dev.items), tuple(dev.texts))
+    asked = {item: [*NAMES, "stranger"] for item in dev.items}
+    with pytest.warns(EDOWarning, match="some members know none of the annotators"):
+        scored = score_members(tmp_path / "m", texts, annotators=asked, by_annotator=True)
+    rows = {pair: row for row, pair in enumerate(zip(scored.items, scored.annotators, strict=True))}
+    same = [rows[pair] for pair in zip(pairs.items, pairs.annotators, strict=True)]
+    np.testing.assert_allclose(scored.probabilities[same], pairs.probabilities, atol=1e-6)
+    strangers = [rows[item, "stranger"] for item in dev.items]
+    anonymous = score_members(tmp_path / "m", texts).probabilities
+    np.testing.assert_array_equal(scored.probabilities[strangers], anonymous)
 
 
 def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None:
