@@ -12,11 +12,15 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import edokit
 from edokit import Annotations, EDOEnsemble, EDOWarning, InputError, Predictions
 from edokit.cli import main
 from edokit.ensemble._regularization import choose_lambda_reg
+from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective import Settings, pool
@@ -141,16 +145,16 @@ def test_a_term_of_ordered_classes_is_something_to_optimise() -> None:
 
 def test_arrays_have_the_scale_that_is_declared() -> None:
     (predictions, annotations), (sets, chosen) = ORDINAL, SETS
-    for scale, given, labels in (
+    for scale, members, labels in (
         (POINTS, predictions, annotations.soft_labels),
         (LABELS, sets, chosen.soft_labels),
     ):
-        named = EDOEnsemble().fit(given, labels)
-        bare = EDOEnsemble(scale=scale).fit(given.probabilities, labels)
-        assert bare.scale_ == named.scale_ == given.scale
+        named = EDOEnsemble().fit(members, labels)
+        bare = EDOEnsemble(scale=scale).fit(members.probabilities, labels)
+        assert bare.scale_ == named.scale_ == members.scale
         np.testing.assert_allclose(bare.weights_, named.weights_)
         np.testing.assert_allclose(
-            bare.predict_proba(given.probabilities), named.predict_proba(given)
+            bare.predict_proba(members.probabilities), named.predict_proba(members)
         )
     nameless = Annotations.from_soft_labels(chosen.soft_labels, scale=LABELS)
     np.testing.assert_array_equal(
@@ -438,17 +442,17 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
         found = json.loads(capsys.readouterr().out)
         assert found["scale"] == predictions.scale.to_text(predictions.classes)
         assert ("label_weights" in found) == (name == "sets")
-        given = ("predict", folder / "ensemble", "--predictions", folder / "shards")
+        asked = ("predict", folder / "ensemble", "--predictions", folder / "shards")
         for words in ((), ("--for", metric)):
-            assert _edo(*given, "--out", folder / "out.csv", "--overwrite", *words) == 0
+            assert _edo(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0
         line = " ".join(capsys.readouterr().out.split())
         assert f"answers for {metric}, not the pool" in line
         lines = (folder / "out.csv").read_text().splitlines()
         assert len(lines) == 1 + len(ITEMS)
         assert f'"{metric}"' in lines[1]
-    assert _edo(*given, "--out", folder / "none.csv", "--for", "w1") == 2
+    assert _edo(*asked, "--out", folder / "none.csv", "--for", "w1") == 2
     assert "multi-label" in capsys.readouterr().err
-    assert _edo(*given, "--out", folder / "none.csv", "--for", "rps") == 2
+    assert _edo(*asked, "--out", folder / "none.csv", "--for", "rps") == 2
     assert "--for" in capsys.readouterr().err
     assert not (folder / "none.csv").exists()
 
@@ -465,3 +469,52 @@ def test_the_error_of_a_held_out_difference_is_that_of_items() -> None:
         above += (uniform - own).tolist()
     assert record["uniform_above"] == pytest.approx(np.mean(above))
     assert record["uniform_above_error"] == pytest.approx(np.std(above) / len(ITEMS) ** 0.5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    p=arrays(float, (3, 5), elements=st.floats(0.0, 1.0)).filter(lambda p: (p.sum(1) > 0.1).all()),
+    temperature=st.floats(0.05, 20.0),
+)
+def test_every_step_makes_distributions(p: Any, temperature: float) -> None:
+    p = p / p.sum(axis=1, keepdims=True)
+    for step in STEPS:
+        made = Answer(step, temperature, 0.0, 0.0, 1).apply(p, Scale())
+        assert made.min() >= 0
+        np.testing.assert_allclose(made.sum(axis=1), 1, atol=1e-9)
+        if step != "mode":
+            kept = Answer(step, 1.0, 0.0, 0.0, 1).apply(p, Scale())
+            np.testing.assert_allclose(kept, p, atol=1e-9)
+    # Sharpening each cumulative share keeps the side of one half that it is on.
+    sharp = Answer("cumulative-temperature", temperature, 0.0, 0.0, 1).apply(p, Scale())
+    below, after = np.cumsum(p, axis=1)[:, :-1], np.cumsum(sharp, axis=1)[:, :-1]
+    assert ((below < 0.5 - 1e-6) <= (after < 0.5)).all()
+    assert ((below > 0.5 + 1e-6) <= (after > 0.5)).all()
+
+
+def test_a_scale_as_an_object_is_kept_as_text(tmp_path: Path) -> None:
+    predictions, annotations = ORDINAL
+    for _ in range(2):  # the same fit again replaces it
+        edokit.fit(predictions, annotations, scale=predictions.scale, out=tmp_path / "ensemble")
+    loaded = EDOEnsemble.load(tmp_path / "ensemble")
+    assert loaded.get_params()["scale"] == POINTS
+    loaded.fit(predictions, annotations)
+
+
+def test_fit_data_of_another_scale_than_declared_are_refused() -> None:
+    predictions, annotations = ORDINAL
+    data = FitData.from_predictions(predictions, annotations)
+    assert EDOEnsemble(scale=POINTS).fit(data).scale_ == predictions.scale
+    with pytest.raises(InputError, match=r"ordinal.*nominal"):
+        EDOEnsemble(scale="nominal").fit(data)
+
+
+def test_nothing_is_written_where_scales_differ(tmp_path: Path, capsys: Any) -> None:
+    write_predictions(ORDINAL[0], tmp_path / "ratings.npz")
+    edokit.write_annotations(SETS[1], tmp_path / "sets.csv")
+    files = ("--predictions", tmp_path / "ratings.npz", "--annotations", tmp_path / "sets.csv")
+    assert _edo("fit", *files, "--out", tmp_path / "ensemble") == 2
+    error = capsys.readouterr().err
+    assert "ordinal (1, 2, 3, 5)" in error
+    assert "multi-label" in error
+    assert not (tmp_path / "ensemble").exists()

@@ -27,7 +27,7 @@ from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.predictions import Shards
-from edokit.scales import Declared
+from edokit.scales import Declared, Scale, check_same_scale
 from edokit.solvers import GumbelSettings, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
@@ -54,6 +54,9 @@ def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]
 def as_fit_data(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> FitData:
     """Predictions and annotations in memory, matched by item; or data that are ready."""
     if isinstance(predictions, FitData):
+        if parameters["scale"] is not None:
+            declared = Declared(parameters["scale"]).on(predictions.classes)
+            check_same_scale(predictions.scale, "fit data", declared, "declaration")
         return predictions
     named, labels = align_inputs(predictions, annotations, parameters["scale"])
     how = {name: parameters[name] for name in ("ties", "random_state")}
@@ -218,6 +221,9 @@ def _fitted(
     label_weights: Floats | None = None,
 ) -> Fitted:
     """The record: the solution, whose weights are of ``units``, and its value on the data."""
+    if isinstance(parameters["scale"], Scale):  # files keep it as text
+        parameters = {**parameters, "scale": data.scale.to_text(data.classes)}
+    chosen |= {name: parameters[name] for name in ("scale",) if name in chosen}
     groups = None if units is data else data.member_groups()
     weights = solution.weights
     each = weights if label_weights is None else label_weights

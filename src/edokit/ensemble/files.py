@@ -148,6 +148,8 @@ def fit_record(
         except InputError as error:
             raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
         found = stored_parameters(there)
+        if parameters["scale"] == there.scale:
+            found["scale"] = parameters["scale"]
         other = [name for name, value in parameters.items() if found[name] != value]
         if other:
             raise other_content(
