@@ -34,7 +34,8 @@ from edokit.metrics import (
     metrics_of,
 )
 from edokit.metrics.compute import floor_items
-from edokit.metrics.scorers import SCORERS, official_scores
+from edokit.metrics.resampling import intervals
+from edokit.metrics.scorers import SCORERS, official_items
 from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
@@ -53,6 +54,8 @@ class OfficialScores:
     scorer: str
     scores: dict[str, float]
     """The scores by name."""
+    intervals: dict[str, tuple[float, float]]
+    """Bootstrap interval of each over items; empty where there are none."""
     constant: dict[str, float]
     """Those of the constant answer."""
     note: str
@@ -274,12 +277,12 @@ def evaluate(
     same = np.tile(constant.shares, (len(q), 1))
     official = None
     if scorer is not None:
-        official = OfficialScores(
-            scorer,
-            official_scores(scorer, labelled, p, y, by_annotator),
-            official_scores(scorer, labelled, same, y),
-            _compared(scorer, scale, by_annotator is not None),
-        )
+        items = official_items(scorer, labelled, p, y, by_annotator)
+        usual = official_items(scorer, labelled, same, y)
+        ends = intervals(items, samples=samples, level=level, random_state=random_state)
+        means = [{name: float(each.mean()) for name, each in one.items()} for one in (items, usual)]
+        note = _compared(scorer, scale, by_annotator is not None)
+        official = OfficialScores(scorer, means[0], ends, means[1], note)
     answers = {own.members[0]: p}
     if members is not None:
         known = (

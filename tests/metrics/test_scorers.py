@@ -71,6 +71,9 @@ def test_the_command_reproduces_the_reference_rows_on_dev(
     assert name == ("w1" if dev.scale.kind == "ordinal" else "md")
     assert found["scores"][name] == pytest.approx(task_a, abs=5e-5)
     assert found["constant"][name] == pytest.approx(task_a, abs=5e-5)
+    constant = np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1))
+    alone = lewidi2025_a(constant, dev.soft_labels, dev.scale.kind)
+    assert alone == pytest.approx(found["scores"][name])
 
     learned, asked = (part.annotators[part.annotator_codes] for part in (train, dev))
     answers = pd.DataFrame({"item": dev.items[dev.item_codes], "annotator": asked, "label": "[]"})
@@ -115,6 +118,7 @@ def test_unknown_annotators_are_given_the_anonymous_answer(files: list[Any]) -> 
     assert "anonymous answer of the item (its median)" in found["note"]
     code, out, _ = command("evaluate", *files, "--scale", "ordinal", "--scorer", "lewidi2025-b")
     assert code == 0
+    assert "0.0000 … 0.3333" in out  # of two items, the interval over items
     assert "lewidi2025-b" in out
     assert "anonymous" in out
 

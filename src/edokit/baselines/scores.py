@@ -13,7 +13,7 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
 from edokit.metrics._arrays import pair
-from edokit.metrics.resampling import paired_tests, quantiles, resamples
+from edokit.metrics.resampling import intervals, paired_tests
 from edokit.scales import NOMINAL, Scale
 
 CONSTANT = "constant"
@@ -125,11 +125,8 @@ def score_methods(
         found.append(replace(score, metrics=means, headline=headline))
     if not samples:
         return found
-    # Percentile intervals of every method and metric over the same resamples.
-    columns = np.column_stack([losses[one.name][m] for one in found for m in metrics])
-    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
-    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
-    ends = iter([quantiles(column, level) for column in drawn.T])
+    every = {(one.name, m): losses[one.name][m] for one in found for m in metrics}
+    ends = intervals(every, samples=samples, level=level, random_state=random_state)
     lowest = lowest_score(found).name
     names = [one.name for one in found]
     others = [other for other in (reference, CONSTANT) if other in names]
@@ -151,7 +148,7 @@ def score_methods(
     return [
         replace(
             score,
-            intervals={metric: next(ends) for metric in metrics},
+            intervals={metric: ends[score.name, metric] for metric in metrics},
             against=against(score.name, reference),
             against_constant=against(score.name, CONSTANT),
             above_lowest=known.get((score.name, lowest, headline)),

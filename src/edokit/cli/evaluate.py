@@ -13,7 +13,6 @@ from edokit.cli import console, options
 if TYPE_CHECKING:
     from edokit.annotations import Ties
     from edokit.evaluation import Evaluation
-    from edokit.metrics import Interval
 
 
 @options.reads(options.SPLIT, options.LABELS)
@@ -97,7 +96,7 @@ def evaluate(
         [
             f"{METRIC[name].title} {METRIC[name].arrow}",
             _number(value),
-            *([_interval(intervals[name])] if intervals else []),
+            *([_ends(intervals[name].low, intervals[name].high)] if intervals else []),
             _number(found.best_possible[name]),
             _number(found.constant_metrics[name]),
         ]
@@ -108,10 +107,15 @@ def evaluate(
         official = found.official
         console.print_table(
             f"{official.scorer}: {counted(found.items, 'item')}",
-            ["score", "value", "constant"],
+            ["score", "value", *ends, "constant"],
             [
-                [name, _number(v), _number(official.constant[name])]
-                for name, v in official.scores.items()
+                [
+                    name,
+                    _number(value),
+                    *([_ends(*official.intervals[name])] if intervals else []),
+                    _number(official.constant[name]),
+                ]
+                for name, value in official.scores.items()
             ],
             [official.note],
         )
@@ -161,5 +165,5 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _interval(ends: Interval) -> str:
-    return f"{_number(ends.low)} … {_number(ends.high)}"
+def _ends(low: float | None, high: float | None) -> str:
+    return f"{_number(low)} … {_number(high)}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from edokit.metrics.compute import (
 )
 from edokit.scales import NOMINAL, Scale
 
+Key = TypeVar("Key", bound=Hashable)
 BLOCK = 1 << 20
 """Item counts in memory at a time, whatever N and the number of samples."""
 
@@ -123,6 +125,18 @@ def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
     """The central interval of resampled values."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def intervals(
+    values: Mapping[Key, Floats], *, samples: int, level: float, random_state: int
+) -> dict[Key, tuple[float, float]]:
+    """Percentile intervals of means of values by item [N], all over the same resamples."""
+    if not samples:
+        return {}
+    columns = np.column_stack(list(values.values()))
+    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
+    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
+    return dict(zip(values, (quantiles(column, level) for column in drawn.T), strict=True))
 
 
 def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:

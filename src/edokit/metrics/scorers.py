@@ -11,22 +11,23 @@ from edokit._errors import HAVE, InputError, are, one_of
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.metrics import _arrays
+from edokit.metrics.compute import item_values
 from edokit.metrics.scales import label_rows, w1_items
-from edokit.metrics.scores import ce, f1, md_items
+from edokit.metrics.scores import ce, ce_items, f1, f1_items, md_items
 from edokit.scales import Scale, ScaleKind
 
 SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")
 """Names of the official scorers."""
 
 
-def official_scores(
+def official_items(
     scorer: str,
     annotations: Annotations,
     p: Floats,
     hard_labels: Codes,
     pairs: Floats | None = None,
-) -> dict[str, float]:
-    """Return the official scores of a shared task.
+) -> dict[str, Floats]:
+    """Return the official scores of a shared task, item by item; a score is their mean.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def official_scores(
 
     Returns
     -------
-    dict of str to float
+    dict of str to numpy.ndarray of shape [N]
         ``f1`` and ``ce``; ``md`` or ``w1``; ``error_rate`` or ``absolute_distance``.
 
     Raises
@@ -56,8 +57,8 @@ def official_scores(
     >>> import numpy as np
     >>> votes = Annotations.from_matrix([[1, 3], [2, 2]], classes=[1, 2, 3], scale="ordinal")
     >>> p = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
-    >>> official_scores("lewidi2025-a", votes, p, votes.hard_labels(ties="random"))
-    {'w1': 0.25}
+    >>> official_items("lewidi2025-a", votes, p, votes.hard_labels(ties="random"))
+    {'w1': array([0.5, 0. ])}
     """
     one_of("scorer", scorer, SCORERS)
     scale, q = annotations.scale, annotations.soft_labels
@@ -67,7 +68,7 @@ def official_scores(
                 f"lewidi2023 is about nominal classes, these annotations are {scale}",
                 "choose lewidi2025-a or lewidi2025-b",
             )
-        return lewidi2023(p, q, hard_labels)
+        return {"f1": f1_items(p, hard_labels), "ce": ce_items(p, q)}
     if scale.steps is not None and not np.allclose(scale.steps, 1.0):
         raise _unfit(
             f"{scorer} counts points of a scale, whose steps are 1, but the scale is {scale}",
@@ -75,7 +76,7 @@ def official_scores(
         )
     if scorer == "lewidi2025-a":
         name = "w1" if scale.kind == "ordinal" else "md"
-        return {name: lewidi2025_a(p, q, scale.kind)}
+        return {name: item_values(scale)[name](p, q, hard_labels)}
     labels = annotations.labels
     shares = annotations.label_probabilities
     if shares is not None and (not scale.is_multi_label or not np.isin(shares, (0, 1)).all()):
@@ -90,7 +91,7 @@ def official_scores(
     )
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
     points = len(annotations.classes)
-    return {name: lewidi2025_b(annotations.item_codes, answers, labels, scale.kind, points)}
+    return {name: _errors(annotations.item_codes, answers, labels, scale.kind, points)}
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
@@ -201,6 +202,17 @@ def lewidi2025_b(
     >>> lewidi2025_b([0, 1], [3, 1], [6, 1], "ordinal", points=6)
     0.25
     """
+    return float(_errors(items, predicted, given, scale, points).mean())
+
+
+def _errors(
+    items: npt.ArrayLike,
+    predicted: npt.ArrayLike,
+    given: npt.ArrayLike,
+    scale: ScaleKind,
+    points: int | None,
+) -> Floats:
+    """`lewidi2025_b` by item [N], in the order of their codes."""
     one_of("scale", scale, get_args(ScaleKind))
     item = _arrays.codes("items", items, None, None, "item")
     ours, theirs = np.asarray(predicted), np.asarray(given)
@@ -222,4 +234,4 @@ def lewidi2025_b(
     else:
         errors = (ours != theirs).reshape(len(item), -1).mean(axis=1)
     _, position, count = np.unique(item, return_inverse=True, return_counts=True)
-    return float((np.bincount(position, weights=errors) / count).mean())
+    return np.bincount(position, weights=errors) / count
