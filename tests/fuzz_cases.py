@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import shutil
 import warnings
 import zlib
@@ -32,7 +33,7 @@ from edokit.report.summary import describe_choice
 from edokit.runs import RunRecord
 from edokit.tuning.storage import open_storage
 from fuzz_damage import another
-from fuzz_files import GROUPS, OTHERS, few_people, whole_files, whole_folders
+from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whole_folders
 
 __all__ = ["OTHERS", "another", "read_everywhere", "read_own", "whole_files", "whole_folders"]
 
@@ -160,9 +161,17 @@ def _pool(path: Path) -> Any:
     return parse_groups(str(path))
 
 
+def _metadata(path: Path) -> Any:
+    """Attributes of annotators beside a file that is whole."""
+    data = path.with_name("nli_train.json")
+    data.write_text(json.dumps(lewidi2025()))
+    return read_annotations(data)
+
+
 _LABEL_STUDIO = partial(read_annotations, format="label-studio")
 _ARGILLA = partial(read_annotations, format="argilla")
 _LEWIDI = partial(read_annotations, format="lewidi")
+_LEWIDI_2025 = partial(read_annotations, format="lewidi2025")
 _POSITIVE: Reader = lambda path: join_models([path], positive="1")  # noqa: E731
 _JOIN: Reader = lambda path: join_models([path])  # noqa: E731
 
@@ -173,6 +182,8 @@ OWN: dict[str, list[Reader]] = {
     "studio": [read_annotations, _LABEL_STUDIO],
     "argilla": [read_annotations, _ARGILLA],
     "tone_train": [read_annotations, _LEWIDI],
+    "nli_train": [read_annotations, _LEWIDI_2025, read_texts],
+    "nli_annotators_meta": [_metadata],
     "made": [read_predictions],
     "ensemble": [_ensemble],
     "run": [_run],
@@ -273,7 +284,7 @@ def _named(path: Path) -> list[str]:
 def _check(found: Any) -> None:
     """Use what was read, as the rest of EDO would."""
     if isinstance(found, Annotations):
-        assert np.allclose(found.soft_labels.sum(axis=1), 1)
+        assert np.allclose(found.scale.rows(found.soft_labels).sum(axis=1), 1)
         assert found.hard_labels().max() < len(found.classes)
         again = Annotations.from_table(found.to_table(), classes=found.classes, duplicates="all")
         assert again.items.tolist() == found.items.tolist()

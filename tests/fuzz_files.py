@@ -110,6 +110,22 @@ def lewidi() -> dict[str, dict[str, Any]]:
     }
 
 
+def lewidi2025() -> dict[str, dict[str, Any]]:
+    return {
+        str(number): {
+            "text": {"context": f"Post {number}.", "statement": "It is late."},
+            "annotators": "Ann1,Ann2,Ann2",
+            "number of annotations": 3,
+            "annotations": {"Ann1": "neutral", "Ann2": "contradiction,neutral"},
+            "soft_label": {"contradiction": {"0": 0.5, "1": 0.5}, "neutral": {"0": 0, "1": 1}},
+            "split": "train",
+            "lang": "en",
+            "other_info": {"source": "here"},
+        }
+        for number in range(1, 4)
+    }
+
+
 def _trials() -> list[dict[str, Any]]:
     return [
         {
@@ -190,6 +206,8 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         ("studio", label_studio()),
         ("argilla", argilla()),
         ("tone_train", lewidi()),
+        ("nli_train", lewidi2025()),
+        ("nli_annotators_meta", {"Ann1": {"Age": "26"}, "2": {"Age": 30.0}}),
     ):
         (folder / f"{name}.json").write_text(json.dumps(content))
         if isinstance(content, list):

@@ -184,7 +184,7 @@ def test_json_of_tens_of_thousands_of_levels_is_refused(nested: str, tmp_path: P
         path.write_text(content + "\n")
         for read in (read_json, read_annotations) if name == "a.json" else (read_table,):
             refused(read, path)
-        for kind in ("label-studio", "argilla", "lewidi"):
+        for kind in ("label-studio", "argilla", "lewidi", "lewidi2025"):
             refused(lambda path, kind=kind: read_annotations(path, format=kind), path)
     refused(read_model_file, tmp_path / "a.jsonl")
 

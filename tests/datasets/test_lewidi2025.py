@@ -87,7 +87,7 @@ def test_texts_of_a_held_out_test_set_are_read_with_their_annotators(name: str, 
     texts, annotators = read_texts(path), read_annotators(path)
     assert len(texts.items) == README[name][1][2]
     assert all(len(pair) == 2 for pair in texts.texts)
-    assert set(annotators) == set(texts.items)
+    assert dict(zip(texts.items, texts.annotators, strict=True)) == annotators
     assert all(len(set(names)) == len(names) for names in annotators.values())
     assert read_texts(path.parent, split="test").items == texts.items
 

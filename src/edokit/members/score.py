@@ -244,7 +244,8 @@ def _member(
     each = []
     for fold in sorted(folder.glob("fold-*")) or [folder]:
         card = {**finished_card(fold), "classes": classes}
-        check_same_scale(scale_of(card), f"member in {fold}", scale, "others")
+        with errors_in(fold):
+            check_same_scale(scale_of(card), f"member in {fold}", scale, "others")
         member = load_member(fold, device, trust)
         with _of(fold):
             if known is None:

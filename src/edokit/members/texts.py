@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +100,12 @@ def read_texts(
                 parameters=("columns",),
             )
         found = _paired(map(str, source.items), map(str, source.texts), source.contexts)
+        found = replace(found, annotators=tuple(source.annotators))
     if pairs:
         with errors_in(path):
             refuse_two_contexts(are_pairs(found.texts))
-        found = Texts(found.items, tuple(utterance_and_context(str(text)) for text in found.texts))
+        texts = tuple(utterance_and_context(str(text)) for text in found.texts)
+        found = replace(found, texts=texts)
     with errors_in(path):
         return found.checked()
 
