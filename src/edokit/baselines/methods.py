@@ -380,10 +380,14 @@ _FIXED = "EDO as in the paper's ablations: all λ = 1, class weights"
 register_method("edo-paper-fixed", _FIXED, order=90)(partial(SortedEnsemble, "paper-fixed"))
 
 
-@register_method("edo-paper", "EDO as the paper's search finds it: 50 trials, lowest CE", order=95)
+@register_method(
+    "edo-paper",
+    "EDO as the paper's search finds it: 50 trials, lowest CE (ordinal scales: RPS)",
+    order=95,
+)
 class EDOPaper(SortedEnsemble):
     """Fifty trials of NSGA-II over the paper's space, compared in-sample as in the paper; the
-    lowest CE on the front wins."""
+    lowest CE (on an ordinal scale: RPS) on the front wins."""
 
     trials = 50
 
