@@ -1,7 +1,8 @@
 """Screenshots of the page: python tools/report_screenshots.py [FOLDER].
 
 Without a folder, those of docs/images, taken from a demo's page. With one, the whole page with
-2, 6 and 11 classes, in both themes, at the width of a desk and of a phone, to be looked at.
+2, 6 and 11 classes, of ratings and of sets of labels, in both themes, at the width of a desk and of
+a phone, to be looked at.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ CLASSES = {
     "11": [str(label) for label in range(-5, 6)],
     "11-nominal": [f"topic {letter}" for letter in "ABCDEFGHIJK"],
 }
+SCALES = ("seven-points", "three-labels")
+"""Regimes of the simulator whose labels are no classes."""
 WIDTHS = (1240, 400)
+ITEMS = (240, 160, 120)
 
 
 def main() -> None:
@@ -39,22 +43,27 @@ def main() -> None:
         if out is None:
             for_docs(browser, Path(folder))
         else:
-            for name, classes in CLASSES.items():
-                page = page_with(classes, Path(folder) / name)
-                whole_pages(browser, page, out, name)
+            pages = {name: with_classes(classes) for name, classes in CLASSES.items()}
+            pages |= {name: simulate(name, items=ITEMS).annotations for name in SCALES}
+            for name, annotations in pages.items():
+                whole_pages(browser, page_of(annotations, Path(folder) / name), out, name)
         browser.close()
     for image in sorted((out or IMAGES).glob("*.png")):
         print(f"{image.name}: {image.stat().st_size / 1000:.0f} kB")
 
 
-def page_with(classes: list[str], folder: Path) -> str:
-    """The page of an ensemble on simulated annotations with these classes."""
-    simulated = simulate("partial-panel", items=(240, 160, 120), n_classes=len(classes))
+def with_classes(classes: list[str]) -> Annotations:
+    """Simulated annotations with these classes."""
+    simulated = simulate("partial-panel", items=ITEMS, n_classes=len(classes))
     table = simulated.annotations.to_table().to_pandas()
     names = dict(zip(simulated.annotations.classes, classes, strict=True))
     for column in {"label", "hard_label"} & set(table):
         table[column] = table[column].map(names)
-    annotations = Annotations.from_table(table, classes=classes)
+    return Annotations.from_table(table, classes=classes)
+
+
+def page_of(annotations: Annotations, folder: Path) -> str:
+    """The page of an ensemble on simulated annotations."""
     predictions = train_members(annotations, 6, 0)
     test = annotations.split("test")
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], annotations.split("dev"))

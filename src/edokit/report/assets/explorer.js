@@ -197,11 +197,12 @@
     return cell;
   }
   // A set: a chip for each label, filled up to its share, those above one half framed.
-  function chipsOf(shares, shown, full) {
+  function chipsOf(shares, shown, full, answer) {
     const cell = text("div", undefined, "set");
     cell.setAttribute("role", "img");
     cell.setAttribute("aria-label", full);
     cell.title = full;
+    if (answer && !shares.some((share) => share > 0.5)) cell.append(text("span", "no label", "chip chosen"));
     const order = shares.map((share, c) => c).sort((a, b) => shares[b] - shares[a] || a - b);
     for (const c of order) {
       if (shares[c] < 0.05) continue;
@@ -239,7 +240,7 @@
     const y = (share) => 1 + (height - 2) * (1 - share);
     const full = "cumulative shares of annotations and ensemble: " + table.classes.map((name, c) =>
       `at most ${name}: ${Math.round(100 * sums[0][c])} % and ${Math.round(100 * sums[1][c])} %`).join(", ");
-    const chart = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "cdf", role: "img", "aria-label": full });
+    const chart = drawn("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", class: "cdf", role: "img", "aria-label": full });
     const title = drawn("title", {});
     title.textContent = full;
     chart.append(title);
@@ -275,7 +276,7 @@
       const row = table.p[i];
       const full = "ensemble: " + row.map((p, c) => `${table.classes[c]} ${p.toFixed(3)}`).join(", ");
       const top = predicted[i][0];
-      if (sets) cell.append(chipsOf(row, (c) => row[c].toFixed(2), full));
+      if (sets) cell.append(chipsOf(row, (c) => row[c].toFixed(2), full, true));
       else cell.append(bar(row, full, ordinal ? middle(row) : `${table.classes[top]}: ${row[top].toFixed(2)}`));
       cell.dataset.name = "ensemble";
     } else {
