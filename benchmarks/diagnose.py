@@ -5,13 +5,15 @@
     python benchmarks/diagnose.py shares
     python benchmarks/diagnose.py careless
     python benchmarks/diagnose.py lewidi LEWIDI_FOLDER
+    python benchmarks/diagnose.py lewidi2025 LEWIDI2025_FOLDER
 
 `power`: how often the test finds structure, by how much of the disagreement is systematic; at 0
 there is none, and 5 % are false alarms. `declared`: the same for groups that needn't be found.
 `shares`: the estimated shares of the variance beside the true ones. `careless`: how often the
 disagreement is called structured when two annotators give part of their labels at random, by the
 test alone and by the diagnosis, which repeats the test without careless annotators. `lewidi`: the
-diagnosis of the four datasets.
+diagnosis of the four datasets. `lewidi2025`: ratings and sets as such, and read as classes (train
+and dev; the test labels are held out).
 """
 
 from __future__ import annotations
@@ -276,13 +278,39 @@ def lewidi(folder: Path) -> None:
         )
 
 
+def lewidi2025(folder: Path, permutations: int) -> None:
+    """Print the diagnosis of ratings and sets, on their scale and as classes."""
+    print(
+        "| dataset | read as | alpha | items | annotators | groups by items | rest | p any |"
+        " kind | careless |"
+    )
+    print("|---" * 10 + "|")
+    for name in ("Paraphrase", "CSC", "VariErrNLI"):
+        read = read_annotations(folder / name)
+        table = read.to_table().to_pandas().drop(columns="answer_scale")
+        classes = Annotations.from_table(
+            table, multi_choice="join" if read.scale.is_multi_label else "error"
+        )
+        for annotations in (read, classes):
+            found = diagnose(annotations, permutations=permutations)
+            parts = [_share(found.variance[part]) for part in PARTS]
+            careless = len((found.careless or {"annotators": []})["annotators"])
+            kind = next(one.choice for one in found.advice if one.topic == "structure")
+            print(
+                f"| {name} | {annotations.scale.kind} | {found.agreement['alpha']:.3f} |"
+                f" {' | '.join(parts)} | {found.test['p']:.2f} | {kind} | {careless} |",
+                flush=True,
+            )
+
+
 def _share(part: dict[str, Any] | None) -> str:
     return "–" if part is None else f"{part['share']:.1%}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["power", "declared", "shares", "careless", "lewidi"])
+    what = ["power", "declared", "shares", "careless", "lewidi", "lewidi2025"]
+    parser.add_argument("what", choices=what)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--permutations", type=int, default=39)
@@ -297,6 +325,8 @@ def main() -> None:
         shares(given.runs or 5)
     elif given.what == "careless":
         careless(given.runs or 40, given.permutations)
+    elif given.what == "lewidi2025":
+        lewidi2025(given.folder, given.permutations)
     else:
         lewidi(given.folder)
 

@@ -84,12 +84,14 @@ def whole_pages(browser: Any, page: str, out: Path, name: str) -> None:
 
 
 def for_docs(browser: Any, folder: Path) -> None:
-    """The two screenshots of the documentation."""
+    """The screenshots of the documentation."""
     run = folder / "demo"
     run_demo(out=run, command="edo demo --out demo")
     page = write_report(run).as_uri()
     summary(browser, page, IMAGES / "report-summary.png")
     items(browser, page, IMAGES / "report-items.png")
+    for name in SCALES:
+        scale_items(browser, page_of(simulate(name, items=ITEMS).annotations, folder / name), name)
 
 
 def summary(browser: Any, page: str, out: Path) -> None:
@@ -112,6 +114,15 @@ def items(browser: Any, page: str, out: Path) -> None:
     tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     tab.evaluate("document.getElementById('items').scrollIntoView()")
     tab.screenshot(path=out)
+
+
+def scale_items(browser: Any, page: str, name: str) -> None:
+    """The first items of ratings or sets, in light, texts blurred."""
+    tab = browser.new_page(viewport={"width": 1240, "height": 620}, color_scheme="light")
+    tab.goto(page)
+    tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
+    tab.evaluate("document.querySelector('#explorer .legend').scrollIntoView()")
+    tab.screenshot(path=IMAGES / f"report-{name}.png")
 
 
 if __name__ == "__main__":
