@@ -291,13 +291,13 @@ def lewidi2025(folder: Path, permutations: int) -> None:
         classes = Annotations.from_table(
             table, multi_choice="join" if read.scale.is_multi_label else "error"
         )
-        for annotations in (read, classes):
-            found = diagnose(annotations, permutations=permutations)
+        for one in (read, classes):
+            found = diagnose(one, permutations=permutations)
             parts = [_share(found.variance[part]) for part in PARTS]
             careless = len((found.careless or {"annotators": []})["annotators"])
-            kind = next(one.choice for one in found.advice if one.topic == "structure")
+            kind = next(each.choice for each in found.advice if each.topic == "structure")
             print(
-                f"| {name} | {annotations.scale.kind} | {found.agreement['alpha']:.3f} |"
+                f"| {name} | {one.scale.kind} | {found.agreement['alpha']:.3f} |"
                 f" {' | '.join(parts)} | {found.test['p']:.2f} | {kind} | {careless} |",
                 flush=True,
             )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import zipfile
 from itertools import permutations
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edokit import Annotations
+from edokit import Annotations, read_annotations
 from edokit.diagnosis import Diagnosis, diagnose
 from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.overview import agreement, describe_annotators, matrix
@@ -21,7 +19,6 @@ from edokit.diagnosis.vectors import LabelVectors
 from edokit.scales import Scale
 
 POINTS = "ordinal:1,2,3,4,5,6,7"
-LEWIDI2025 = Path(os.environ.get("EDO_LEWIDI2025", "../shared/lewidi2025"))
 
 
 def ratings(
@@ -118,24 +115,16 @@ def test_a_label_that_nobody_chose_has_no_alpha_and_does_not_count() -> None:
     assert found["alpha"] == pytest.approx(np.mean(others))
 
 
-def test_alpha_of_paraphrase_ratings() -> None:
-    path = LEWIDI2025 / "lewidi2025.zip"
-    if not path.exists():
-        pytest.skip("LeWiDi 2025 is not there")
-    with zipfile.ZipFile(path) as archive:
-        (name,) = [one for one in archive.namelist() if one.endswith("Paraphrase_train.json")]
-        content = json.loads(archive.read(name))
-    rows = [
-        (item, who, label)
-        for item, entry in content.items()
-        for who, label in entry["annotations"].items()
-    ]
-    table = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
-    points = ",".join(map(str, range(-5, 6)))
-    interval = agreement(Annotations.from_table(table, scale=f"ordinal:{points}"))["alpha"]
+def test_alpha_of_paraphrase_ratings(lewidi2025: Path) -> None:
+    path = lewidi2025 / "Paraphrase" / "Paraphrase_train.json"
+    ratings = read_annotations(path)
+    table = ratings.to_table().to_pandas().drop(columns="answer_scale")
+    interval = agreement(ratings)["alpha"]
     nominal = agreement(Annotations.from_table(table))["alpha"]
+    content = json.loads(path.read_text(encoding="utf-8"))
     units = [[float(label) for label in one["annotations"].values()] for one in content.values()]
     assert interval == pytest.approx(literal_alpha(units, squared=True))
+    assert nominal == pytest.approx(literal_alpha(units, squared=False))
     assert (round(nominal, 2), round(interval, 2)) == (0.15, 0.48)
 
 
