@@ -287,7 +287,8 @@ class Declared:
     def on(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
         """Return the scale of these classes in order; ``where`` is the place of a label."""
         names = tuple(classes)
-        if self.classes is not None and names != self.classes:
+        order = sorted if self.kind == "multi-label" else tuple  # labels have none
+        if self.classes is not None and order(names) != order(self.classes):
             raise InputError(
                 f"the classes are {examples(names, 20)}, but the scale declares"
                 f" {examples(self.classes, 20)}",

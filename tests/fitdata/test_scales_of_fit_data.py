@@ -184,3 +184,18 @@ def test_ties_are_counted_by_item(tmp_path: Path) -> None:
         FitData.open(made.predictions, half, jobs=1),
     ):
         pass
+
+
+def test_labels_of_sets_have_no_order(tmp_path: Path) -> None:
+    made = cut(tmp_path, 20, [10], classes=3, scale=SETS)
+    for file in made.predictions.iterdir():
+        write_predictions(read_predictions(file).order_classes(["2", "0", "1"]), file)
+    with (
+        FitData.open(made.predictions, made.annotations, jobs=1) as files,
+        FitData.open(made.predictions, made.people, jobs=1) as memory,
+    ):
+        assert (files.classes, memory.classes) == (("2", "0", "1"), ("0", "1", "2"))
+        for label, position in (("2", 0), ("0", 1)):
+            ours, other = files.per_label()[position], memory.per_label()[int(label)]
+            np.testing.assert_allclose(ours.sample.P, other.sample.P)
+            np.testing.assert_allclose(ours.sample.q, other.sample.q)
