@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +16,14 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from edokit._errors import EDOWarning, InputError
+from edokit import train_members
+from edokit._errors import EDOWarning, InputError, TieWarning
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
 from edokit.datasets.simulate.posts import TARGETS, TOPICS
 from edokit.datasets.simulate.simulation import decompose
+from edokit.members import Group as MemberGroup
 
 Floats = npt.NDArray[np.float64]
 
@@ -629,3 +633,19 @@ def test_sets_that_make_no_sense_are_refused() -> None:
         replace(sets, labels={**sets.labels, "ironic": {"irony": 0.0}})
     with pytest.raises(InputError, match="hostile, ironic, personal"):
         simulate(sets, n_classes=4)
+
+
+@pytest.mark.parametrize("name", ["seven-points", "three-labels"])
+def test_members_learn_a_good_part_of_the_truth_on_its_scale(name: str, tmp_path: Path) -> None:
+    simulation = simulate(name, items=(400, 40, 100))
+    people = simulation.annotations
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TieWarning)
+        trained = train_members(people, [MemberGroup("linear", members=2)], out=tmp_path, jobs=1)
+    predictions = trained.predictions["test"]
+    assert predictions.scale == people.scale
+    assert predictions.classes == people.classes
+    truth = people.scale.rows(simulation.truth[simulation.rows("test")])
+    constant = np.tile(people.split("train").soft_labels.mean(axis=0), (100, 1))
+    known = cross_entropy(truth, people.scale.rows(predictions.uniform))
+    assert known < cross_entropy(truth, people.scale.rows(constant))
