@@ -254,6 +254,8 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
     train = ["train", data, "--members", "1", "--option", "annotators=true", "--out", out]
     done = runner.invoke(app, [*train, "--option", "link=cumulative", "--jobs", "1"])
     assert done.exit_code == 0, done.output
+    assert "dev RPS" in done.output
+    assert "Not looked at here: test (" in done.output
     texts = ["--texts", data, "--split", "dev"]
     pairs, items = str(tmp_path / "pairs.npz"), str(tmp_path / "items.npz")
     asked = ["--annotators", str(tmp_path / "asked.csv"), "--out", pairs]

@@ -108,10 +108,29 @@ def test_a_model_without_a_trained_classifier_is_refused(tmp_path: Path) -> None
         score_models({"bare": tiny_model(tmp_path)}, TEXTS)
 
 
-def test_a_model_for_several_labels_at_once_is_refused(tmp_path: Path) -> None:
-    model = classifier(tmp_path, ["a", "b"], problem_type="multi_label_classification")
-    with pytest.raises(InputError, match="must choose one of several labels"):
-        score_models({"many": model}, TEXTS)
+def test_a_model_for_several_labels_at_once_gives_each_a_probability(tmp_path: Path) -> None:
+    sets = {"problem_type": "multi_label_classification"}
+    many = classifier(tmp_path / "many", ["a", "b"], **sets)
+    found, _ = score_models({"many": many}, TEXTS)
+    assert found.scale.is_multi_label
+    one = classifier(tmp_path / "one", ["a", "b"])
+    single, _ = score_models({"one": one}, TEXTS)
+    # The same weights: a softmax over two logits is the sigmoid of their difference.
+    logits = np.log(found.probabilities / (1 - found.probabilities))
+    same = 1 / (1 + np.exp(logits[..., 0] - logits[..., 1]))
+    np.testing.assert_allclose(same, single.probabilities[..., 1], atol=1e-4)
+    joined, _ = score_models({"many": many}, TEXTS, classes=["c"], labels={"a": "c", "b": "c"})
+    np.testing.assert_allclose(
+        joined.probabilities[..., 0], found.probabilities.max(axis=2), atol=1e-6
+    )
+    with pytest.raises(InputError, match=r"model one is nominal, that of the others is multi"):
+        score_models({"many": many, "one": one}, TEXTS)
+
+
+def test_a_model_for_regression_is_refused(tmp_path: Path) -> None:
+    model = classifier(tmp_path, ["a", "b"], problem_type="regression")
+    with pytest.raises(InputError, match="among several labels"):
+        score_models({"number": model}, TEXTS)
 
 
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -217,13 +217,23 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         more = {} if ensemble is None else {"ensemble": ensemble.summary()}
         console.print_json({**result, **more})
         return
+    from edokit.members.jobs import PAIRS
     from edokit.members.training_data import DEV, FIT
+    from edokit.metrics import METRIC, headline_metric
+
+    scale = next(iter(trained.predictions.values())).scale
+    names = list(dict.fromkeys([headline_metric(scale), "ce", "f1"]))
+
+    def numbers(metrics: dict[str, Any]) -> list[str]:
+        return [f"{metrics[split][name]:.4f}" for split in seen for name in names]
 
     # Quality is chosen on dev and reported on test once, by other commands.
     seen = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
-    header = [f"{split} {name}" for split in seen for name in ("CE ↓", "F1 ↑")]
-    rows = [[one["name"], *_numbers(one["metrics"], seen)] for one in manifest["members"]]
-    rows.append(["mean of all", *_numbers(manifest["mean"], seen)])
+    header = [
+        f"{split} {name}" for split in seen for name in (METRIC[each].label for each in names)
+    ]
+    rows = [[one["name"], *numbers(one["metrics"])] for one in manifest["members"]]
+    rows.append(["mean of all", *numbers(manifest["mean"])])
     whose = [one["targets"].get("annotator", "") for one in manifest["members"]]
     if any(whose):
         header.insert(0, "annotator")
@@ -242,11 +252,11 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         for row, one in zip(rows, manifest["members"], strict=False):
             row.append(f"{one['weight']:.3f}")
         rows[-1].append("")
-        rows.append(["weighted pool", *_numbers(manifest["pool"], seen), ""])
+        rows.append(["weighted pool", *numbers(manifest["pool"]), ""])
         of_all = f"{ensemble.size_} of {len(rows) - 2} members kept"
         lines.append(f"Weights: {out / 'ensemble'} ({of_all})")
-    if len(seen) < len(manifest["predictions"]):
-        others = ", ".join(split for split in manifest["predictions"] if split not in seen)
+    splits = [name for name in manifest["predictions"] if not name.endswith(PAIRS)]
+    if others := ", ".join(split for split in splits if split not in seen):
         lines.append(f"Not looked at here: {others} (edo evaluate, edo compare).")
     console.print_table(
         f"{out}: {counted(len(manifest['members']), 'member')}, {manifest['seconds']:.1f} s",
@@ -254,7 +264,3 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         rows,
         lines,
     )
-
-
-def _numbers(metrics: dict[str, Any], splits: list[str]) -> list[str]:
-    return [f"{metrics[split][name]:.4f}" for split in splits for name in ("ce", "f1")]

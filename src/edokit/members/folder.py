@@ -53,8 +53,6 @@ from edokit.scales import NOMINAL, Declared, Scale
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
-METRICS = ("f1", "ce", "md", "bs")
-
 
 def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
     """The jobs that are not finished; members trained otherwise are refused or replaced."""
@@ -340,13 +338,12 @@ def _is_complete(folder: Path, listed: Any) -> bool:
 
 def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:
     """Metrics of probabilities [N, C] of the table's items."""
-    from edokit.metrics import compute_metrics
+    from edokit.metrics import compute_metrics, main_metrics
 
-    scale = data.scale
     row_of = {item: row for row, item in enumerate(data.items)}
     rows = [row_of[str(item)] for item in table.items]
-    soft, hard = scale.rows(data.soft_labels[rows]), scale.row_codes(data.hard[rows])
-    return compute_metrics(scale.rows(probabilities), soft, hard, metrics=METRICS)
+    labels, names = (data.soft_labels[rows], data.hard[rows]), main_metrics(data.scale)
+    return compute_metrics(probabilities, *labels, metrics=names, scale=data.scale)
 
 
 _FINISHED = record(

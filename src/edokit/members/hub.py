@@ -21,11 +21,14 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Text
 from edokit.members.texts import Texts
+from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
 BATCH = 32
+_SETS = "multi_label_classification"
+"""What a model's configuration calls sets of labels."""
 _UNNAMED = re.compile(r"label_\d+", re.IGNORECASE)
 LabelMap = dict[str, str]
 """The class that each label of a model stands for."""
@@ -44,7 +47,8 @@ def score_models(
 
     Labels are matched to ``classes`` by name; ``labels`` says otherwise (label -> class, several
     labels may stand for one class). Labels that are only numbered stand for the classes in order.
-    Without ``classes`` they are the first model's labels.
+    Without ``classes`` they are the first model's labels. Models that were trained for several
+    labels at once predict on a multi-label scale, all of them or none.
     """
     from edokit.predictions import Predictions
 
@@ -54,17 +58,23 @@ def score_models(
     asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
     order = None if classes is None else [str(name) for name in classes]
     maps: dict[str, LabelMap] = {}
-    answers = []
+    answers, scale = [], NOMINAL
     for done, (name, model) in enumerate(models.items()):
         step(done, len(models), name)
         network, own = _load(model)
+        sets = network.config.problem_type == _SETS
+        own_scale = Scale("multi-label") if sets else NOMINAL
+        scale = own_scale if done == 0 else scale
+        check_same_scale(own_scale, f"model {name}", scale, "others")
         maps[name] = match_labels(own, order, labels or {}, model)
         if order is None:
             order = list(dict.fromkeys(maps[name].values()))
         shares = _probabilities(network, model, asked.texts, device)
         pooled = np.zeros((len(shares), len(order)))
         for column, label in enumerate(own):
-            pooled[:, order.index(maps[name][label])] += shares[:, column]
+            into = pooled[:, order.index(maps[name][label])]
+            # Of several labels for one class, one is chosen at most, unless they come as sets.
+            into[:] = np.maximum(into, shares[:, column]) if sets else into + shares[:, column]
         answers.append(pooled)
     step(len(models), len(models), "")
     table = Predictions.from_arrays(
@@ -74,6 +84,7 @@ def score_models(
         classes=order,
         groups=list(models),
         layout="NKC",
+        scale=scale,
     )
     return table, maps
 
@@ -146,12 +157,10 @@ def _load(model: str) -> tuple[Any, list[str]]:
             "name a fine-tuned model, or fine-tune it with `edo train --recipe transformer`",
         )
     config = network.config
-    others = ("regression", "multi_label_classification")
-    if config.num_labels < 2 or config.problem_type in others:
+    if config.num_labels < 2 or config.problem_type == "regression":
         raise InputError(
-            f"the model must choose one of several labels, but {model} is for"
-            f" {config.problem_type or 'regression'}",
-            "name a single-label text-classification model",
+            f"the model must choose among several labels, but {model} is for regression",
+            "name a text-classification model",
         )
     return network, [str(config.id2label[k]) for k in range(config.num_labels)]
 
@@ -167,7 +176,9 @@ def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str 
     network = network.to(chosen).eval()
 
     def forward(target_mask: Any, **inputs: Any) -> Any:
-        return torch.softmax(network(**inputs).logits.float().cpu().double(), dim=-1)
+        logits = network(**inputs).logits.float().cpu().double()
+        sets = network.config.problem_type == _SETS
+        return torch.sigmoid(logits) if sets else torch.softmax(logits, dim=-1)
 
     return in_batches(forward, reader(list(texts)), reader, BATCH, chosen)
 
