@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, counted, one_of
 from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import Declared, Scale
 
@@ -142,7 +142,7 @@ class Regime:
     def _check_labels(self) -> None:
         _check(
             len(self.balance) == len(self.labels) and all(0 < share < 1 for share in self.balance),
-            f"balance={self.balance!r} for {len(self.labels)} labels",
+            f"balance={self.balance!r} for {counted(len(self.labels), 'label')}",
             "each label has a share of the items above 0 and below 1",
             "write for example balance=(0.3, 0.2, 0.4) for three labels",
         )
