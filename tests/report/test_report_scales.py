@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.items import filters, item_table, minority_lost
-from edokit.report.results import method_rows, parse_search
+from edokit.report.results import method_rows, parse_search, read_comparison
 from edokit.report.summary import describe_choice, summarize
 from edokit.scales import Declared, Scale
 
@@ -278,3 +279,53 @@ def test_annotations_of_another_scale_are_refused_by_name() -> None:
 def test_figures_for_papers_know_the_scale(ordinal: ReportData, tmp_path: Path) -> None:
     written = {path.name for path in write_figures(ordinal, tmp_path)}
     assert {"scale.png", "scale.svg", "scale.pdf", "methods.png"} <= written
+
+
+def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:
+    rows = [
+        {"name": "uniform", "f1": 0.4, "ce": 1.5, "rps": 0.31, "w1": 1.1},
+        {
+            "name": "edo",
+            "f1": 0.4,
+            "ce": 1.6,
+            "rps": 0.3,
+            "w1": 1.0,
+            "against_reference": {"rps": {"difference": -0.01, "low": -0.02, "high": 0.0}},
+        },
+    ]
+    path = tmp_path / "methods.json"
+    path.write_text(json.dumps({"methods": rows}))
+    best, other = method_rows(read_comparison(path), None)
+    assert (best["name"], best["headline"], other["name"]) == ("edo", "rps", "uniform")
+    assert best["differences"][0][0] == "−0.0100"
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        Annotations.from_matrix(
+            [["never", "always"], ["often", "often"], ["never", "often"]],
+            scale="ordinal:never=0,often=1,always=9",
+        ),
+        Annotations.from_matrix([[0, 1], [1, 1], [0, 0]], scale="ordinal:0,1"),
+        Annotations.from_table(
+            {"item": [0, 0, 1], "annotator": [0, 1, 0], "label": [["x"], [], []]},
+            scale="multi-label:x",
+        ),
+        Annotations.from_soft_labels([[0.2, 0.9], [0.0, 0.4]], scale="multi-label"),
+    ],
+    ids=["uneven steps", "two points", "one label", "shares of labels"],
+)
+def test_small_and_odd_scales_make_a_page(people: Annotations, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shape = (len(people.items), 2, len(people.classes))
+    P = rng.random(shape)
+    if not people.scale.is_multi_label:
+        P = P / P.sum(axis=2, keepdims=True)
+    pool = Predictions.from_arrays(
+        P, items=people.items, classes=people.classes, scale=people.scale, layout="NKC"
+    )
+    data = data_of(tmp_path, people, pool)
+    assert people.classes[0] in text_of(data, tmp_path)
+    largest = (people.scale.span or 2.0) + 1e-9
+    assert 0 <= data.evaluation.distance.min() <= data.evaluation.distance.max() <= largest
