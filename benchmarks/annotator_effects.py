@@ -35,6 +35,7 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
     seconds = time.perf_counter() - started
     dev, scale = annotations.split("dev"), annotations.scale
     items, pairs = found["dev"].align(dev.items), found["dev-pairs"]
+    pairs = pairs.take(pairs.annotators != "")
     shown = [
         compute_metrics(
             items.uniform,

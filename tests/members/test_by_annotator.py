@@ -56,9 +56,14 @@ def test_the_member_of_an_annotator_predicts_for_that_annotator(
     scored = score_members(tmp_path / "m", NEW, annotators=ASKED, by_annotator=True)
     assert scored.members == (recipe,)
     assert list(zip(scored.items, scored.annotators, strict=True)) == [
-        (item, name) for item, names in ASKED.items() for name in names
+        *((item, name) for item, names in ASKED.items() for name in names),
+        *((item, "") for item in NEW.items),
     ]
+    mean = each.probabilities.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(scored.anonymous().probabilities, mean, atol=1e-7)
     for row, (item, name) in enumerate(zip(scored.items, scored.annotators, strict=True)):
+        if not name:
+            break
         own = each.probabilities[list(NEW.items).index(item), NAMES.index(name)]
         np.testing.assert_array_equal(scored.probabilities[row, 0], own)
 
@@ -73,17 +78,19 @@ def test_others_predict_as_always_and_strangers_get_the_mean(tmp_path: Path) -> 
     with pytest.warns(EDOWarning) as noted:
         scored = score_members(tmp_path, NEW, annotators=asked, by_annotator=True)
     told = " / ".join(str(one.message) for one in noted)
-    assert "1 of 3 texts has no annotator, and no row" in told
+    assert "1 of 3 texts has no annotator: the anonymous answer alone" in told
     assert "2 of 3 members know no annotators apart and predict as always: 'crowd-01'" in told
-    assert "for 2 of 3 pairs some members know none" in told
+    assert "2 of 3 annotators are unknown to all members" in told
+    assert "'a stranger', 'person-2'" in told
+    assert len(noted) == 3
     assert scored.members == ("people", "crowd-01", "crowd-02")
     assert scored.groups == ("people", "crowd", "crowd")
     each = score_members(tmp_path, NEW).probabilities
-    texts = [0, 0, 1]
+    texts = [0, 0, 1, 0, 1, 2]
     np.testing.assert_array_equal(scored.probabilities[:, 1:], each[texts][:, 2:])
     np.testing.assert_array_equal(scored.probabilities[0, 0], each[0, 0])
     mean = each[:, :2].mean(axis=1)
-    np.testing.assert_allclose(scored.probabilities[1:, 0], mean[[0, 1]], atol=1e-7)
+    np.testing.assert_allclose(scored.probabilities[1:, 0], mean[[0, 1, 0, 1, 2]], atol=1e-7)
 
 
 def test_heads_of_annotators_predict_for_theirs(tmp_path: Path) -> None:
@@ -107,7 +114,7 @@ def test_one_training_predicts_items_and_pairs_as_scoring_does(tmp_path: Path) -
     dev, pairs = PEOPLE.split("dev"), trained.predictions["dev-pairs"]
     texts = Texts(tuple(dev.items), tuple(dev.texts))
     asked = {item: [*NAMES, "stranger"] for item in dev.items}
-    with pytest.warns(EDOWarning, match="some members know none of the annotators"):
+    with pytest.warns(EDOWarning, match="1 of 4 annotators is unknown to all members"):
         scored = score_members(tmp_path / "m", texts, annotators=asked, by_annotator=True)
     rows = {pair: row for row, pair in enumerate(zip(scored.items, scored.annotators, strict=True))}
     same = [rows[pair] for pair in zip(pairs.items, pairs.annotators, strict=True)]
@@ -115,6 +122,29 @@ def test_one_training_predicts_items_and_pairs_as_scoring_does(tmp_path: Path) -
     strangers = [rows[item, "stranger"] for item in dev.items]
     anonymous = score_members(tmp_path / "m", texts).probabilities
     np.testing.assert_array_equal(scored.probabilities[strangers], anonymous)
+    np.testing.assert_array_equal(scored.anonymous().probabilities, anonymous)
+
+
+@pytest.mark.parametrize("name", ["panel.txt", "panel.csv"])
+def test_annotators_alone_are_asked_about_every_item(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(
+        "person-1\nnobody\n" if name.endswith("txt") else "annotator,weight\nperson-1,2\nnobody,1\n"
+    )
+    rows = map(",".join, zip(NEW.items, NEW.texts, strict=True))
+    (tmp_path / "texts.csv").write_text("\n".join(["item,text", *rows]))
+    train_members(PEOPLE, parse_groups("linear:3", supervision="per-annotator"), out=tmp_path / "m")
+    given = ("--members", tmp_path / "m", "--texts", tmp_path / "texts.csv", "--annotators")
+    with pytest.warns(EDOWarning, match="1 of 2 annotators is unknown to all members"):
+        run(*given, tmp_path / name, "--out", tmp_path / "p.npz")
+    asked = {item: ["person-1", "nobody"] for item in NEW.items}
+    scored = read_predictions(tmp_path / "p.npz")
+    with pytest.warns(EDOWarning):
+        wanted = score_members(tmp_path / "m", NEW, annotators=asked, by_annotator=True)
+    assert scored.annotators.tolist() == wanted.annotators.tolist()
+    np.testing.assert_array_equal(scored.probabilities, wanted.probabilities)
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(InputError, match="empty has no annotators"):
+        run(*given, tmp_path / "empty.txt", "--out", tmp_path / "q.npz")
 
 
 def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None:
@@ -128,9 +158,11 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
         done = json.loads(
             run(*given, "--annotators", tmp_path / "people.parquet", "--out", out, "--json")
         )
-        assert (done["items"], done["rows"]) == (len(dev.items), len(dev))
+        assert (done["items"], done["rows"]) == (len(dev.items), len(dev) + len(dev.items))
         assert done["annotators"] == 3
         pairs = read_predictions(out)
+        assert (pairs.annotators == "").sum() == len(dev.items)
+        pairs = pairs.take(pairs.annotators != "")
         assert set(zip(pairs.items, pairs.annotators, strict=True)) == {
             (dev.items[i], dev.annotators[a])
             for i, a in zip(dev.item_codes, dev.annotator_codes, strict=True)

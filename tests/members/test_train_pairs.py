@@ -46,12 +46,17 @@ def test_members_that_know_annotators_predict_pairs(trained: tuple[Any, Path]) -
         ("new-1", "person-1"),
         ("new-2", "person-2"),
         ("new-2", "nobody"),
+        ("new-1", ""),
+        ("new-2", ""),
     ]
+    items = read_predictions(out / "predictions" / "test.npz").select(["people-01"])
+    np.testing.assert_array_equal(pairs.anonymous().probabilities, items.probabilities)
     train = PEOPLE.split("train")
     own = train.label_codes[train.annotator_codes == list(train.annotators).index("person-1")]
     np.testing.assert_allclose(pairs.probabilities[0, 0, 1], own.mean(), atol=1e-6)
     dev = PEOPLE.split("dev")
     known = result.predictions["dev-pairs"]
+    known = known.take(known.annotators != "")
     assert len(known) == len(dev)
     asked = set(zip(dev.items[dev.item_codes], dev.annotators[dev.annotator_codes], strict=True))
     assert set(zip(known.items, known.annotators, strict=True)) == asked
@@ -62,8 +67,11 @@ def test_pairs_of_folds_are_out_of_fold(tmp_path: Path) -> None:
     fit = result.predictions["fit-pairs"]
     order = {item: row for row, item in enumerate(PEOPLE.items)}
     assert [order[item] for item in fit.items] == sorted(order[item] for item in fit.items)
-    assert len(fit) == len(PEOPLE)
-    assert len(result.predictions["test-pairs"]) == 3
+    assert len(fit) == len(PEOPLE) + len(PEOPLE.items)
+    np.testing.assert_array_equal(
+        fit.anonymous().probabilities, result.predictions["fit"].probabilities
+    )
+    assert len(result.predictions["test-pairs"].pairs()) == 3
 
 
 def test_a_plan_keeps_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,8 @@ Annotators = Annotated[
     Path | None,
     typer.Option(
         help="Predict each annotator of each item (item and annotator columns, or a source of"
-        " annotations): a row per item and annotator."
+        " annotations; annotators alone, as in a panel, are asked about every item): a row per item"
+        " and annotator, and one without annotator, the anonymous answer."
     ),
 ]
 
@@ -239,13 +240,15 @@ class Reading:
         from edokit.members import read_annotators, read_texts
 
         how = self.keywords()
-        columns = how.pop("columns", {})
-        known = None if judges is None else read_annotators(judges, columns=columns)
-        if known is not None and "split" not in how:
+        columns = given = how.pop("columns", {})
+        if judges is not None and "split" not in how:
             # The column of the annotators is in their own table, not among the texts.
             columns = {role: name for role, name in columns.items() if role != "annotator"}
         split = ",".join(how.pop("split", ())) or None
-        return read_texts(source, columns=columns, pairs=pairs, split=split, **how), known
+        texts = read_texts(source, columns=columns, pairs=pairs, split=split, **how)
+        if judges is None:
+            return texts, None
+        return texts, read_annotators(judges, columns=given, items=texts.items)
 
 
 class Streaming:

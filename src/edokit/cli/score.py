@@ -128,13 +128,14 @@ def score(
             )
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(table, out)
-    (n, k, _), whose = table.shape, table.annotators
-    rows = counted(n, "item")
-    if whose is not None:
+    (n, k, _), items = table.shape, len(set(table.items))
+    rows, people = counted(n, "item"), None
+    if table.annotators is not None:
+        people = len({*table.annotators} - {""})
         rows = (
-            f"{counted(n, 'pair')} of item and annotator ({counted(len(set(table.items)), 'item')},"
+            f"{counted(n - items, 'pair')} of item and annotator ({counted(items, 'item')},"
+            f" {counted(people, 'annotator')}) and anonymous answers"
         )
-        rows += f" {counted(len(set(whose)), 'annotator')})"
     shown = "".join(
         f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
         for name, labels in maps.items()
@@ -142,13 +143,13 @@ def score(
     console.done(
         {
             "out": str(out),
-            "items": len(set(table.items)),
+            "items": items,
             "rows": n,
             "members": list(table.members),
             "classes": list(table.classes),
             "labels": maps,
             "judges": None if judges is None else str(judges),
-            "annotators": None if whose is None else len(set(whose)),
+            "annotators": people,
         },
         f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(table.classes)}{shown}",
         json,

@@ -119,7 +119,7 @@ def collect_predictions(
 
     With folds, ``fit`` holds for each item the prediction of the fit that it was held out from,
     and the others hold the mean over the folds' fits. Names that end in ``-pairs`` are of pairs of
-    an item and an annotator, by the members that know annotators.
+    an item and an annotator, and anonymous answers, by the members that know annotators.
     """
     from edokit.predictions import Predictions
 
@@ -187,6 +187,10 @@ def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, tuple[list[An
                     "remove the folder that it is in and train again",
                 )
             found[part] = rows, predicted
+        if f"{name}{PAIRS}" in found:  # with the anonymous answer of each item
+            pairs, predicted = found[f"{name}{PAIRS}"]
+            both = [*pairs, *((int(i), "") for i in positions)]
+            found[f"{name}{PAIRS}"] = both, np.concatenate([predicted, found[name][1]])
     return found
 
 

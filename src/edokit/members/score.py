@@ -62,9 +62,10 @@ def score_members(
         Annotators known to label an item, by item: members that know annotators then predict the
         labels of these.
     by_annotator : bool, default=False
-        Predict a row for each pair of an item and one of its ``annotators``. The members of a group
-        with per-annotator supervision are then one member, named like the group: the one trained
-        on an annotator's labels predicts for that annotator, their mean for any other.
+        Predict a row for each pair of an item and one of its ``annotators``, then the anonymous
+        answer of each item (annotator ``""``). The members of a group with per-annotator
+        supervision are then one member, named like the group: the one trained on an annotator's
+        labels predicts for that annotator, their mean for any other and anonymously.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
@@ -72,7 +73,7 @@ def score_members(
     -------
     Predictions
         Probabilities of all members; those trained in folds give the mean over their folds. Rows
-        are items or, ``by_annotator``, pairs of an item and an annotator.
+        are items or, ``by_annotator``, pairs of an item and an annotator, and anonymous answers.
 
     Raises
     ------
@@ -260,7 +261,8 @@ def _member(
 class _ItemAnnotators:
     """Annotators known to label each of N texts, and where they could not be used.
 
-    Rows are texts or, ``by_annotator``, pairs of a text and one of its annotators.
+    Rows are texts or, ``by_annotator``, pairs of a text and one of its annotators, and each text
+    once for nobody in particular.
     """
 
     def __init__(
@@ -274,14 +276,18 @@ class _ItemAnnotators:
             )
         each = [tuple(dict.fromkeys(map(str, known.get(item, ())))) for item in items]
         if by_annotator and (silent := sum(not names for names in each)):
-            warn(f"{are(silent, len(each), HAVE, 'text')} no annotator, and no row")
+            warn(
+                f"{are(silent, len(each), HAVE, 'text')} no annotator: the anonymous answer alone"
+                " is given"
+            )
         self._row = "pair" if by_annotator else "text"
         self.rows: Ints = np.arange(len(items))
         """The text of each row."""
         if by_annotator:
-            self.rows = np.repeat(self.rows, list(map(len, each)))
-            each = [(name,) for names in each for name in names]
+            self.rows = np.append(np.repeat(self.rows, list(map(len, each))), self.rows)
+            each = [*((name,) for names in each for name in names), *[()] * len(items)]
         self._annotators = each
+        self._known: set[str] = set()
         self._unknown = np.zeros(len(each), dtype=bool)
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
@@ -292,6 +298,7 @@ class _ItemAnnotators:
         self.unused[name] = not heads
         if not heads:
             return np.asarray(member.predict_proba(texts))[self.rows]
+        self._known |= heads
         self._unknown |= [heads.isdisjoint(names) for names in self._annotators]
         by_annotator: Any = member
         with warnings.catch_warnings():
@@ -304,7 +311,7 @@ class _ItemAnnotators:
     @property
     def annotators(self) -> list[str]:
         """The annotator of each row, where rows are pairs."""
-        return [names[0] for names in self._annotators]
+        return [names[0] if names else "" for names in self._annotators]
 
     def pool_annotators(
         self,
@@ -333,6 +340,7 @@ class _ItemAnnotators:
                 answers = np.where((mine < 0)[:, None], mean[:, 0], predicted[rows, mine])
                 columns.append(answers)
                 kept.append(group)
+                self._known |= {str(name) for name in those}
                 self._unknown |= mine < 0
                 for k in those.values():
                     self.unused.pop(names[k], None)
@@ -349,7 +357,20 @@ class _ItemAnnotators:
                 f" apart and predict as always: {examples(without)} (train with --supervision"
                 " per-annotator, or a transformer with annotators=true)"
             )
-        if self._unknown.any() and len(without) < len(self.unused):
+        if len(without) == len(self.unused):
+            return
+        if self._row == "pair":
+            asked = {name for names in self._annotators for name in names}
+            if strangers := sorted(asked - self._known):
+                warn(
+                    f"{are(len(strangers), len(asked), noun='annotator')} unknown to all members,"
+                    f" and answered anonymously: {examples(strangers)}"
+                )
+            # Known to some, at least: the anonymous rows are no pairs.
+            pairs = [bool(names) for names in self._annotators]
+            self._unknown &= [not self._known.isdisjoint(names) for names in self._annotators]
+            self._unknown = self._unknown[pairs]
+        if self._unknown.any():
             warn(
                 f"for {int(self._unknown.sum())} of {counted(len(self._unknown), self._row)} some"
                 " members know none of the annotators; there they predict as always"

@@ -111,15 +111,25 @@ def read_texts(
 
 
 def read_annotators(
-    path: str | Path, *, columns: Mapping[str, str] | None = None
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    items: Iterable[str] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
-    of annotations; their labels are not used."""
+    of annotations; their labels are not used. A list of annotators alone (a panel, see
+    `edokit.panels.read_panel`) is asked about each of the ``items``."""
     from edokit._io.tables import TABLE_SUFFIXES, read_table
+    from edokit.panels import read_panel
 
     path = Path(path)
+    if path.suffix.lower() == ".txt":
+        return dict.fromkeys(items, read_panel(path).annotators)
     if path.suffix.lower() in TABLE_SUFFIXES:
         table, given = read_table(path), columns or {}
+        names, ids = {*table.column_names}, {"item", given.get("item", "item")}
+        if {"annotator", "share"} & names and not ids & names:
+            return dict.fromkeys(items, read_panel(path).annotators)
         pairs = []
         for role in ("item", "annotator"):
             # The texts' table may call its items by another name than this one.

@@ -447,7 +447,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     groups = last.groups or (None,) * len(last.members)
     return {
         "items": items,
-        **({"annotators": len(whose)} if whose else {}),
+        **({"annotators": len(whose - {""})} if whose else {}),
         "shards": shards,
         "classes": list(last.classes),
         **({} if last.scale == NOMINAL else {"scale": last.scale.to_text(last.classes)}),
