@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from edokit.ensemble._fit import PARAMETERS, PRESETS
+from edokit.ensemble.answers import Answer
 from edokit.ensemble.files import fit, fit_record, load, load_ensemble, predict_to_file
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PARAMETERS",
     "PRESETS",
+    "Answer",
     "EDOClassifier",
     "EDOEnsemble",
     "Pooled",
