@@ -1,9 +1,11 @@
 """Weights learned on pairs of an item and an annotator, and the answers of panels."""
 
 import io
+import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -199,3 +201,52 @@ def test_a_panel_needs_pairs():
     ensemble = EDOEnsemble().fit(predictions, ["yes"])
     with pytest.raises(InputError, match="annotators"):
         ensemble.describe(predictions).panel(Panel(("r1",)))
+
+
+def split_files(folder: Path, *, alike: bool = False) -> list[object]:
+    """Options of dev and test: ``alike`` annotators of an item all answer and get the same."""
+    options: list[object] = []
+    for seed, part in ((3, ""), (4, "test-")):
+        predictions, annotations = pairs_case(seed)
+        rows = annotations.to_table().to_pandas()
+        rows["item"] = [f"{part}{name[0]}{int(name[1:]):02d}" for name in rows["item"]]
+        p = np.array(predictions.probabilities)
+        if alike:
+            rows["label"] = rows.groupby("item")["label"].transform("first")
+            for k in range(ITEMS):
+                p[k * PEOPLE : (k + 1) * PEOPLE] = p[k * PEOPLE]
+        rows.to_csv(folder / f"{part}a.csv", index=False)
+        names = [f"{part}{name[0]}{int(name[1:]):02d}" for name in predictions.items]
+        given = {"annotators": predictions.annotators, "classes": ["no", "yes"], "layout": "NKC"}
+        renamed = Predictions.from_arrays(p, items=names, members=["knows", "blind"], **given)
+        write_predictions(renamed, folder / f"{part}p.npz")
+        options += [f"--{part}predictions", folder / f"{part}p.npz"]
+        options += [f"--{part}annotations", folder / f"{part}a.csv"]
+    return options
+
+
+def compared(folder: Path, learn: str, given: list[object]) -> dict[str, Any]:
+    out = folder / f"compare-{learn}"
+    edo("compare", *given, "--learn", learn, "--methods", "uniform", "--out", out)
+    stored = json.loads((out / "compare" / "methods.json").read_text())
+    return {method["name"]: method for method in stored["methods"]}
+
+
+def test_five_annotators_who_always_agree_are_one_when_methods_are_compared(tmp_path: Path):
+    given = split_files(tmp_path, alike=True)
+    items, pairs = (compared(tmp_path, learn, given) for learn in ("items", "pairs"))
+    for name in ("uniform", "constant"):
+        for metric, ends in items[name]["intervals"].items():
+            np.testing.assert_allclose(pairs[name]["intervals"][metric], ends, atol=1e-9)
+    tests = [method["uniform"]["against_constant"]["ce"] for method in (items, pairs)]
+    assert tests[1]["low"] == pytest.approx(tests[0]["low"])
+    assert tests[1]["p_value"] == pytest.approx(tests[0]["p_value"])
+
+
+def test_runs_on_pairs_make_a_page(tmp_path: Path):
+    given = split_files(tmp_path)
+    compared(tmp_path, "pairs", given)
+    edo("fit", *given[:4], "--learn", "pairs", "--out", tmp_path / "fit")
+    edo("search", *given, "--learn", "pairs", "--trials", 4, "--out", tmp_path / "search")
+    for run in ("compare-pairs", "fit", "search"):
+        edo("report", tmp_path / run)

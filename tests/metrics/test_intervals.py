@@ -199,3 +199,22 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
     with pytest.raises(InputError, match=message) as refused:
         metrics.bootstrap(*simulated(5, 2), **options)
     assert refused.value.hint
+
+
+def test_pairs_of_an_item_are_resampled_together() -> None:
+    """Three annotators who always agree say no more than one of them."""
+    rng = np.random.default_rng(5)
+    p, q = rng.dirichlet([1, 1], 30), rng.dirichlet([1, 1], 30)
+    y = q.argmax(axis=1)
+    clusters = np.repeat(np.arange(30), 3)
+    for name, found in metrics.bootstrap(p, q, y, samples=200).items():
+        three = metrics.bootstrap(*(np.repeat(x, 3, axis=0) for x in (p, q, y)), clusters=clusters,
+                          metrics=[name], samples=200)[name]  # fmt: skip
+        assert (three.low, three.high) == pytest.approx((found.low, found.high), abs=1e-12)
+    a, b = rng.random(30), rng.random(30)
+    one = metrics.paired_test(a, b, samples=300)
+    three = metrics.paired_test(np.repeat(a, 3), np.repeat(b, 3), clusters=clusters, samples=300)
+    assert (three.low, three.high) == pytest.approx((one.low, one.high))
+    assert three.p_value == one.p_value
+    apart = metrics.paired_test(np.repeat(a, 3), np.repeat(b, 3), samples=300)
+    assert apart.high - apart.low < 0.75 * (one.high - one.low)

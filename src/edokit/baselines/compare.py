@@ -47,6 +47,7 @@ from edokit.ensemble.inputs import (
     source_name,
     warn_if_unanimous,
 )
+from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.compute import floor_items
 from edokit.predictions import Predictions, write_predictions
@@ -389,6 +390,7 @@ def compare(
         )
     step(len(rows), len(rows), "done")
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
+    resampling["clusters"] = owner_codes(test.items)
     scored = score_methods(scores, losses, REFERENCE, scale=scale, **resampling)
     ours = _ours(scored)
     ranked = [ours, *(score for score in scored if score is not ours)]

@@ -113,11 +113,15 @@ def score_methods(
     reference: str,
     *,
     scale: Scale = NOMINAL,
+    clusters: Ints | None = None,
     samples: int,
     level: float,
     random_state: int,
 ) -> list[Score]:
-    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
+    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N].
+
+    Rows of the same cluster [N], as the pairs of an item, are resampled together.
+    """
     metrics, headline = main_metrics(scale), headline_metric(scale)
     found = []
     for score in scores:
@@ -126,7 +130,8 @@ def score_methods(
     if not samples:
         return found
     every = {(one.name, m): losses[one.name][m] for one in found for m in metrics}
-    ends = intervals(every, samples=samples, level=level, random_state=random_state)
+    resampling: Any = {"clusters": clusters, "level": level, "random_state": random_state}
+    ends = intervals(every, samples=samples, **resampling)
     lowest = lowest_score(found).name
     names = [one.name for one in found]
     others = [other for other in (reference, CONSTANT) if other in names]
@@ -136,8 +141,7 @@ def score_methods(
     tests = paired_tests(
         [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
         samples=2 * samples,
-        level=level,
-        random_state=random_state,
+        **resampling,
     )
     known = dict(zip(asked, tests, strict=True))
 
@@ -175,6 +179,7 @@ def score_answers(
     *,
     scale: Scale = NOMINAL,
     about: Mapping[str, str] | None = None,
+    clusters: Ints | None = None,
     samples: int,
     level: float,
     random_state: int,
@@ -189,6 +194,7 @@ def score_answers(
         for name in every
     ]
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
+    resampling["clusters"] = clusters
     return score_methods(scores, losses, "uniform", scale=scale, **resampling), losses
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from edokit._errors import InputError, counted
 from edokit._io.markup import Cell, Table
 from edokit._names import class_order
-from edokit._types import Bools, Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.annotations import Annotations
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, headline_metric
@@ -131,6 +131,7 @@ def score_slices(
     reference: str,
     *,
     scale: Scale = NOMINAL,
+    clusters: Ints | None = None,
     samples: int,
     level: float,
     random_state: int,
@@ -138,24 +139,25 @@ def score_slices(
     """The methods on each slice; the first of ``scores`` is the one compared with the rest.
 
     ``losses[name][metric]`` [N] are those of all items, ``floor`` [N] the lowest possible values
-    of the headline metric.
+    of the headline metric. Rows of the same cluster [N] are resampled together.
     """
     masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
     own, headline = losses[scores[0].name], headline_metric(scale)
     above = {headline: own[headline], f"{headline}_above_floor": own[headline] - floor}
     measures = {**above, "f1": own["f1"]}
-    tested = [
-        k for k, (_, _, m) in enumerate(masks) if FEWEST_ITEMS <= m.sum() <= len(m) - FEWEST_ITEMS
-    ]
+    own_cluster = np.arange(len(floor)) if clusters is None else clusters
+    count = [[len(np.unique(own_cluster[m])) for m in (mask, ~mask)] for _, _, mask in masks]
+    tested = [k for k, both in enumerate(count) if min(both) >= FEWEST_ITEMS]
     # Two slices are one comparison, each the rest of the other; a single one has no rest.
     comparisons = sum({1: 0, 2: 1}.get(len(parts), len(parts)) for parts in slices.values())
     corrected = 1 - (1 - level) / max(comparisons, 1)
-    apart = _against_rest([masks[k][2] for k in tested], measures, samples, corrected, random_state)
+    rest_of = [masks[k][2] for k in tested]
+    apart = _against_rest(rest_of, measures, clusters, samples, corrected, random_state)
     ends = dict(zip(tested, apart, strict=False))
     found = []
     for k, (column, value, mask) in enumerate(masks):
         here = {name: {m: v[mask] for m, v in each.items()} for name, each in losses.items()}
-        enough = int(mask.sum()) >= FEWEST_ITEMS
+        enough = count[k][0] >= FEWEST_ITEMS
         rest = {} if mask.all() else {m: float(v[~mask].mean()) for m, v in measures.items()}
         found.append(
             Slice(
@@ -169,6 +171,9 @@ def score_slices(
                         here,
                         reference,
                         scale=scale,
+                        clusters=np.unique(own_cluster[mask], return_inverse=True)[1]
+                        if clusters is not None
+                        else None,
                         samples=samples if enough else 0,
                         level=level,
                         random_state=random_state,
@@ -184,6 +189,7 @@ def score_slices(
 def _against_rest(
     masks: Sequence[Bools],
     measures: Mapping[str, Floats],
+    clusters: Ints | None,
     samples: int,
     level: float,
     random_state: int,
@@ -205,11 +211,13 @@ def _against_rest(
         for k in range(len(measures)):
             part = sums[:, slices * (k + 1) : slices * (k + 2)]
             total = sums[:, slices * (1 + len(measures)) + k][:, None]
-            parts.append(part / n - (total - part) / (items - n))
+            parts.append(part / n - (total - part) / (counts.sum(axis=1, keepdims=True) - n))
         return np.stack(parts, axis=1)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = np.concatenate([differences(block) for block in resamples(items, samples, rng)])
+        drawn = np.concatenate(
+            [differences(block) for block in resamples(items, samples, rng, clusters)]
+        )
         measured = differences(np.ones((1, items)))[0]
     found = []
     for s in range(slices):

@@ -158,7 +158,7 @@ Parts = Callable[[Floats, Floats, Ints, Scale], Floats]
 """Of p, q and y, one value per item [N] or several [N, m], whose sums make a metric."""
 
 
-def _mean(sums: Any, items: int) -> Any:
+def _mean(sums: Any, items: Any) -> Any:
     return sums / items
 
 
@@ -170,7 +170,7 @@ class Metric(NamedTuple):
     title: str
     parts: Parts | None
     """None where it is no function of sums, or needs more than these arrays."""
-    value: Callable[[Any, int], Any] = _mean
+    value: Callable[[Any, Any], Any] = _mean
     """The metric from the sums of the parts [..., m] and the number of items."""
     higher: bool = False
     """Whether higher values are better."""
@@ -214,11 +214,11 @@ def _macro_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
     )
 
 
-def _macro_value(sums: Any, items: int) -> Any:
+def _macro_value(sums: Any, items: Any) -> Any:
     return _arrays.macro_from_parts(*np.split(sums, 2, axis=-1))
 
 
-def _overlap_value(sums: Any, items: int) -> Any:
+def _overlap_value(sums: Any, items: Any) -> Any:
     shared, total = sums[..., 0], sums[..., 1]
     return np.where(total > 0, 2 * shared / np.where(total > 0, total, 1.0), 1.0)
 

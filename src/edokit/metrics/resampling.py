@@ -44,6 +44,7 @@ def bootstrap(
     *,
     metrics: Iterable[str] | None = None,
     scale: Scale = NOMINAL,
+    clusters: Ints | None = None,
     samples: int = 1000,
     level: float = 0.95,
     random_state: int | np.random.Generator = 0,
@@ -61,6 +62,8 @@ def bootstrap(
     ----------
     p, q, y, metrics, scale
         As for `compute_metrics`; the labels of an item are resampled together.
+    clusters : array of int of shape [N], default=None
+        Codes of what is resampled together, as the item of each pair of an item and an annotator.
     samples : int, default=1000
         Number of resamples.
     level : float, default=0.95
@@ -88,7 +91,8 @@ def bootstrap(
     samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
     measures = {name: _measure(name, predicted, soft, hard, bins, binning, scale) for name in names}
     resampled: dict[str, list[Floats]] = {name: [] for name in names}
-    for counts in resamples(len(predicted), samples, _arrays.generator(random_state)):
+    rng = _arrays.generator(random_state)
+    for counts in resamples(len(predicted), samples, rng, clusters):
         for name, measure in measures.items():
             resampled[name].append(measure(counts))
     found = {}
@@ -105,13 +109,26 @@ def bootstrap(
     return found
 
 
-def resamples(items: int, samples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """How often each resample takes each item, block by block [B, N]."""
+def resamples(
+    items: int, samples: int, rng: np.random.Generator, clusters: Ints | None = None
+) -> Iterator[Floats]:
+    """How often each resample takes each item, block by block [B, N].
+
+    Items of the same cluster [N] are taken together.
+    """
+    drawn = items if clusters is None else int(clusters.max()) + 1
     for rows in blocks(items, samples):
-        draws = rng.integers(items, size=(rows, items))
-        draws += items * np.arange(rows)[:, None]
-        counts = np.bincount(draws.ravel(), minlength=rows * items)
-        yield counts.reshape(rows, items).astype(np.float64)
+        draws = rng.integers(drawn, size=(rows, drawn))
+        draws += drawn * np.arange(rows)[:, None]
+        counts = np.bincount(draws.ravel(), minlength=rows * drawn)
+        taken = counts.reshape(rows, drawn).astype(np.float64)
+        yield taken if clusters is None else taken[:, clusters]
+
+
+def _means(counts: Floats, values: Floats) -> Floats:
+    """Means [B, M] of values [N, M] over multisets of items [B, N]."""
+    means: Floats = counts @ values / counts.sum(axis=1, keepdims=True)
+    return means
 
 
 def blocks(items: int, samples: int) -> Iterator[int]:
@@ -128,14 +145,19 @@ def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
 
 
 def intervals(
-    values: Mapping[Key, Floats], *, samples: int, level: float, random_state: int
+    values: Mapping[Key, Floats],
+    *,
+    clusters: Ints | None = None,
+    samples: int,
+    level: float,
+    random_state: int,
 ) -> dict[Key, tuple[float, float]]:
     """Percentile intervals of means of values by item [N], all over the same resamples."""
     if not samples:
         return {}
     columns = np.column_stack(list(values.values()))
-    counts = resamples(len(columns), samples, np.random.default_rng(random_state))
-    drawn = np.concatenate([block @ columns / len(columns) for block in counts])
+    counts = resamples(len(columns), samples, np.random.default_rng(random_state), clusters)
+    drawn = np.concatenate([_means(block, columns) for block in counts])
     return dict(zip(values, (quantiles(column, level) for column in drawn.T), strict=True))
 
 
@@ -156,15 +178,15 @@ def _measure(
     name: str, p: Floats, q: Floats, y: Ints, bins: int, binning: Binning, scale: Scale
 ) -> Callable[[Floats], Floats]:
     """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
-    items, metric = len(p), METRIC[name]
+    metric = METRIC[name]
     if name == "entropy_correlation":
         return _arrays.entropy_ranks(*entropies(p, q, scale))
     if name == "ece":
         gaps = gap_parts(p, q, bins, binning, scale)
-        return lambda counts: counts @ gaps / items
+        return lambda counts: _means(counts, gaps)
     assert metric.parts is not None
     parts = metric.parts(p, q, y, scale)
-    return lambda counts: np.asarray(metric.value(counts @ parts, items))
+    return lambda counts: np.asarray(metric.value(counts @ parts, counts.sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -187,6 +209,7 @@ def paired_test(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     *,
+    clusters: Ints | None = None,
     samples: int = 10_000,
     level: float = 0.95,
     random_state: int | np.random.Generator = 0,
@@ -200,6 +223,8 @@ def paired_test(
     ----------
     a, b : array-like of shape [N]
         Loss of each method by item, in the same order; for example from `ce_items`.
+    clusters : array of int of shape [N], default=None
+        Codes of what is resampled, and changes its sign, together; see `bootstrap`.
     samples : int, default=10_000
         Number of resamples.
     level : float, default=0.95
@@ -216,13 +241,15 @@ def paired_test(
     >>> paired_test([0.1, 0.2, 0.3, 0.2] * 5, [0.2, 0.4, 0.3, 0.3] * 5).p_value < 0.05
     True
     """
-    (found,) = paired_tests([(a, b)], samples=samples, level=level, random_state=random_state)
+    resampling = {"samples": samples, "level": level, "random_state": random_state}
+    (found,) = paired_tests([(a, b)], clusters=clusters, **resampling)  # type: ignore[arg-type]
     return found
 
 
 def paired_tests(
     pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
     *,
+    clusters: Ints | None = None,
     samples: int = 10_000,
     level: float = 0.95,
     random_state: int | np.random.Generator = 0,
@@ -240,16 +267,20 @@ def paired_tests(
             )
     gaps = np.column_stack([a - b for a, b in losses])
     items = len(gaps)
-    means = np.concatenate([counts @ gaps / items for counts in resamples(items, samples, rng)])
-    p_values = _sign_flip(gaps, samples, rng)
+    drawn = [_means(counts, gaps) for counts in resamples(items, samples, rng, clusters)]
+    p_values = _sign_flip(gaps, samples, rng, clusters)
     return [
-        PairedTest(float(column.mean()), *quantiles(drawn, level), p_value=p_value, n=items)
-        for column, drawn, p_value in zip(gaps.T, means.T, p_values, strict=True)
+        PairedTest(float(column.mean()), *quantiles(means, level), p_value=p_value, n=items)
+        for column, means, p_value in zip(gaps.T, np.concatenate(drawn).T, p_values, strict=True)
     ]
 
 
-def _sign_flip(gaps: Floats, samples: int, rng: np.random.Generator) -> list[float]:
+def _sign_flip(
+    gaps: Floats, samples: int, rng: np.random.Generator, clusters: Ints | None
+) -> list[float]:
     """The p-value of each column of differences [N, M]."""
+    if clusters is not None:
+        gaps = np.stack([np.bincount(clusters, column) for column in gaps.T], axis=1)
     items, total = len(gaps), gaps.sum(axis=0)
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)

@@ -24,6 +24,7 @@ from edokit.baselines.scores import (
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
+from edokit.fitdata.data import owner_codes
 from edokit.metrics import (
     Interval,
     PairedTest,
@@ -189,7 +190,7 @@ def evaluate_items(
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    resampling["scale"] = scale
+    resampling |= {"scale": scale, "clusters": owner_codes(predictions.items)}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
     constant = constant_of(ensemble, predictions.classes, q, y, scale)
     scores, losses = score_answers(
