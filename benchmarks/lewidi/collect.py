@@ -2,8 +2,8 @@
 
     python benchmarks/lewidi/collect.py lewidi2023 RUNS [--to FOLDER]
 
-RUNS is what prepare.py wrote, with the folders ``members`` that were trained. Groups whose members
-are not all there are left out. Members that know annotators also give {dev,test}-pairs.npz. Prints
+RUNS is what prepare.py wrote, with the folders ``members`` that were trained. Members that were not
+finished are left out and named. Members that know annotators also give {dev,test}-pairs.npz. Prints
 the dev scores of each pool's uniform mean; choose by dev.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from tasks import BENCHMARKS, SEED, Run, load_task
@@ -44,14 +45,18 @@ def main() -> None:
 def collect(run: Run, folder: Path, target: Path) -> None:
     """Write the pools of one run."""
     plan = Plan.load(folder)
+    missing = {job.member for job in unfinished_jobs(plan, folder)}
+    if missing:
+        print(f"{run.dataset}: not finished, left out: {', '.join(sorted(missing))}")
+    done = Plan(plan.data, tuple(job for job in plan.jobs if job.member not in missing), plan.folds)
     pools: dict[str, list[Group]] = {}
     for group in check_groups(run.groups):
-        if unfinished_jobs(_part(plan, [group]), folder):
-            print(f"{run.dataset} {group.name}: not complete, left out")
-        else:
-            pools.setdefault(group.name.partition(".")[0], []).append(group)
+        members = len({job.member for job in done.jobs if job.group == group.name})
+        if members:
+            own = replace(group, members=members)
+            pools.setdefault(group.name.partition(".")[0], []).append(own)
     for pool, groups in pools.items():
-        part = _part(plan, groups)
+        part = _part(done, groups)
         found = collect_predictions(part, folder)
         manifest = make_manifest(
             part, groups, found, (), folder, random_state=SEED, source=run.dataset

@@ -22,7 +22,7 @@ from reproduction.lewidi2025.study import (
     Row,
     Study,
     asked_pairs,
-    best,
+    chosen,
     fit,
     interval,
     spread,
@@ -81,9 +81,9 @@ def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[
         values[study.name] = {
             task: [_values(row) for row in found] for task, found in every.items()
         }
-        chosen = {task: _words(best(every[task])) for task in ("A", "B")}
+        words = {task: _words(chosen(every[task])) for task in ("A", "B")}
         pages += [f"## {study.name}", ""]
-        pages += [f"Lowest on dev: task A {chosen['A']}; task B {chosen['B']}.", ""]
+        pages += [f"Chosen on dev: task A {words['A']}; task B {words['B']}.", ""]
         for task, title in _TITLES.items():
             pages += [_table(every[task], f"{study.name}: {title}").markdown().rstrip(), ""]
     page = "\n".join([*_OPENING, f"Written by `{command}`; do not edit.", "", *pages])
@@ -105,7 +105,9 @@ _OPENING = [
     " dev."
     " CE is of the distribution; a step for another metric may raise it. Pools that end in"
     f" `{KNOWN.strip()}` predict the mean over the annotators known to label an item; all others"
-    " know the text alone. Test labels are held out: nothing here looks at test.",
+    " know the text alone. Chosen for the submission: in task A the pool and weights with the"
+    " lowest CE, and the step if it lowers the score; in task B the lowest score. Test labels are"
+    " held out: nothing here looks at test.",
     "",
 ]
 _TITLES = {
@@ -163,11 +165,10 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
     files, choices, lines = [], {}, []
     for study in studies:
         test = read_test(study.data, study.name)
-        chosen = {"A": best(list(study.task_a())), "B": best(list(study.task_b()))}
+        a, b = (chosen(list(rows)) for rows in (study.task_a(), study.task_b()))
         pools = {split: study.pools(split) for split in ("dev", "test")}
         asked = asked_pairs(test.items, test.annotators or ())
         dev = study.labels["dev"]
-        a, b = chosen["A"], chosen["B"]
         ensemble = fit(pools["dev"][a.pool], dev, a.method)
         answer_for: Any = a.answer_for
         pool = pools["test"][a.pool].align(test.items)
@@ -182,7 +183,7 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
         files += write_dataset(
             out, Asked(study.name, test, dev.scale, dev.classes), soft, np.split(decided, ends)
         )
-        choices[study.name] = {task: _values(row) for task, row in chosen.items()}
+        choices[study.name] = {"A": _values(a), "B": _values(b)}
         lines.append(f"{study.name}: A {_words(a)}; B {_words(b)}")
     with whole_file(out / CHOICES) as temporary:
         temporary.write_text(json.dumps(choices, indent=1) + "\n", encoding="utf-8")

@@ -279,9 +279,23 @@ def _renamed(pool: Predictions, ending: str) -> Predictions:
     return replace(pool, members=tuple(name + ending for name in pool.members))
 
 
-def best(rows: Sequence[Row]) -> Row:
-    """The row with the lowest score on dev, constant answers aside."""
-    return min((row for row in rows if row.pool != CONSTANT), key=lambda row: row.mean)
+def chosen(rows: Sequence[Row]) -> Row:
+    """What dev prefers, constant answers aside.
+
+    Distributions: the pool and weights with the lowest CE, which is proper and less noisy than a
+    distance, and the step for the metric of the task if it lowers that. Else the lowest score.
+    """
+    learned = [row for row in rows if row.pool != CONSTANT]
+    plain = [
+        (row.ce.mean(), k)
+        for k, row in enumerate(learned)
+        if row.ce is not None and not row.answer_for
+    ]
+    if not plain:
+        return min(learned, key=lambda row: row.mean)
+    best = learned[min(plain)[1]]
+    own = [row for row in learned if (row.pool, row.method) == (best.pool, best.method)]
+    return min(own, key=lambda row: row.mean)
 
 
 def interval(values: Floats, samples: int = 2000) -> tuple[float, float]:
