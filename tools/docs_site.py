@@ -26,6 +26,7 @@ JOINING = {
     "benchmarks/lewidi2023/README.md": "benchmarks/lewidi2023/index.md",
     "benchmarks/lewidi2023/RESULTS.md": "benchmarks/lewidi2023/RESULTS.md",
     "benchmarks/lewidi2025/README.md": "benchmarks/lewidi2025/index.md",
+    "benchmarks/lewidi2025/RESULTS.md": "benchmarks/lewidi2025/RESULTS.md",
 }
 """Files of the repository, and where they stand on the site."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

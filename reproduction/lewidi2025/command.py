@@ -119,15 +119,20 @@ _TITLES = {
 
 def _table(rows: Sequence[Row], title: str) -> Table:
     with_ce = any(row.ce is not None for row in rows)
-    uniform = {row.pool: row for row in rows if row.method == "uniform" and not row.answer_for}
+    compared = [
+        {row.pool: row for row in rows if row.method == method and row.answer_for is None}
+        for method in ("uniform", "EDO, CE")
+    ]
+    # Against CE the other objectives are compared, where the scale has some.
+    several = {row.method for row in rows} - {"uniform", "EDO, CE"} > {"training-set mean"}
+    bases = compared[: 2 if several else 1] if compared[0] else []
     header = ["pool", "method", "score", "95 % interval"]
-    header += ["difference from uniform"] if uniform else []
+    header += ["difference from uniform", "difference from EDO, CE"][: len(bases)]
     header += ["CE"] if with_ce else []
     lines: list[list[Cell]] = []
     for row in rows:
         line: list[Cell] = [row.pool, _method(row), f"{row.mean:.4f}", _between(row.score)]
-        if uniform:
-            base = uniform.get(row.pool)
+        for base in (found.get(row.pool) for found in bases):
             gap = None if base is None or base is row else row.score - base.score
             line.append(None if gap is None else f"{gap.mean():+.4f} ({_between(gap)})")
         if with_ce:

@@ -233,6 +233,19 @@ def test_sets_have_a_distribution_per_label(data: Path, submitted: Path, tmp_pat
         check_soft(path, asked)
 
 
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_committed_submission_has_the_format(dataset: str, lewidi2025: Path) -> None:
+    folder = Path(__file__).parents[2] / "benchmarks" / "lewidi2025" / "submission"
+    dev = read_labelled(lewidi2025, dataset)
+    asked = Asked(dataset, read_test(lewidi2025, dataset), dev.scale, dev.classes)
+    check_soft(folder / f"{dataset}_test_soft.tsv", asked)
+    check_pe(folder / f"{dataset}_test_pe.tsv", asked)
+    with zipfile.ZipFile(folder / "submission.zip") as archive:
+        for kind in ("soft", "pe"):
+            name = f"{dataset}_test_{kind}.tsv"
+            assert archive.read(name) == (folder / name).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
