@@ -57,7 +57,7 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
                     one["name"],
                     one["supervision"],
                     one["draw"],
-                    one["options"],
+                    _options(one["options"]),
                 )
                 for one in manifest["groups"]
             ]
@@ -79,6 +79,11 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
             "choose a recipe: --recipe linear, or --recipe transformer --backbone NAME",
         )
     return plans
+
+
+def _options(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a manifest by their names of today: ``annotators`` was a head per annotator."""
+    return {"annotators" if name == "annotator_heads" else name: written[name] for name in written}
 
 
 def _nowhere(model: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from reproduction_cases import small_lewidi
 
 from edokit._errors import EDOWarning, InputError
+from edokit.members.recipe import make_member
 from reproduction.lewidi2023.study import Pool, Study
 from reproduction.lewidi2023.train import committed_plans, recipe_plans, train_pools
 
@@ -96,3 +97,12 @@ def test_a_transformer_needs_a_backbone() -> None:
 def test_training_as_committed_needs_manifests(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs manifests"):
         committed_plans(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
+def test_recipes_take_the_options_of_every_committed_manifest() -> None:
+    plans = committed_plans(Path(__file__).parents[2] / "benchmarks" / "lewidi2023")
+    groups = [group for plan in plans for group in plan.groups]
+    assert any(group.options.get("annotators") for group in groups)
+    for group in groups:
+        make_member(group.recipe, 2, group.options)
