@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, are, counted, examples, headings
+from edokit._errors import HAVE, InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique
-from edokit._types import Bools, Floats, Strings
+from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
+from edokit.scales import NOMINAL, Scale
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ROUNDS = 500
 _CLOSE = 1e-9
@@ -221,13 +226,171 @@ class PanelAnswer:
     high: Floats
     """Upper end [N, C]."""
 
+    def take(self, rows: Ints) -> PanelAnswer:
+        """Return the answers at these positions."""
+        ends = self.low[rows], self.high[rows]
+        return PanelAnswer(self.panel, self.items[rows], self.probabilities[rows], *ends)
 
-def differences(one: PanelAnswer, other: PanelAnswer) -> Floats:
-    """L1 distance between the answers of two panels about the same items [N]."""
+    @classmethod
+    def concatenate(cls, parts: Sequence[PanelAnswer]) -> PanelAnswer:
+        """Further items after the first."""
+        names = ("items", "probabilities", "low", "high")
+        joined = (np.concatenate([getattr(each, name) for each in parts]) for name in names)
+        return cls(parts[0].panel, *joined)
+
+
+def differences(one: PanelAnswer, other: PanelAnswer, scale: Scale = NOMINAL) -> Floats:
+    """Distance between the answers of two panels about the same items [N]: L1, of sets its mean
+    over labels, on an ordinal scale Wasserstein-1 in its units."""
     if one.items.tolist() != other.items.tolist():
         raise InputError("the two panels answered different items", "score both for the same items")
-    apart: Floats = np.abs(one.probabilities - other.probabilities).sum(axis=1)
-    return apart
+    apart: Floats = scale.coordinates(one.probabilities) - scale.coordinates(other.probabilities)
+    return np.asarray(np.abs(apart).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class PanelComparison:
+    """What two panels would answer about the same items, side by side.
+
+    Made by `edokit.ensemble.compare_panels`.
+    """
+
+    one: PanelAnswer
+    other: PanelAnswer
+    classes: tuple[str, ...]
+    """Class names [C]."""
+    scale: Scale = NOMINAL
+    """The answer scale."""
+    anonymous: PanelAnswer | None = None
+    """The answers for nobody in particular, where the members gave them."""
+    level: float = 0.9
+    """Level of the intervals of the panels' votes."""
+
+    def __post_init__(self) -> None:
+        names = [self.one.panel.name, self.other.panel.name]
+        if names[0] == names[1]:
+            raise InputError(
+                f"both panels are called {names[0]!r}",
+                "give their files different names",
+                parameters=("panel",),
+            )
+        for name in ("other", "anonymous"):
+            answer = getattr(self, name)
+            if answer is None:
+                continue
+            where = {item: row for row, item in enumerate(answer.items)}
+            missing = [item for item in self.one.items if item not in where]
+            if name == "other":
+                missing += sorted({*where} - {*self.one.items})
+            if missing:
+                some = are(len(missing), verb=HAVE, noun="item")
+                raise InputError(
+                    f"{some} no answer of {names[0]}, of {names[1]} or of nobody in particular:"
+                    f" {examples(missing)}",
+                    "score all items for the annotators of both panels",
+                    parameters=("panel",),
+                )
+            rows = np.array([where[item] for item in self.one.items], dtype=np.intp)
+            object.__setattr__(self, name, answer.take(rows))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[PanelComparison]) -> PanelComparison:
+        """Further items after the first, as those of several shards."""
+        nobody = [part.anonymous for part in parts if part.anonymous is not None]
+        return replace(
+            parts[0],
+            one=PanelAnswer.concatenate([part.one for part in parts]),
+            other=PanelAnswer.concatenate([part.other for part in parts]),
+            anonymous=PanelAnswer.concatenate(nobody) if len(nobody) == len(parts) else None,
+        )
+
+    @property
+    def answers(self) -> tuple[PanelAnswer, ...]:
+        """Those of both panels, then the anonymous ones if there are any."""
+        return tuple(each for each in (self.one, self.other, self.anonymous) if each is not None)
+
+    @cached_property
+    def distances(self) -> Floats:
+        """How far apart the panels are on each item [N]; see `differences`."""
+        return differences(self.one, self.other, self.scale)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Positions of the items, those where the panels part ways most first [N]."""
+        return np.argsort(-self.distances, kind="stable")
+
+    @cached_property
+    def labels(self) -> tuple[Strings, ...]:
+        """What each of the `answers` decides: the likeliest class, or the labels above one half."""
+        decided = (self.scale.hard(each.probabilities) for each in self.answers)
+        return tuple(self.scale.names(hard, self.classes) for hard in decided)
+
+    @property
+    def decisions_differ(self) -> Bools:
+        """Whether the panels decide differently [N]."""
+        return np.asarray(self.labels[0] != self.labels[1], dtype=bool)
+
+    @property
+    def beyond_chance(self) -> Bools:
+        """Whether the intervals of both panels' votes are apart for some class [N]: drawing other
+        people of the same kind would hardly close the gap."""
+        apart = (self.one.low > self.other.high) | (self.other.low > self.one.high)
+        return np.asarray(apart.any(axis=1))
+
+    def summary(self) -> dict[str, Any]:
+        """Return how far the panels part ways over all items.
+
+        Returns
+        -------
+        dict
+            ``items``, ``panels`` with the size of each, mean ``distance``, how many
+            ``decisions_differ`` and how many items are ``beyond_chance``; ``follows``: as whom the
+            anonymous answer decides where the decisions differ (None without anonymous answers).
+        """
+        differ = self.decisions_differ
+        follows = None
+        if self.anonymous is not None:
+            panels = self.one.panel, self.other.panel
+            follows = {
+                panel.name: int((differ & (self.labels[2] == own)).sum())
+                for panel, own in zip(panels, self.labels[:2], strict=True)
+            }
+            follows["neither"] = int(differ.sum()) - sum(follows.values())
+        return {
+            "items": len(self.one.items),
+            "panels": {each.panel.name: len(each.panel.annotators) for each in self.answers[:2]},
+            "distance": float(self.distances.mean()),
+            "decisions_differ": int(differ.sum()),
+            "beyond_chance": int(self.beyond_chance.sum()),
+            "follows": follows,
+            "level": self.level,
+        }
+
+    def to_table(self) -> pa.Table:
+        """One row per item, those where the panels part ways most first.
+
+        ``item``, ``distance``, ``beyond_chance``; for each panel, and for ``anonymous``, columns
+        with its name in parentheses: ``label (…)``, ``p_<class> (…)`` and, of panels, the ends of
+        the interval of its votes, ``low_<class> (…)`` and ``high_<class> (…)``.
+        """
+        import pyarrow as pa
+
+        order = self.order
+        columns: dict[str, Any] = {
+            "item": pa.array(self.one.items[order].tolist(), pa.string()),
+            "distance": self.distances[order],
+            "beyond_chance": self.beyond_chance[order],
+        }
+        for answer, labels in zip(self.answers, self.labels, strict=True):
+            whose = f"({answer.panel.name})"
+            columns[f"label {whose}"] = pa.array(labels[order].tolist(), pa.string())
+            parts = {"p": answer.probabilities}
+            if answer is not self.anonymous:
+                parts |= {"low": answer.low, "high": answer.high}
+            for part, values in parts.items():
+                for c, name in enumerate(self.classes):
+                    columns[f"{part}_{name} {whose}"] = values[order, c]
+        return pa.table(columns)
 
 
 def read_panel(path: str | Path, annotations: Annotations | None = None) -> Panel:

@@ -17,6 +17,8 @@ from edokit._errors import counted, printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from edokit.panels import PanelComparison
+
 
 def print_lines(lines: Iterable[str]) -> None:
     """Lines on stdout; in a terminal they are broken between words, and go on indented."""
@@ -76,6 +78,40 @@ def print_table(
     console.print(table)
     for note in notes:
         console.print(printable(note))
+
+
+def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:
+    """How far two panels part ways, and the items where they do so most."""
+    found, scale = compared.summary(), compared.scale
+    n, differ = found["items"], found["decisions_differ"]
+    one, other = (str(each.panel) for each in compared.answers[:2])
+    top = []
+    for i in compared.order[:rows]:
+        cells = []
+        for answer, labels in zip(compared.answers, compared.labels, strict=True):
+            shown = str(labels[i])
+            if not scale.is_multi_label:  # of sets, the labels alone
+                c = int(answer.probabilities[i].argmax())
+                shown += f" {answer.probabilities[i, c]:.2f}"
+                if answer is not compared.anonymous:
+                    shown += f" ({answer.low[i, c]:.2f}–{answer.high[i, c]:.2f})"
+            cells.append(shown)
+        top.append([str(compared.one.items[i]), *cells, f"{compared.distances[i]:.3f}"])
+    notes = [
+        f"The two decide differently on {differ} of {counted(n, 'item')} ({differ / n:.0%}); mean"
+        f" distance {found['distance']:.3f}.",
+        f"On {found['beyond_chance']} the {found['level']:.0%} intervals of their votes are apart:"
+        " more than the draw of a finite panel.",
+    ]
+    if found["follows"] is not None and differ:
+        shares = ", ".join(f"{name} {count}" for name, count in found["follows"].items())
+        notes.append(f"Where they differ, the anonymous answer decides as: {shares}.")
+    print_table(
+        f"Whose view? {one} and {other}",
+        ["part ways most", *(each.panel.name for each in compared.answers), "distance"],
+        top,
+        [*notes, *([f"All items, largest distance first: {made}"] if made else [])],
+    )
 
 
 def print_described(title: str, result: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,14 +55,20 @@ def predict(
         ),
     ] = None,
     panel: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             help="What this panel would answer: a file with an annotator per line, a table with"
-            " annotator (and weight), or one with attribute, value, share (and size)."
+            " annotator (and weight), or one with attribute, value, share (and size). Two panels"
+            " (or persons) are compared."
         ),
     ] = None,
     as_annotator: Annotated[
-        str | None, typer.Option("--as", metavar="ANNOTATOR", help="What this person would answer.")
+        list[str] | None,
+        typer.Option("--as", metavar="ANNOTATOR", help="What this person would answer."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Also make a page (.html) that shows two panels side by side."),
     ] = None,
     annotators: Annotated[
         Path | None,
@@ -81,13 +88,13 @@ def predict(
     from edokit._outputs import output_files
     from edokit.ensemble import load_ensemble, predict_to_file
 
-    if review is None and (review_out is not None or annotations is not None):
+    if review is None and (review_out is not None or (annotations is not None and page is None)):
         raise InputError(
             "--review-out and --annotations need --review N",
             "add the number of items to review, or leave them out",
         )
-    # Texts are what members predict for, or what annotators see in the review.
-    unused = texts is not None and members is None and review is None
+    # Texts are what members predict for, or what people see in the review or on the page.
+    unused = texts is not None and members is None and review is None and page is None
     incomplete = members is not None and texts is None
     if (predictions is None) == (members is None) or unused or incomplete:
         given = {"--predictions": predictions, "--members": members, "--texts": texts}
@@ -101,9 +108,21 @@ def predict(
             "--judges is for members that predict now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
-    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations, panel)
+    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations, *(panel or ()))
     fitted = load_ensemble(ensemble)
-    view = _panel(panel, as_annotator, annotators)
+    views = _panels(panel or (), as_annotator or (), annotators)
+    if len(views) > 2 or (len(views) == 2 and review is not None):
+        what = f"{len(views)} panels and persons" if len(views) > 2 else "--review and two panels"
+        raise InputError(
+            f"{what} are given", "compare two at a time, or give one and ask for a review"
+        )
+    if page is not None and len(views) != 2:
+        raise InputError(
+            f"--page compares two panels, but {len(views)} {'is' if len(views) == 1 else 'are'}"
+            " given",
+            "name two with --panel (or --as)",
+        )
+    view = views[0] if views else None
     if answer_for is not None:
         fitted.answer_step(answer_for)  # refused before anything is read
     source: Any = predictions
@@ -113,7 +132,8 @@ def predict(
         asked, known = reading.texts(texts, judges, pairs=pairs)
         needed = fitted.needed_members()
         if view is not None:
-            known = dict.fromkeys(asked.items, view.annotators)
+            everybody = dict.fromkeys(name for each in views for name in each.annotators)
+            known = dict.fromkeys(asked.items, tuple(everybody))
         source = score_members(
             members,
             asked,
@@ -132,6 +152,22 @@ def predict(
         found, _ = reading.texts(shown)
         return dict(zip(found.items, map(joined, found.texts), strict=True))
 
+    if len(views) == 2:
+        from edokit._io.tables import write_tables
+        from edokit.ensemble import compare_panels
+        from edokit.report import write_panel_page
+
+        compared = compare_panels(fitted, source, *views, level=level, answer_for=answer_for)
+        with output_files(out, page, inputs=inputs, overwrite=overwrite):
+            write_tables([compared.to_table()], out, quote_formulas=quote_formulas)
+            if page is not None:
+                write_panel_page(compared, page, texts=read_texts(), overwrite=overwrite)
+        made = {"out": str(out), **({} if page is None else {"page": str(page)})}
+        if json:
+            console.print_json(made | compared.summary())
+        else:
+            console.print_panels(compared, " and ".join(made.values()))
+        return
     with output_files(out, review_out, inputs=inputs, overwrite=overwrite):
         result = predict_to_file(
             fitted,
@@ -164,17 +200,16 @@ def predict(
     console.done(result, line, json)
 
 
-def _panel(panel: Path | None, person: str | None, annotators: Path | None) -> Panel | None:
-    """Whose view is asked for, if anybody's."""
-    if panel is not None and person is not None:
-        raise InputError("both --panel and --as are given", "leave one of them out")
-    if person is not None:
-        from edokit.panels import Panel
+def _panels(panels: Sequence[Path], persons: Sequence[str], annotators: Path | None) -> list[Panel]:
+    """Whose views are asked for, if anybody's."""
+    if not panels and not persons:
+        return []
+    from edokit.panels import Panel, read_panel
 
-        return Panel((person,), name=f"annotator {person!r}")
-    if panel is None:
-        return None
-    from edokit.datasets import read_annotations
-    from edokit.panels import read_panel
+    people = None
+    if annotators is not None:
+        from edokit.datasets import read_annotations
 
-    return read_panel(panel, None if annotators is None else read_annotations(annotators))
+        people = read_annotations(annotators)
+    found = [read_panel(path, people) for path in panels]
+    return found + [Panel((person,), name=f"annotator {person!r}") for person in persons]

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from edokit.ensemble._fit import PARAMETERS, PRESETS
 from edokit.ensemble.answers import Answer
-from edokit.ensemble.files import fit, fit_record, load, load_ensemble, predict_to_file
+from edokit.ensemble.files import (
+    compare_panels,
+    fit,
+    fit_record,
+    load,
+    load_ensemble,
+    predict_to_file,
+)
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
 
@@ -22,6 +29,7 @@ __all__ = [
     "Pooled",
     "Reason",
     "Review",
+    "compare_panels",
     "fit",
     "fit_record",
     "load",

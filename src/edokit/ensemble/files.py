@@ -33,7 +33,7 @@ from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
 from edokit.metrics import main_metrics
-from edokit.panels import Panel
+from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, Shards, read_shards
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared
@@ -320,6 +320,51 @@ def predict_to_file(
         )
     config = write_review(queue, classes, tasks, shown)
     return {**result, "review": {"out": str(tasks), "config": str(config), "items": len(queue)}}
+
+
+def compare_panels(
+    ensemble: EDOEnsemble,
+    predictions: Predictions | Shards | str | Path,
+    one: Panel,
+    other: Panel,
+    *,
+    level: float = 0.9,
+    answer_for: str | None = None,
+) -> PanelComparison:
+    """Compare what two panels would answer; shards are read one by one.
+
+    Parameters
+    ----------
+    ensemble : EDOEnsemble
+        A fitted ensemble.
+    predictions : Predictions, Shards, str or Path
+        The members' predictions for pairs of an item and an annotator, or where they are.
+    one, other : Panel
+    level : float, default=0.9
+        Level of the intervals of the panels' votes.
+    answer_for : {"ce", "md", "w1", "f1"}, optional
+        Compare answers for this metric instead of the pool.
+
+    Returns
+    -------
+    PanelComparison
+
+    Raises
+    ------
+    InputError
+        If a panel's annotators have no answers, or the panels answered different items.
+    """
+    parts: Iterable[Predictions]
+    if isinstance(predictions, str | Path):
+        parts = read_shards(predictions, pairs=True)
+    else:
+        parts = [predictions] if isinstance(predictions, Predictions) else predictions
+    return PanelComparison.concatenate(
+        [
+            ensemble.describe(part, answer_for=answer_for).compare(one, other, level=level)
+            for part in parts
+        ]
+    )
 
 
 def _is_same(a: Fitted, b: Fitted) -> bool:

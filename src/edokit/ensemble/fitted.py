@@ -49,7 +49,7 @@ from edokit.objective import (
 from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import LARGEST
-from edokit.panels import Panel
+from edokit.panels import Panel, PanelAnswer, PanelComparison
 from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Solution, Trajectory
 
@@ -593,13 +593,7 @@ class Pooled:
         Pooled
             With ``votes``, the ends of these intervals; the spread is the panel's mean.
         """
-        if self.annotators is None:
-            raise InputError(
-                "a panel needs answers for its annotators, but these are of items",
-                "score the items for annotators: `edo score --annotators`",
-                parameters=("panel",),
-            )
-        rows = self.items, self.annotators
+        rows = self.items, self._annotators_of_rows()
         shown = self.probabilities if self.answers is None else self.answers
         answer, pooled = (panel.answer(*rows, p, level=level) for p in (shown, self.probabilities))
         spread = panel.answer(*rows, self.spread[:, None]).probabilities[:, 0]
@@ -612,6 +606,39 @@ class Pooled:
             annotators=None,
             votes=(answer.low, answer.high),
         )
+
+    def compare(self, one: Panel, other: Panel, *, level: float = 0.9) -> PanelComparison:
+        """Return what two panels would answer side by side, from rows for their annotators.
+
+        Parameters
+        ----------
+        one, other : Panel
+        level : float, default=0.9
+            Level of the intervals of the panels' votes.
+
+        Returns
+        -------
+        PanelComparison
+            With the anonymous answers, where the rows hold them.
+        """
+        whose = self._annotators_of_rows()
+        shown = self.probabilities if self.answers is None else self.answers
+
+        def answer(panel: Panel) -> PanelAnswer:
+            return panel.answer(self.items, whose, shown, level=level)
+
+        nobody = answer(Panel(("",), name="anonymous")) if (whose == "").any() else None
+        answers = answer(one), answer(other)
+        return PanelComparison(*answers, self.classes, self.scale, nobody, level)
+
+    def _annotators_of_rows(self) -> Strings:
+        if self.annotators is None:
+            raise InputError(
+                "a panel needs answers for its annotators, but these are of items",
+                "score the items for annotators: `edo score --annotators`",
+                parameters=("panel",),
+            )
+        return self.annotators
 
     @property
     def entropy(self) -> Floats:

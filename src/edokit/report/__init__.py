@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 from edokit.report.data import ReportData, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from edokit.annotations import Annotations
+    from edokit.panels import PanelComparison
     from edokit.predictions import Predictions
     from edokit.tuning import Correlation
 
-__all__ = ["ReportData", "collect", "correlation_figure", "write_figures", "write_report"]
+__all__ = [
+    "ReportData",
+    "collect",
+    "correlation_figure",
+    "write_figures",
+    "write_panel_page",
+    "write_report",
+]
 
 
 def write_report(
@@ -71,6 +79,42 @@ def write_report(
             out = Path(run) / REPORT
     check_page(Path(out), overwrite=overwrite)
     page = render(data, texts=texts)
+    with whole_file(out) as temporary:
+        temporary.write_text(page, encoding="utf-8", newline="\n")
+    return Path(out)
+
+
+def write_panel_page(
+    comparison: PanelComparison,
+    out: str | Path,
+    *,
+    texts: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a page that shows what two panels would answer side by side.
+
+    Parameters
+    ----------
+    comparison : PanelComparison
+        See `edokit.ensemble.compare_panels`.
+    out : str or Path
+        Where to write: one HTML file that needs nothing but a browser.
+    texts : mapping of str to str, optional
+        Text of each item.
+    overwrite : bool, default False
+        Also replace a file that is no page of EDO's.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    from edokit._io import whole_file
+    from edokit._outputs import check_page
+    from edokit.report.page import render_panels
+
+    check_page(Path(out), overwrite=overwrite)
+    page = render_panels(comparison, texts or {})
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
     return Path(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -14,6 +15,7 @@ from edokit._errors import printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import METRIC, headline_metric, search_metrics
+from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
@@ -22,10 +24,18 @@ from edokit.report.items import item_table, shortened
 from edokit.report.plotly import to_plotly
 from edokit.report.results import method_rows, slice_rows
 from edokit.report.summary import EQUAL, summarize
-from edokit.scales import NOMINAL
+from edokit.scales import NOMINAL, Scale
 
 FRONT_ROWS = 50
 """Trials of the front that are also listed as a table."""
+PANEL_ROWS = 200
+"""Items of two panels on a page; the table has all of them."""
+PANEL_DISTANCES = {
+    "nominal": "the sum over classes of the absolute differences of both panels’ shares, from 0 to"
+    " 2",
+    "ordinal": "Wasserstein-1 between both panels’ distributions, in units of the scale",
+    "multi-label": "twice the mean over labels of the absolute difference of both panels’ shares",
+}
 STATES = {
     "same": "unchanged",
     "changed": "changed since",
@@ -67,6 +77,110 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         "items": items,
     }
     library, script = _plotly(), _asset("report.js") + _asset("explorer.js")
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            data=data,
+            ensemble=ensemble,
+            evaluation=evaluation,
+            search=search,
+            record=data.record,
+            summary=summarize(data),
+            rows=rows,
+            scale=scale,
+            metric=METRIC,
+            metrics=metrics,
+            headline=headline,
+            distance=METRIC[search_metrics(scale)[-1]],
+            differences=[
+                (k, f"Δ{headline} vs {other}")
+                for k, other in enumerate(("uniform", "constant"))
+                if any(row["differences"][k] for row in rows)
+            ],
+            slices=slice_rows(evaluation),
+            charts=charts,
+            terms=TERMS,
+            items=items,
+            excluded=excluded,
+            front=front[:FRONT_ROWS],
+            final_size=_final_size(ensemble),
+            queue=_queue(data, texts),
+            roles=ROLES,
+            states=STATES,
+            version=__version__,
+            policy=_policy(library, script),
+            style=Markup(_asset("report.css")),
+            library=Markup(library),
+            script=Markup(script),
+            embedded=embed(embedded),
+            count=count,
+        )
+    )
+    # A name may hold a lone surrogate, which no file can.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
+    """A page about two panels, without scripts."""
+    scale, names = comparison.scale, comparison.classes
+    found = comparison.summary()
+    differ = comparison.decisions_differ
+    items = []
+    for i in comparison.order[:PANEL_ROWS]:
+        item = str(comparison.one.items[i])
+        items.append(
+            {
+                "item": item,
+                "text": shortened(texts[item]) if item in texts else None,
+                "distance": comparison.distances[i],
+                "differ": differ[i],
+                "cells": [
+                    _panel_cell(each, i, scale, votes=each is not comparison.anonymous)
+                    for each in comparison.answers
+                ],
+            }
+        )
+    means = [
+        [(float(p), None, None, False) for p in each.probabilities.mean(axis=0)]
+        for each in comparison.answers
+    ]
+    page = (
+        _environment()
+        .get_template("panels.html")
+        .render(
+            comparison=comparison,
+            found=found,
+            items=items,
+            means=means,
+            classes=names,
+            scale=scale,
+            colours=class_colours(names, scale),
+            distance=PANEL_DISTANCES[scale.kind],
+            texts=bool(texts),
+            version=__version__,
+            policy=_policy(),
+            style=Markup(_asset("report.css")),
+            count=count,
+        )
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _panel_cell(
+    answer: PanelAnswer, i: int, scale: Scale, *, votes: bool
+) -> list[tuple[float, float | None, float | None, bool]]:
+    """Share, ends of its interval, and whether it is decided for, of each class of an item."""
+    p = answer.probabilities[i]
+    chosen = scale.indicators(scale.hard(p[None]), len(p))[0]
+    rows = zip(p, answer.low[i], answer.high[i], chosen, strict=True)
+    return [
+        (float(share), float(low) if votes else None, float(high) if votes else None, bool(own))
+        for share, low, high, own in rows
+    ]
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("edokit.report", "assets"),
         autoescape=True,
@@ -76,44 +190,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     )
     environment.filters |= {"number": number, "percent": percent, "clean": clean, "prose": prose}
     environment.filters["printable"] = printable
-    page = environment.get_template("report.html").render(
-        data=data,
-        ensemble=ensemble,
-        evaluation=evaluation,
-        search=search,
-        record=data.record,
-        summary=summarize(data),
-        rows=rows,
-        scale=scale,
-        metric=METRIC,
-        metrics=metrics,
-        headline=headline,
-        distance=METRIC[search_metrics(scale)[-1]],
-        differences=[
-            (k, f"Δ{headline} vs {other}")
-            for k, other in enumerate(("uniform", "constant"))
-            if any(row["differences"][k] for row in rows)
-        ],
-        slices=slice_rows(evaluation),
-        charts=charts,
-        terms=TERMS,
-        items=items,
-        excluded=excluded,
-        front=front[:FRONT_ROWS],
-        final_size=_final_size(ensemble),
-        queue=_queue(data, texts),
-        roles=ROLES,
-        states=STATES,
-        version=__version__,
-        policy=_policy(library, script),
-        style=Markup(_asset("report.css")),
-        library=Markup(library),
-        script=Markup(script),
-        embedded=embed(embedded),
-        count=count,
-    )
-    # A name may hold a lone surrogate, which no file can.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return environment
 
 
 def _final_size(ensemble: EDOEnsemble | None) -> str:
@@ -155,7 +232,7 @@ def _plotly() -> str:
 def _policy(*scripts: str) -> str:
     """A content security policy: only these scripts run, and nothing is fetched."""
     hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+    allowed = " ".join(f"'sha256-{value}'" for value in hashes) or "'none'"
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline';"
         " img-src data: blob:; base-uri 'none'; form-action 'none'"
