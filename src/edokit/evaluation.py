@@ -245,7 +245,7 @@ def evaluate(
     members, pairs = None, None
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)
-        members = _on_scale(as_predictions(read), labelled.scale).align(labelled.items)
+        members = as_predictions(read).on_scale(labelled.scale, "annotations").align(labelled.items)
     if probabilities is not None:
         own, pairs = _given(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
@@ -268,10 +268,10 @@ def evaluate(
     if set(labelled.classes) < set(own.classes):
         labelled = labelled.with_classes(own.classes)
     classes, q, scale = labelled.classes, labelled.soft_labels, labelled.scale
-    p = _on_scale(own.order_classes(classes), scale).uniform
+    p = own.order_classes(classes).on_scale(scale, "annotations").uniform
     by_annotator = None
     if pairs is not None:
-        by_annotator = _on_scale(pairs.order_classes(classes), scale).uniform
+        by_annotator = pairs.order_classes(classes).on_scale(scale, "annotations").uniform
     y = labelled.hard_labels(ties=ties, random_state=random_state)
     constant = _constant(ensemble, train_annotations, labelled, y, ties)
     same = np.tile(constant.shares, (len(q), 1))
@@ -386,14 +386,6 @@ def _constant(
             " constant answer has the shares of these items"
         )
     return constant_of(ensemble, classes, labelled.soft_labels, y, scale)
-
-
-def _on_scale(predictions: Predictions, scale: Scale) -> Predictions:
-    """Predictions on the scale of the annotations, which those of nominal classes may take."""
-    if predictions.scale == NOMINAL and not scale.is_multi_label:
-        return replace(predictions, scale=scale)
-    check_same_scale(predictions.scale, "predictions", scale, "annotations")
-    return predictions
 
 
 def _given(

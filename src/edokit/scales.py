@@ -88,6 +88,10 @@ class Scale:
         """Whether an answer may have several labels; rows over labels need not sum to one then."""
         return self.kind == "multi-label"
 
+    def is_binary(self, classes: int) -> bool:
+        """Whether there are two classes, each of which is what the other is not."""
+        return classes == 2 and not self.is_multi_label
+
     def rows(self, values: Any) -> npt.NDArray[Any]:
         """Return distributions to learn from: one row per item, or per item and label.
 
@@ -129,6 +133,10 @@ class Scale:
         found = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
         return found.astype(np.int32)
 
+    def labels(self, hard_labels: Codes, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what a classifier predicts: a class per item [N], or indicators [N, L]."""
+        return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
+
     def indicators(self, hard_labels: npt.NDArray[Any], classes: int) -> Bools:
         """Return whether each class is the hard label, or each label is chosen [N, C]."""
         if self.is_multi_label:
@@ -155,11 +163,11 @@ class Scale:
         # Of two classes one column is enough; of more, each counts half.
         return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
 
-    def names(self, hard_labels: Codes, classes: Sequence[str]) -> Strings:
+    def names(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> Strings:
         """Return hard labels by name [N]; a set is a JSON list of its labels."""
         listed = np.array(tuple(classes), dtype=object)
         if not self.is_multi_label:
-            return listed[hard_labels]
+            return np.asarray(listed[hard_labels])
         return np.array([json.dumps(listed[row > 0].tolist()) for row in hard_labels], dtype=object)
 
     def coordinates(self, values: Any) -> Floats:

@@ -14,7 +14,7 @@ from edokit._names import as_names, column_of, encode, recode
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
 from edokit.annotations.labels import read_labels
-from edokit.annotations.long_table import on_simplex, on_unit, ordered_classes, unique_ids
+from edokit.annotations.long_table import checked_shares, ordered_classes, unique_ids
 from edokit.scales import Declared, ScaleLike
 
 
@@ -98,7 +98,6 @@ def from_shares(
     declared = Declared(scale or "nominal")
     order = tuple(unique_ids(declared.classes or classes, c, "class names", "column"))
     scaled = declared.on(order)
-    check = on_unit if scaled.is_multi_label else on_simplex
     return Annotations(
         items=item_names,
         annotators=as_names([annotator]),
@@ -107,7 +106,9 @@ def from_shares(
         item_codes=np.arange(n, dtype=np.int32),
         annotator_codes=np.zeros(n, dtype=np.int32),
         label_codes=None,
-        label_probabilities=check(shares, lambda row: f"item {item_names[row]!r}"),
+        label_probabilities=checked_shares(
+            shares, scaled.kind, lambda row: f"item {item_names[row]!r}"
+        ),
     )
 
 

@@ -251,8 +251,7 @@ def _probability_columns(
             parameters=("classes",),
         )
     values = np.column_stack([number_column(table, name, row=where) for name in wanted])
-    check = on_unit if kind == "multi-label" else on_simplex
-    return order, check(values.astype(np.float64, copy=False), where)
+    return order, checked_shares(values.astype(np.float64, copy=False), kind, where)
 
 
 def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
@@ -272,41 +271,29 @@ def is_share(name: str) -> bool:
     return name.startswith(PROBABILITY)
 
 
-def on_simplex(probabilities: Floats, where: Callable[[int], str]) -> Floats:
+def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str]) -> Floats:
     """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
 
-    ``where`` names a row in the message.
+    Of sets, each number from 0 to 1 is the probability of a label. ``where`` names a row in the
+    message.
     """
+    sets = kind == "multi-label"
     with np.errstate(invalid="ignore", over="ignore"):
-        total = probabilities.sum(axis=1)
-        bad = ~(np.abs(total - 1) <= TOLERANCE)
-    bad |= (probabilities < 0).any(axis=1)
+        total = values.sum(axis=1)
+        bad = (values > 1).any(axis=1) if sets else ~(np.abs(total - 1) <= TOLERANCE)
+    bad |= ~(values >= 0).all(axis=1)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
+        shown = examples((f"{value:g}" for value in values[row]), 10).replace("'", "")
+        rule = "between 0 and 1" if sets else "that sum to 1"
         raise InputError(
-            f"{where(row)} has ({shown}), which are not probabilities that sum to 1"
+            f"{where(row)} has ({shown}), which are not probabilities {rule}"
             f" ({counted(int(bad.sum()), 'such row')})",
             "correct or drop these rows",
         )
     # Rows that sum to 1 are not touched, so that writing and reading a table changes nothing.
     total[np.abs(total - 1) <= EXACT] = 1
-    simplex: Floats = probabilities / total[:, None]
-    return simplex
-
-
-def on_unit(probabilities: Floats, where: Callable[[int], str]) -> Floats:
-    """Probabilities of labels on their own [M, L]; numbers outside 0 … 1 are refused."""
-    bad = ~((probabilities >= 0) & (probabilities <= 1)).all(axis=1)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        shown = examples((f"{value:g}" for value in probabilities[row]), 10).replace("'", "")
-        raise InputError(
-            f"{where(row)} has ({shown}), which are not probabilities between 0 and 1"
-            f" ({counted(int(bad.sum()), 'such row')})",
-            "correct or drop these rows",
-        )
-    return probabilities
+    return values if sets else np.asarray(values / total[:, None])
 
 
 def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:
@@ -577,10 +564,7 @@ def to_long_table(annotations: Annotations) -> pa.Table:
         data["label"] = _column(annotations.label_codes, classes)
     elif annotations.scale.is_multi_label and ((chosen == 0) | (chosen == 1)).all():
         sets, codes = np.unique(chosen, axis=0, return_inverse=True)
-        texts = [
-            json.dumps([name for name, one in zip(classes, row, strict=True) if one])
-            for row in sets
-        ]
+        texts = annotations.scale.names(sets, classes)
         data["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
     else:
         for name, values in zip(annotations.classes, annotations.labels.T, strict=True):

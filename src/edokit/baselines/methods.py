@@ -194,7 +194,7 @@ class WeightedPool(ABC):
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
         """The most probable class of each item [N]; of sets, 1 for each chosen label [N, L]."""
         hard = self.scale_.hard(self.predict_proba(predictions))
-        return hard if self.scale_.is_multi_label else np.asarray(self.classes_[hard])
+        return self.scale_.labels(hard, self.classes_)
 
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
         """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
@@ -216,10 +216,9 @@ class VotingPool(WeightedPool):
         votes = np.eye(P.shape[2])[P.argmax(axis=2)].transpose(0, 2, 1) @ weights
         level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
         likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
-        hard = likeliest.argmax(axis=1)
-        if self.scale_.is_multi_label:
-            return np.asarray(hard.reshape(-1, len(self.classes_)))
-        return np.asarray(self.classes_[hard])
+        chosen = np.eye(P.shape[2])[likeliest.argmax(axis=1)]
+        hard = self.scale_.hard(self.scale_.from_rows(chosen, len(self.classes_)))
+        return self.scale_.labels(hard, self.classes_)
 
 
 def in_order(predictions: Predictions) -> Predictions:

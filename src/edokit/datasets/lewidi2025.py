@@ -86,7 +86,7 @@ def read_lewidi2025(
     for item in labelled:
         n = len(item.labels)
         rows["annotator"] += item.labels
-        rows["label"] += [_cell(labels) for labels in item.labels.values()]
+        rows["label"] += map(",".join, item.labels.values())
         for role in ("split", "text", "context"):
             rows[role] += [getattr(item, role)] * n
         rows["item"] += [item.name] * n
@@ -240,10 +240,6 @@ def _texts(text: Any, where: str) -> tuple[tuple[str, str], str, str]:
     if names not in SCALES and names[::-1] in SCALES:
         names = names[::-1]
     return names, text[names[0]], text[names[1]]
-
-
-def _cell(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else ",".join(labels)
 
 
 def _is_rounded(soft: Any, labels: Mapping[str, Sequence[str]]) -> bool:

@@ -90,7 +90,7 @@ def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
         return [(np.stack([1 - column, column], axis=1), [np.eye(2)]) for column in varied]
     used = labels.any(axis=0)
     near = [np.eye(int(used.sum()))]
-    if scale.positions is not None and scale.span is not None:
+    if scale.span is not None:
         place = np.array(scale.positions)[used] / scale.span
         apart = np.abs(place[:, None] - place)
         kernels = [np.exp(-apart / width) for width in _WIDTHS]

@@ -388,7 +388,7 @@ def _base_rates(
     classes: tuple[str, ...], shares: Any, overall: Any, labels: int, scale: Scale
 ) -> list[str]:
     """The class, or the mean on a scale, in which a group differs from all; else nothing."""
-    if scale.positions is not None and scale.span is not None:
+    if scale.span is not None:
         place = np.array(scale.positions)
         own, usual = float(shares @ place), float(overall @ place)
         chance = 3.0 * float(np.sqrt(overall @ (place - usual) ** 2 / labels))
@@ -402,7 +402,7 @@ def _base_rates(
     chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
     if abs(apart[c]) < max(_SLIGHT, chance):
         return []
-    if len(classes) == 2 and apart[c] < 0 and not scale.is_multi_label:
+    if scale.is_binary(len(classes)) and apart[c] < 0:
         c = 1 - c
     more = "more" if apart[c] > 0 else "less"
     return [

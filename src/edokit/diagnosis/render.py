@@ -148,7 +148,7 @@ def _choice(one: dict[str, Any], scale: Scale) -> str:
     shares = one["shares"]
     if one["mean"] is not None:
         return f"mean {one['mean']:.2f}"
-    two = len(shares) == 2 and not scale.is_multi_label
+    two = scale.is_binary(len(shares))
     name = list(shares)[-1] if two else max(shares, key=shares.__getitem__)
     return f"{'' if two else 'most often '}{name!r} {shares[name]:.0%}"
 

@@ -271,8 +271,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Of sets, an indicator matrix (N, L): 1 for labels above one half.
         """
         scale = self.ensemble_.scale_ if hasattr(self, "ensemble_") else NOMINAL
-        hard = scale.hard(self.predict_proba(X))
-        return hard if scale.is_multi_label else np.asarray(self.classes_[hard])
+        return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
@@ -292,7 +291,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         predicted = self.predict(X)
         labelled, classes = self._labels(y, len(predicted))
         hard, scale = labelled.hard_labels(ties="first"), labelled.scale
-        right = predicted == (hard if scale.is_multi_label else classes[hard])
+        right = predicted == scale.labels(hard, classes)
         items = scale.per_item(right, len(right))
         return float(np.average(items, weights=sample_weight))
 
@@ -442,7 +441,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             draws = [np.random.default_rng(seed).random((len(shares), 1)) for seed in seeds]
             drawn = [(draw >= shares).sum(axis=1).astype(np.int32) for draw in draws]
             targets = [one.reshape(hard.shape) for one in drawn]
-        labels = [one if scale.is_multi_label else self.classes_[one] for one in targets]
+        labels = [scale.labels(one, self.classes_) for one in targets]
         fits = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit)(estimator, X, labels[k], fold, self.classes_, scale)
             for fold in [*folds, None]

@@ -397,8 +397,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Of sets, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one half.
         """
         p = self.predict_proba(predictions)
-        hard = self.scale_.hard(p)
-        return hard if self.scale_.is_multi_label else np.asarray(self.classes_[hard])
+        return self.scale_.labels(self.scale_.hard(p), self.classes_)
 
     def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).

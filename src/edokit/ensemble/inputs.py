@@ -215,12 +215,7 @@ def pooled_members(
     else:
         named = as_predictions(predictions, members, classes, scale)
     found = select_members(named, needed, "predictions").order_classes(classes)
-    if scale is None:
-        return found
-    if found.scale == NOMINAL and not scale.is_multi_label:
-        return replace(found, scale=scale)
-    check_same_scale(found.scale, "predictions", scale, "ensemble")
-    return found
+    return found if scale is None else found.on_scale(scale, "ensemble")
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:

@@ -133,7 +133,7 @@ def largest_spread(scale: Scale) -> float:
 
 def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     """How uncertain an answer is, and how many choose otherwise, as shares of the most [N]."""
-    if scale.positions is not None and scale.span is not None:
+    if scale.span is not None:
         place = np.array(scale.positions) / scale.span
         mean = p @ place
         deviation = np.sqrt(np.maximum(p @ place**2 - mean**2, 0.0))
@@ -170,7 +170,6 @@ def _about_rating(
     classes: Sequence[str], p: Floats, scale: Scale
 ) -> tuple[str, dict[Finding, float]]:
     """The likeliest point, how far two are expected to be apart, and who is off the median."""
-    assert scale.positions is not None
     assert scale.span is not None
     place = np.array(scale.positions)
     middle = int(medians(p[None])[0])

@@ -139,8 +139,7 @@ def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = 
 
 
 def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    mirrored = p.shape[1] == 2 and not scale.is_multi_label
-    return (p[:, 1:], q[:, 1:]) if mirrored else (p, q)
+    return (p[:, 1:], q[:, 1:]) if scale.is_binary(p.shape[1]) else (p, q)
 
 
 def _assign(points: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], Floats]:

@@ -189,8 +189,7 @@ def label_rows(p: npt.ArrayLike) -> Floats:
     array([[0.75, 0.25],
            [0.  , 1.  ]])
     """
-    chosen = _arrays.shares("p", p).reshape(-1)
-    return np.column_stack([1 - chosen, chosen])
+    return Scale("multi-label").rows(_arrays.shares("p", p))
 
 
 def exact_match(p: npt.ArrayLike, sets: npt.ArrayLike) -> float:
@@ -241,11 +240,13 @@ def label_error(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     return _of_sets("label_error", p, q)
 
 
-def scale_positions(positions: npt.ArrayLike | None, classes: int) -> Floats:
-    """Where the classes are on the scale [C], checked."""
-    if positions is None:
-        return np.arange(classes, dtype=np.float64)
-    places = _arrays.losses("positions", positions)
+def _placed(
+    p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
+) -> tuple[Floats, Floats, Floats]:
+    """Checked distributions, and where the classes are on the scale [C]."""
+    predicted, soft = _arrays.pair(p, q)
+    classes = predicted.shape[1]
+    places = _arrays.losses("positions", np.arange(classes) if positions is None else positions)
     if len(places) != classes or not (np.diff(places) > 0).all():
         raise InputError(
             f"{classes} classes need as many ascending positions, but positions is"
@@ -253,14 +254,7 @@ def scale_positions(positions: npt.ArrayLike | None, classes: int) -> Floats:
             "give one number per class, in the order of the classes",
             parameters=("positions",),
         )
-    return places
-
-
-def _placed(
-    p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
-) -> tuple[Floats, Floats, Floats]:
-    predicted, soft = _arrays.pair(p, q)
-    return predicted, soft, scale_positions(positions, predicted.shape[1])
+    return predicted, soft, places
 
 
 def _of_sets(metric: str, p: npt.ArrayLike, q: npt.ArrayLike) -> float:

@@ -308,12 +308,13 @@ class Predictions:
         reordered = self.probabilities[:, :, order]
         return replace(self, probabilities=reordered, classes=names, scale=scale)
 
-    def on_scale(self, scale: ScaleLike) -> Predictions:
+    def on_scale(self, scale: ScaleLike, against: str = "declaration") -> Predictions:
         """The same predictions on this scale, unless they have another one already.
 
-        Distributions over classes may be declared ordinal; nothing else changes.
+        Distributions over classes may be declared ordinal; nothing else changes. ``against`` is
+        what the scale is of, for the message.
         """
-        return replace(self, scale=declared_scale(self.scale, self.classes, scale))
+        return replace(self, scale=declared_scale(self.scale, self.classes, scale, against))
 
     def rows(self) -> Predictions:
         """One row per item; of sets one per item and label, with the classes no and yes."""
@@ -363,11 +364,13 @@ class Predictions:
         return mean
 
 
-def declared_scale(scale: Scale, classes: Sequence[str], given: ScaleLike) -> Scale:
+def declared_scale(
+    scale: Scale, classes: Sequence[str], given: ScaleLike, against: str = "declaration"
+) -> Scale:
     """The scale that predictions of this scale have after a declaration."""
     wanted = Declared(given).on(classes)
     if scale != NOMINAL or wanted.is_multi_label:
-        check_same_scale(scale, "predictions", wanted, "declaration")
+        check_same_scale(scale, "predictions", wanted, against)
     return wanted
 
 

@@ -452,11 +452,11 @@ def _annotators(found: dict[str, Any], scale: Scale) -> Chart | None:
     mean = totals @ shares / totals.sum()
     apart = np.sqrt(totals @ (shares - mean) ** 2 / totals.sum())
     # Of two classes, which differ alike, the last.
-    two = len(classes) == 2 and not scale.is_multi_label
+    two = scale.is_binary(len(classes))
     shown = len(classes) - 1 if two else int(apart.argmax())
     across = shares[:, shown]
     agreed = np.array([float(one["agreement"]) for one in known])
-    if scale.positions is not None and scale.span is not None:
+    if scale.span is not None:
         across, agreed = shares @ np.array(scale.positions), (1 - agreed) * scale.span
     sizes = _dots(totals, 12)
     # Annotators without a group are drawn first, below the others.
