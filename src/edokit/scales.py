@@ -330,8 +330,14 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
                 parameters=("scale",),
             )
     places = [float(name) for name in names]
+    if len(places) < 2:
+        raise InputError(
+            f"all labels are {_listed(places)}, and an ordinal scale has two points or more",
+            "declare every point of the scale, used or not, as in scale='ordinal:1,2,3,4,5'",
+            parameters=("scale",),
+        )
     steps = np.diff(places)
-    if len(places) > 1 and not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
+    if not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
         raise InputError(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"

@@ -1,5 +1,6 @@
 """Answer scales: declared, checked, kept in every table, and seen as rows."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 
 from edokit import Annotations, Predictions, read_annotations, read_predictions, write_predictions
-from edokit._errors import InputError, TieWarning
+from edokit._errors import EDOWarning, InputError, TieWarning
 from edokit._io.tables import write_table
 from edokit.scales import NOMINAL, Declared, Scale, looks_ordinal
 
@@ -79,8 +80,48 @@ def test_a_label_outside_the_scale_names_the_row():
 
 
 def test_an_empty_cell_is_no_empty_set():
-    with pytest.raises(InputError, match="row 1"):
+    with pytest.raises(InputError, match=r"row 1.*\[\]"):
         Annotations.from_table({**SETS, "label": ["", *SETS["label"][1:]]}, scale="multi-label")
+
+
+def _labels(*labels: object) -> dict[str, list[object]]:
+    return {"item": ["a"] * len(labels), "annotator": list(range(len(labels))), "label": [*labels]}
+
+
+def test_points_of_a_scale_are_numbers_however_they_are_written():
+    rows = {**_labels("1.0", "+3", "2", "−1"), "hard_label": ["3.0"] * 4}
+    annotations = Annotations.from_table(rows, scale="ordinal:-1,0,1,2,3")
+    assert annotations.classes == ("-1", "0", "1", "2", "3")
+    assert annotations.soft_labels.tolist() == [[0.25, 0, 0.25, 0.25, 0.25]]
+    assert Annotations.from_table(_labels("1.0", "2.0"), scale="ordinal").classes == ("1", "2")
+
+
+def test_lists_as_pandas_writes_them_are_lists():
+    annotations = Annotations.from_table(_labels("['rude', 'mocking']", "[]"), scale="multi-label")
+    assert annotations.classes == ("mocking", "rude")
+    with pytest.raises(InputError, match=r"row 2.*\[rude, mocking\]"):
+        Annotations.from_table(_labels("[]", "[rude, mocking]"), scale="multi-label")
+
+
+def test_a_label_with_a_comma_is_noted_where_it_is_read_as_two():
+    with pytest.warns(EDOWarning, match="'off topic', 'spam'"):
+        Annotations.from_table(_labels("rude", "off topic, spam"), scale="multi-label")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Annotations.from_table(_labels("rude;mocking", "rude"), scale="multi-label")
+
+
+@pytest.mark.parametrize("cells", [[["rude", "mocking"], ["sincere"]], [["rude"], []]])
+def test_lists_without_a_scale_ask_for_one(cells):
+    with pytest.raises(InputError, match="multi-label"):
+        Annotations.from_table(pd.DataFrame(_labels(*cells)))
+
+
+def test_empty_sets_alone_and_a_single_rating_need_a_declaration():
+    with pytest.raises(InputError, match="multi-label:rude,mocking"):
+        Annotations.from_table(_labels("[]", "[]"), scale="multi-label")
+    with pytest.raises(InputError, match=r"all labels are 3.*ordinal:1,2,3"):
+        Annotations.from_table(_labels("3", "3"), scale="ordinal")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])

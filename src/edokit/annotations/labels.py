@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -118,6 +119,8 @@ def read_labels(
     declared = None if classes is None else set(classes)
     labels = renamed(column, label_map or {})
     sets = multi_choice == "sets"
+    if sets:
+        _refuse_broken_lists(labels, declared, where)
     parts = (_sets if sets else _several)(list(labels.names), declared)
     empty = [] if sets else [one for one in labels.names if _listed(one) == []]
     if empty and declared is None:
@@ -144,6 +147,8 @@ def read_labels(
     found = Labels(labels, parts)
     if declared is None:
         _refuse_variants(found, where)
+        if sets:
+            _note_split_labels(found)
     return found
 
 
@@ -166,6 +171,16 @@ def as_label_map(
             parameters=("label_map",),
         )
     return mapping
+
+
+def as_points(names: Iterable[str], declared: Iterable[str] | None) -> dict[str, str]:
+    """Numbers by the name that points of a scale have (4.0 and +4 are 4), except declared ones."""
+    points: dict[str, str] = {}
+    for name in set(names).difference(declared or ()):
+        with suppress(ValueError):
+            if math.isfinite(number := float(name.replace("−", "-"))):
+                points[name] = as_name(number)
+    return points
 
 
 def refuse_unknown_hard_labels(
@@ -206,12 +221,11 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
     single = {_key(name) for name in declared or names if name not in cells}
     single |= {_key(parts[0]) for parts in cells.values() if len(parts) == 1}
     # A name such as 1/2 or R+B is one label unless its parts are labels, too.
-    if not any({*map(_key, parts)} <= single for parts in cells.values() if parts):
-        return {}
+    split = any({*map(_key, parts)} <= single for parts in cells.values() if parts)
     return {
         name: list(dict.fromkeys(parts))
         for name, parts in cells.items()
-        if not single.isdisjoint(map(_key, parts))
+        if parts and (_listed(name) or (split and not single.isdisjoint(map(_key, parts))))
     }
 
 
@@ -224,12 +238,42 @@ def _sets(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str
     }
 
 
+def _refuse_broken_lists(
+    labels: Encoded, declared: set[str] | None, where: Callable[[int], str]
+) -> None:
+    """Refuse cells that begin as a list and are none: their parts would have brackets."""
+    for code, name in enumerate(labels.names):
+        if name.startswith("[") and _listed(name) is None and name not in (declared or ()):
+            row = int(np.flatnonzero(labels.codes == code)[0])
+            raise InputError(
+                f"{where(row)} has {word(name)}, which is no list of labels",
+                """write it as ["rude", "mocking"], or as rude;mocking""",
+            )
+
+
+def _note_split_labels(labels: Labels) -> None:
+    """Warn of labels that occur only beside each other, which may be one with a comma in it."""
+    cells: dict[str, list[str]] = {}
+    for name in labels.encoded.names:
+        for part in labels.parts.get(name, [name]):
+            cells.setdefault(part, []).append(name)
+    for name, parts in labels.parts.items():
+        if _listed(name) is None and len(parts) > 1 and all(cells[p] == [name] for p in parts):
+            warn(
+                f"{examples([name])} is read as the labels {examples(parts)}, which occur nowhere"
+                " else; if it is one label, declare all labels with scale",
+                parameters=("scale",),
+            )
+            return
+
+
 def _listed(name: str) -> list[str] | None:
-    """The labels of a cell that is a list in JSON."""
-    with suppress(ValueError, RecursionError):
-        listed = json.loads(name) if name.startswith("[") else None
-        if isinstance(listed, list) and all(isinstance(part, str | int) for part in listed):
-            return [as_name(part).strip() for part in listed]
+    """The labels of a cell that is a list in JSON, or in Python as pandas writes it."""
+    for read in (json.loads, ast.literal_eval) if name.startswith("[") else ():
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            listed = read(name)
+            if isinstance(listed, list) and all(isinstance(part, str | int) for part in listed):
+                return [as_name(part).strip() for part in listed]
     return None
 
 

@@ -39,6 +39,7 @@ from edokit.annotations.labels import (
     Labels,
     MultiChoice,
     as_label_map,
+    as_points,
     read_labels,
     refuse_unknown_hard_labels,
     warn_variants,
@@ -92,18 +93,20 @@ def from_long_table(
                 " scale does not have",
                 "drop or rename the column",
             )
-        if "label" in names:
-            table = _lists_as_text(table, names["label"])
+    if "label" in names:
+        table = _lists_as_text(table, names["label"])
     labels: Labels | None = None
     mapping = as_label_map(label_map, None)
     if "label" in names and table.num_rows:
         # Of all splits: classes that occur in other splits only belong to the data, too.
         column = encode(table[names["label"]], names["label"])
         known = {*column.names}
-        if label_map and "hard_label" in names:
+        if "hard_label" in names and (label_map or scaled.kind == "ordinal"):
             known.update(encode(table[names["hard_label"]], names["hard_label"]).names)
         if declared is None:
             mapping = as_label_map(label_map, known)
+        if scaled.kind == "ordinal":
+            mapping = as_points(known, declared) | mapping
         labels = read_labels(
             column,
             names["label"],
@@ -126,7 +129,7 @@ def from_long_table(
         raise InputError("the table of annotations has no rows", "check that it is the right table")
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
-    _no_gaps(item, annotator, None if labels is None else labels.encoded, names, where)
+    _no_gaps(item, annotator, labels, names, where, is_set=scaled.kind == "multi-label")
     warn_variants(item.names, "items", case=False)
     warn_variants(annotator.names, "annotators")
     probabilities: Floats | None = None
@@ -135,6 +138,12 @@ def from_long_table(
         order, probabilities = _probability_columns(table, classes, where, scaled.kind)
     else:
         order = declared or class_order(labels.names)
+        if not order:
+            raise InputError(
+                f"no row of column {names['label']!r} has a label: all sets are empty",
+                "declare the labels, as in scale='multi-label:rude,mocking'",
+                parameters=("scale",),
+            )
         if len(order) * len(item.names) > _MOST_COUNTS:
             raise InputError(
                 f"column {names['label']!r} has {len(order):,} different labels for"
@@ -214,11 +223,14 @@ def _only_split(
 def _no_gaps(
     item: Encoded,
     annotator: Encoded,
-    label: Encoded | None,
+    labels: Labels | None,
     names: Mapping[str, str],
     where: Where,
+    *,
+    is_set: bool,
 ) -> None:
     """Every row must name an item, an annotator and a label."""
+    label = None if labels is None else labels.encoded
     if label is not None:
         empty = (item.codes >= 0) & (annotator.codes < 0) & (label.codes < 0)
         if empty.any():
@@ -233,7 +245,8 @@ def _no_gaps(
             raise InputError(
                 f"column {names[role]!r} ({role}) is empty in {where(int(gaps[0]))}"
                 f" ({counted(len(gaps), 'such row')})",
-                "fill in or drop these rows",
+                "fill in or drop these rows"
+                + (" (an empty set is written [])" if role == "label" and is_set else ""),
             )
 
 
