@@ -242,6 +242,8 @@ def evaluate(
     slices = find_slices(labelled, by)
     if isinstance(ensemble, str | Path):
         ensemble = EDOEnsemble.load(ensemble)
+    if ensemble is not None:
+        check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     members, pairs = None, None
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)

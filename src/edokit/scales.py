@@ -358,9 +358,18 @@ def looks_ordinal(classes: Sequence[str]) -> bool:
 def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
     """Refuse data of two scales."""
     if one != other:
+        hint = "declare the same scale for both"
+        if "nominal" in (one.kind, other.kind):
+            kind = other.kind if one.kind == "nominal" else one.kind
+            hint += f", as in scale={kind!r}"
+            if what == "predictions" and kind == other.kind == "multi-label":
+                hint = (
+                    "write the predictions again with edo predictions join … --scale multi-label,"
+                    " as probabilities of each label on its own"
+                )
         raise InputError(
             f"the scale of the {what} is {one}, that of the {against} is {other}",
-            "declare the same scale for both, as in scale='ordinal'",
+            hint,
             parameters=("scale",),
         )
 

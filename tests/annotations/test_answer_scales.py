@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edokit import Annotations, Predictions, read_annotations, read_predictions, write_predictions
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    Predictions,
+    evaluate,
+    read_annotations,
+    read_predictions,
+    write_predictions,
+)
 from edokit._errors import EDOWarning, InputError, TieWarning
 from edokit._io.tables import write_table
 from edokit.scales import NOMINAL, Declared, Scale, looks_ordinal
@@ -198,6 +206,28 @@ def test_classes_in_another_order_than_the_scale_are_refused():
     predictions = Predictions.from_arrays([[[0.2, 0.3, 0.5]]], layout="NKC", scale="ordinal:1,2,3")
     with pytest.raises(InputError, match=r"another order.*1, 2, 3"):
         predictions.order_classes(["3", "2", "1"])
+    named = Predictions.from_arrays([[[0.2, 0.8]]], layout="NKC", classes=["high", "low"])
+    with pytest.raises(InputError, match=r"another order.*predictions join.*ordinal:low,high"):
+        named.on_scale("ordinal:low,high")
+
+
+def test_sigmoids_and_softmaxes_have_different_remedies():
+    with pytest.raises(InputError, match="scale='multi-label'"):
+        Predictions.from_arrays([[[0.2, 0.4]]], layout="NKC")
+    with pytest.raises(InputError, match=r"predictions join.*--scale multi-label"):
+        Predictions.from_arrays([[[0.2, 0.8]]], layout="NKC").on_scale("multi-label")
+
+
+def test_an_ensemble_of_another_scale_than_the_annotations_is_refused():
+    predictions = Predictions.from_arrays([[[0.2, 0.3, 0.5]], [[0.6, 0.2, 0.2]]], layout="NKC")
+    ensemble = EDOEnsemble(scale="ordinal").fit(predictions, [[0, 0], [2, 2]])
+    with pytest.raises(InputError, match=r"annotations is nominal.*ensemble is ordinal"):
+        evaluate(
+            None,
+            ensemble=ensemble,
+            predictions=predictions,
+            annotations=Annotations.from_matrix([[0, 1, 1], [2, 2, 2]], items=["0", "1"]),
+        )
 
 
 def test_another_declaration_than_the_tables_own_is_refused():

@@ -124,7 +124,9 @@ class Settings:
             if not (math.isfinite(value) and value >= 0):
                 raise InputError(
                     f"{field.name}={value!r} is not a number of at least 0",
-                    "turn the diversity term round by diversity='suppress', not by a sign",
+                    "turn the diversity term round by diversity='suppress', not by a sign"
+                    if field.name == "lambda_div"
+                    else "give 0 to leave the term out",
                     parameters=(field.name, "diversity"),
                 )
             if value > LARGEST:

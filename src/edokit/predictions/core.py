@@ -368,7 +368,16 @@ def declared_scale(
     scale: Scale, classes: Sequence[str], given: ScaleLike, against: str = "declaration"
 ) -> Scale:
     """The scale that predictions of this scale have after a declaration."""
-    wanted = Declared(given).on(classes)
+    declared = Declared(given)
+    order = () if declared.classes is None else declared.classes
+    if declared.kind == "ordinal" and {*classes} == {*order} and tuple(classes) != order:
+        raise InputError(
+            f"the predictions have the classes {examples(classes, 20)}, in another order than the"
+            f" scale: {examples(order, 20)}",
+            f"write them in its order with edo predictions join FILE --out NEW --scale '{given}'",
+            parameters=("scale",),
+        )
+    wanted = declared.on(classes)
     if scale != NOMINAL or wanted.is_multi_label:
         check_same_scale(scale, "predictions", wanted, against)
     return wanted
@@ -636,13 +645,15 @@ def checked(
             hint = "correct the predictions"
             if "sum" in fault:
                 hint += ", or divide by the sum with invalid='normalize'"
+                if (block <= 1).all():  # as sigmoids are
+                    hint += ", or choose scale='multi-label' if each label is predicted on its own"
             if "sum" in fault or "negative" in fault:
                 hint += logits_hint
             raise InputError(
                 f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{where}"
                 f" {fault}: ({shown})",
                 hint,
-                parameters=("invalid", "logits"),
+                parameters=("invalid", "logits", "scale"),
             )
         rounded = np.abs(total - 1) > EXACT
         if rounded.any() and not sets:
