@@ -12,21 +12,22 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, errors_in, examples, one_of, warn
+from edokit._errors import InputError, counted, errors_in, examples, one_of, warn
 from edokit._io.tables import read_table
-from edokit._types import Codes
+from edokit._names import owners
+from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.long_table import scale_of_table
 from edokit.baselines.methods import ConstantAnswer
-from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
-from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
+from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
+from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
+from edokit.fitdata.data import owner_codes
 from edokit.metrics import (
     METRIC,
     Interval,
-    annotator_errors,
     best_possible,
     bootstrap,
     compute_metrics,
@@ -36,6 +37,7 @@ from edokit.metrics import (
 from edokit.metrics.compute import floor_items
 from edokit.metrics.resampling import intervals
 from edokit.metrics.scorers import SCORERS, official_items
+from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
@@ -44,6 +46,9 @@ from edokit.scales import NOMINAL, Scale, check_same_scale
 
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
+KNOWN, ANONYMOUS = "known", "anonymous"
+"""Answers for each annotator, and those for nobody in particular."""
+_NAMED = 3  # annotators that a headline names
 Table: TypeAlias = pd.DataFrame | pa.Table | Mapping[str, Any]
 
 
@@ -80,7 +85,10 @@ class Evaluation:
     intervals: dict[str, Interval]
     """Bootstrap interval of each metric; empty where there are none."""
     annotators: list[dict[str, Any]]
-    """Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``."""
+    """Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``, with
+    intervals over the annotator's items (``ce_interval``, ``error_interval``), how far the CE is
+    above that on all other labels (``against_rest``, corrected for the number of annotators),
+    whether it clearly is (``served_badly``), and both errors of anonymous answers, if there are."""
     scores: tuple[Score, ...]
     """The main metrics of the probabilities (``edo`` where an ensemble made them), of ``uniform``
     where members' predictions were given, and of ``constant``, with paired tests between them."""
@@ -94,6 +102,10 @@ class Evaluation:
     """The answer scale."""
     official: OfficialScores | None = None
     """The scores of the ``scorer``."""
+    pairs: tuple[Score, ...] = ()
+    """Of answers for annotators: the main metrics on their own labels, of ``known`` answers, of
+    ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled by
+    item."""
 
     @property
     def ce_floor(self) -> float:
@@ -112,7 +124,37 @@ class Evaluation:
                 source=self.constant.source,
             ),
             *worst_slice(self.slices, self.level),
+            *(self._about_annotators() if self.pairs else ()),
         ]
+
+    def _about_annotators(self) -> list[str]:
+        """Whether knowing annotators helps, and who is served badly."""
+        found, known = [], self.pairs[0]
+        test = known.against.get(known.headline)
+        if test is not None and test.high >= 0:
+            worse = "worse" if test.low > 0 else "not clearly better"
+            name, anonymous = METRIC[known.headline].short, self.pairs[1]
+            found.append(
+                f"Answers for known annotators are {worse} than anonymous ones: {name} of their"
+                f" labels {known.metrics[known.headline]:.4f} against"
+                f" {anonymous.metrics[known.headline]:.4f} (difference {signed(test.low)} to"
+                f" {signed(test.high)})."
+            )
+        badly = [one for one in self.annotators if one["served_badly"]]
+        badly.sort(key=lambda one: -one["against_rest"][0])
+        if badly:
+            shown = ", ".join(
+                f"{one['annotator']!r} (CE {one['ce']:.4f} on {counted(one['n'], 'label')};"
+                f" {signed(one['against_rest'][0])} to {signed(one['against_rest'][1])} above the"
+                " rest)"
+                for one in badly[:_NAMED]
+            )
+            more = f" and {len(badly) - _NAMED} more" if len(badly) > _NAMED else ""
+            found.append(
+                f"Served badly: {shown}{more}; {self.level:.0%} intervals, corrected for the"
+                " number of annotators."
+            )
+        return found
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value:.4f}" for name, value in self.scores[0].metrics.items())
@@ -126,7 +168,7 @@ class Evaluation:
         dict
             The metrics by name, ``items``, ``ce_floor``, ``level``, ``intervals`` as
             ``[low, high]``, ``best_possible``, ``headline``, ``constant``, ``methods``, ``slices``,
-            ``annotators`` and, with a scorer, ``official``.
+            ``annotators``, ``pairs`` and, with a scorer, ``official``.
         """
         result: dict[str, Any] = {
             "items": self.items,
@@ -151,6 +193,7 @@ class Evaluation:
             "methods": [score.on_items() for score in self.scores],
             "slices": [one.to_dict() for one in self.slices],
             "annotators": self.annotators,
+            "pairs": [score.on_items() for score in self.pairs],
         }
 
 
@@ -244,12 +287,12 @@ def evaluate(
         ensemble = EDOEnsemble.load(ensemble)
     if ensemble is not None:
         check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
-    members, pairs = None, None
+    members, pairs, anonymous = None, None, None
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)
         members = as_predictions(read).on_scale(labelled.scale, "annotations").align(labelled.items)
     if probabilities is not None:
-        own, pairs = _given(probabilities, labelled, invalid)
+        own, pairs, anonymous = _given(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
         pooled = ensemble.predict_proba(members)[:, None]
         classes = ensemble.fitted_.classes
@@ -293,20 +336,31 @@ def evaluate(
             else select_members(members, ensemble.members_, "predictions")
         )
         answers["uniform"] = known.order_classes(classes).uniform
+    if anonymous is not None:
+        answers[ANONYMOUS] = anonymous.order_classes(classes).on_scale(scale, "annotations").uniform
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     on: Any = {"scale": scale}
     scores, losses = score_answers(answers, constant, q, y, classes, **on, **resampling)
     hard = scale.indicators(same_label(constant, len(q)), len(classes)).astype(np.float64)
     constants = compute_metrics(same, q, y, **on)
     named = [name for name in metrics_of(scale) if METRIC[name].hard]
-    errors = annotator_errors(
-        p if by_annotator is None else by_annotator,
-        (labelled if by_annotator is None else labelled.pairs()).item_codes,
-        labelled.annotator_codes,
-        labelled.labels,
-        **on,
-    )
-    columns = (errors.annotator, errors.n, errors.ce, errors.error)
+    errors = {"": annotation_errors(p, labelled.item_codes, labelled.labels, **on)}
+    of_pairs: list[Score] = []
+    if by_annotator is not None:
+        rows = labelled.pairs()
+        errors[""] = annotation_errors(by_annotator, rows.item_codes, labelled.labels, **on)
+        clusters = owner_codes(rows.items)
+        known_answers = {KNOWN: by_annotator}
+        if anonymous is not None:
+            errors["anonymous_"] = annotation_errors(
+                answers[ANONYMOUS], labelled.item_codes, labelled.labels, **on
+            )
+            order = pd.Index(labelled.items).get_indexer(pd.Index(owners(rows.items)))
+            known_answers[ANONYMOUS] = answers[ANONYMOUS][order]
+        hard_pairs = rows.hard_labels(ties=ties, random_state=random_state)
+        how: Any = {"reference": ANONYMOUS, "clusters": clusters, **on, **resampling}
+        truth = (rows.soft_labels, hard_pairs, classes)
+        of_pairs, _ = score_answers(known_answers, constant, *truth, **how)
     floor = floor_items(q, headline_metric(scale), scale)
     subject = "The predictions" if ensemble is None else "The ensemble"
     return Evaluation(
@@ -316,17 +370,64 @@ def evaluate(
         constant_metrics=constants | compute_metrics(hard, q, y, metrics=named, **on),
         level=level,
         intervals=bootstrap(p, q, y, **on, **resampling) if samples else {},
-        annotators=[
-            {"annotator": str(labelled.annotators[a]), "n": n, "ce": ce, "error": error}
-            for a, n, ce, error in zip(*(column.tolist() for column in columns), strict=True)
-        ],
+        annotators=_annotator_errors(labelled, errors, level if samples else None),
         scores=tuple(scores),
         constant=constant,
         slices=score_slices(slices, scores, losses, floor, "uniform", **on, **resampling),
         subject=Path(probabilities).name if isinstance(probabilities, str | Path) else subject,
         scale=scale,
         official=official,
+        pairs=tuple(of_pairs),
     )
+
+
+def _annotator_errors(
+    labelled: Annotations, errors: Mapping[str, tuple[Floats, Floats]], level: float | None
+) -> list[dict[str, Any]]:
+    """CE and error of each annotator, from those of all annotations [M]; first those to judge by.
+
+    With a level, t intervals over the annotator's labels, since there may be thousands of
+    annotators; the difference from the rest is corrected for their number.
+    """
+    from scipy.stats import t
+
+    codes = labelled.annotator_codes
+    n = np.bincount(codes, minlength=len(labelled.annotators))
+    given, enough = np.flatnonzero(n), (n >= FEWEST_ITEMS) & (n.sum() - n >= FEWEST_ITEMS)
+    found: list[dict[str, Any]] = [
+        {"annotator": str(labelled.annotators[a]), "n": int(n[a])} for a in given
+    ]
+
+    def moments(values: Floats) -> tuple[Floats, Floats]:
+        """Mean of each annotator, and the variance of that mean."""
+        mean = np.bincount(codes, values, minlength=len(n)) / np.maximum(n, 1)
+        squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=len(n))
+        return mean, squares / np.maximum(n - 1, 1) / np.maximum(n, 1)
+
+    for prefix, both in errors.items():
+        for name, values in zip(("ce", "error"), both, strict=True):
+            mean, variance = moments(values)
+            for row, a in zip(found, given, strict=True):
+                row[f"{prefix}{name}"] = float(mean[a])
+                if level is not None and not prefix:
+                    half = t.ppf((1 + level) / 2, n[a] - 1) * np.sqrt(variance[a])
+                    ends = [float(mean[a] - half), float(mean[a] + half)] if enough[a] else None
+                    row[f"{name}_interval"] = ends
+    values = next(iter(errors.values()))[0]
+    mean, variance = moments(values)
+    rest = (values.sum() - n * mean) / np.maximum(n.sum() - n, 1)
+    spread = values.var() / np.maximum(n.sum() - n, 1)
+    # Two annotators are one comparison, each the rest of the other.
+    comparisons = max(int(enough.sum()) - (len(given) == 2), 1)
+    for row, a in zip(found, given, strict=True):
+        ends = None
+        if level is not None and enough[a]:
+            half = t.ppf(1 - (1 - level) / (2 * comparisons), n[a] - 1)
+            half *= np.sqrt(variance[a] + spread[a])
+            ends = [float(mean[a] - rest[a] - half), float(mean[a] - rest[a] + half)]
+        row["against_rest"] = ends
+        row["served_badly"] = ends is not None and ends[0] > 0
+    return found
 
 
 def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
@@ -394,10 +495,11 @@ def _given(
     source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
     annotations: Annotations,
     invalid: Literal["error", "normalize"],
-) -> tuple[Predictions, Predictions | None]:
+) -> tuple[Predictions, Predictions | None, Predictions | None]:
     """The probabilities as one member, in the order of the annotations' items, and of pairs.
 
-    Pairs are those of an item and an annotator; None where annotators are not known.
+    Pairs are those of an item and an annotator; None where annotators are not known. Anonymous
+    answers come last, where there are some beside the pairs.
     """
     scale = annotations.scale
     where: str | Path = "the probabilities"
@@ -451,9 +553,12 @@ def _given(
         groups=None,
     )
     if one.annotators is None:
-        return one.align(annotations.items), None
+        return one.align(annotations.items), None, None
     pairs = one.pairs().align(annotations.pairs().items)
-    return one.panel_means().align(annotations.items), pairs
+    anonymous = None
+    if (one.annotators == "").any():
+        anonymous = one.anonymous().align(annotations.items)
+    return one.panel_means().align(annotations.items), pairs, anonymous
 
 
 def _from_table(

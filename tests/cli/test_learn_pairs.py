@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edokit import Annotations, EDOEnsemble, Predictions, load, write_predictions
+from edokit import Annotations, EDOEnsemble, Predictions, evaluate, load, write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit.cli import main
@@ -247,7 +248,7 @@ def split_files(folder: Path, *, alike: bool = False) -> list[object]:
 
 def compared(folder: Path, learn: str, given: list[object]) -> dict[str, Any]:
     out = folder / f"compare-{learn}"
-    edo("compare", *given, "--learn", learn, "--methods", "uniform", "--out", out)
+    edo("compare", *given, "--learn", learn, "--methods", "edo", "--out", out)
     stored = json.loads((out / "compare" / "methods.json").read_text())
     return {method["name"]: method for method in stored["methods"]}
 
@@ -268,5 +269,68 @@ def test_runs_on_pairs_make_a_page(tmp_path: Path):
     compared(tmp_path, "pairs", given)
     edo("fit", *given[:4], "--learn", "pairs", "--out", tmp_path / "fit")
     edo("search", *given, "--learn", "pairs", "--trials", 4, "--out", tmp_path / "search")
-    for run in ("compare-pairs", "fit", "search"):
-        edo("report", tmp_path / run)
+    for run in ("compare-pairs", "search"):
+        assert edo("report", tmp_path / run).endswith("MB")  # and nothing that is missing
+    more = ("--predictions", tmp_path / "test-p.npz", "--annotations", tmp_path / "test-a.csv")
+    assert edo("report", tmp_path / "fit", *more).endswith("MB")
+    for run, given_name in (("compare-pairs", "test"), ("fit", "given")):
+        page = (tmp_path / run / "report.html").read_text()
+        assert f"On 300 {given_name} pairs" in page
+        assert "test-i01 \\u00b7 r0" in page or "test-i01 · r0" in page
+        assert "at most 1 annotation" not in page
+
+
+def test_each_annotator_has_an_error_with_an_interval_and_the_badly_served_are_named(
+    files: Path,
+):
+    predictions, annotations = pairs_case()
+    rows = annotations.to_table().to_pandas()
+    odd = rows["annotator"] == "r4"  # answers the other way round, which nobody expects
+    rows.loc[odd, "label"] = rows.loc[odd, "label"].map({"yes": "no", "no": "yes"})
+    rows.to_csv(files / "odd.csv", index=False)
+    given = ("evaluate", "--probabilities", files / "p.npz", "--annotations", files / "odd.csv")
+    found = json.loads(edo(*given, "--json"))
+    known, anonymous, _ = found["pairs"]
+    labels = {
+        (item, name): int(label == "yes")
+        for item, name, label in zip(rows["item"], rows["annotator"], rows["label"], strict=True)
+    }
+    own, nobody = [], []
+    for item, name, p in zip(
+        predictions.items, predictions.annotators, predictions.uniform, strict=True
+    ):
+        if name:
+            own.append((name, -np.log(p[labels[item, name]])))
+            nobody.append(-np.log(0.5))
+    assert known["ce"] == pytest.approx(np.mean([loss for _, loss in own]))
+    assert anonymous["ce"] == pytest.approx(np.mean(nobody))
+    for one in found["annotators"]:
+        values = [loss for name, loss in own if name == one["annotator"]]
+        assert one["ce"] == pytest.approx(np.mean(values))
+        assert one["ce_interval"][0] < one["ce"] < one["ce_interval"][1]
+        assert one["anonymous_ce"] == pytest.approx(np.log(2))
+        assert one["served_badly"] == (one["annotator"] == "r4")
+    badly = [line for line in found["headline"] if "Served badly" in line]
+    assert len(badly) == 1
+    assert "'r4'" in badly[0]
+    assert "'r1'" not in badly[0]
+    shown = edo(*given)
+    assert "Error by annotator" in shown
+    assert shown.count(" yes ") == 1
+    # The distribution of an item is that of its annotators; the same by the official scorers.
+    means = predictions.panel_means().uniform
+    assert found["ce"] == pytest.approx(
+        -np.mean(np.sum(Annotations.from_table(rows).soft_labels * np.log(means), axis=1))
+    )
+    official = json.loads(edo(*given, "--scorer", "lewidi2025-b", "--json"))["official"]
+    wrong = np.mean([one["error"] for one in found["annotators"]])
+    assert official["scores"]["error_rate"] == pytest.approx(wrong)
+
+
+def test_known_answers_that_do_not_help_are_named():
+    predictions, annotations = pairs_case()
+    wrong = replace(predictions, probabilities=1 - predictions.probabilities)
+    found = evaluate(wrong.select(["knows"]), annotations)
+    assert any("known annotators are worse than anonymous" in line for line in found.headline)
+    right = evaluate(predictions.select(["knows"]), annotations)
+    assert not any("anonymous" in line for line in right.headline)

@@ -179,6 +179,7 @@ def score_answers(
     *,
     scale: Scale = NOMINAL,
     about: Mapping[str, str] | None = None,
+    reference: str = "uniform",
     clusters: Ints | None = None,
     samples: int,
     level: float,
@@ -195,7 +196,7 @@ def score_answers(
     ]
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     resampling["clusters"] = clusters
-    return score_methods(scores, losses, "uniform", scale=scale, **resampling), losses
+    return score_methods(scores, losses, reference, scale=scale, **resampling), losses
 
 
 def constant_of(

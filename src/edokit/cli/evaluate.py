@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from edokit.evaluation import Evaluation
 
 
+_ANNOTATORS = 10
+"""Annotators that a terminal shows."""
+
+
 @options.reads(options.SPLIT, options.LABELS)
 def evaluate(
     annotations: Annotated[
@@ -156,9 +160,54 @@ def _show_others(found: Evaluation, name: str) -> None:
         rows,
         [f"constant: {SHARES[found.constant.source]}, and {hard}."],
     )
+    if found.pairs:
+        _show_annotators(found)
     if found.slices:
         table = slice_table(found.slices, found.level, name)
         console.print_table(table.title, table.header, table.shown(), table.notes)
+
+
+def _show_annotators(found: Evaluation) -> None:
+    """Answers for annotators on their own labels, and the annotators with the highest error."""
+    from edokit.baselines.scores import difference
+    from edokit.metrics import METRIC
+
+    first = found.pairs[0]
+    name = METRIC[first.headline].short
+    console.print_table(
+        f"Annotators' own labels: {counted(sum(one['n'] for one in found.annotators), 'label')}",
+        ["", *(METRIC[metric].label for metric in first.metrics), f"Δ{name} vs anonymous"],
+        [
+            [
+                score.name,
+                *map(_number, score.metrics.values()),
+                difference(score.against.get(score.headline)) or "–",
+            ]
+            for score in found.pairs
+        ],
+        ["Resampled by item: the labels of an item belong together."],
+    )
+    ranked = sorted(found.annotators, key=lambda one: -one["ce"])
+    anonymous = ["anonymous CE"] if "anonymous_ce" in ranked[0] else []
+    rows = []
+    for one in ranked[:_ANNOTATORS]:
+        ends = one.get("ce_interval")
+        row = [one["annotator"], str(one["n"]), _number(one["error"]), _number(one["ce"])]
+        row += [
+            _ends(*ends) if ends else "–",
+            *([_number(one["anonymous_ce"])] if anonymous else []),
+        ]
+        rows.append([*row, "yes" if one["served_badly"] else ""])
+    left = len(ranked) - len(rows)
+    console.print_table(
+        "Error by annotator",
+        ["annotator", "labels", "error", "CE", f"{found.level:.0%} interval", *anonymous, "badly"],
+        rows,
+        [
+            "badly: CE clearly above that on all other labels."
+            + (f" {counted(left, 'annotator')} with a lower CE: see --json." if left else "")
+        ],
+    )
 
 
 def _number(value: float | None) -> str:

@@ -6,7 +6,7 @@ hold no distributions, y no class codes, or their shapes differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -364,24 +364,36 @@ def annotator_errors(
     >>> errors.error
     array([0. , 0.5])
     """
+    losses, wrong = annotation_errors(p, items, labels, scale=scale)
+    annotator = _arrays.codes("annotators", annotators, len(losses), None, "annotator")
+    known, position, n = np.unique(annotator, return_inverse=True, return_counts=True)
+    return AnnotatorErrors(
+        annotator=known,
+        n=n.astype(np.int64),
+        ce=np.bincount(position, weights=losses) / n,
+        error=np.bincount(position, weights=wrong) / n,
+    )
+
+
+def annotation_errors(
+    p: npt.ArrayLike, items: npt.ArrayLike, labels: npt.ArrayLike, *, scale: Scale = NOMINAL
+) -> tuple[Floats, Floats]:
+    """Cross-entropy and error of each annotation [M]; see `annotator_errors`."""
     if scale.is_multi_label:
         sets, chosen = _arrays.shares("p", p), _arrays.shares("labels", labels)
         rows = np.arange(sets.shape[1])
-        owner, whose = np.asarray(items), np.asarray(annotators)
-        found = annotator_errors(
+        each = annotation_errors(
             scale.rows(sets),
-            (owner[:, None] * len(rows) + rows).reshape(-1),
-            np.repeat(whose, len(rows)),
+            (np.asarray(items)[:, None] * len(rows) + rows).reshape(-1),
             scale.rows(chosen),
         )
-        return replace(found, n=found.n // len(rows))
+        ce, error = (scale.per_item(values, len(chosen)) for values in each)
+        return ce, error
     predicted = _arrays.probabilities("p", p)
     count, classes = predicted.shape
     item = _arrays.codes("items", items, None, count, "item")
     if not len(item):
         raise InputError("items is empty", "give at least one annotation")
-    annotator = _arrays.codes("annotators", annotators, len(item), None, "annotator")
-
     logs = np.log(np.clip(predicted, _arrays.CLIP, 1 - _arrays.CLIP))
     top = predicted.argmax(axis=1)[item]
     array = _arrays.as_array("labels", labels)
@@ -393,17 +405,9 @@ def annotator_errors(
                 f" [{len(item)}], probabilities [{len(item)}, {classes}]",
                 "give one row per annotation and one column per class of p",
             )
-        losses = -np.einsum("mc,mc->m", given, logs[item])
-        wrong = 1 - given[np.arange(len(item)), top]
-    else:
-        label = _arrays.codes("labels", array, len(item), classes, "class")
-        losses = -logs[item, label]
-        wrong = (top != label).astype(np.float64)
-
-    known, position, n = np.unique(annotator, return_inverse=True, return_counts=True)
-    return AnnotatorErrors(
-        annotator=known,
-        n=n.astype(np.int64),
-        ce=np.bincount(position, weights=losses) / n,
-        error=np.bincount(position, weights=wrong) / n,
-    )
+        return (
+            -np.einsum("mc,mc->m", given, logs[item]),
+            1 - given[np.arange(len(item)), top],
+        )
+    label = _arrays.codes("labels", array, len(item), classes, "class")
+    return -logs[item, label], (top != label).astype(np.float64)

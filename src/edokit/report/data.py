@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import pandas as pd
+
 from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._names import PAIR, as_names, owners
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
@@ -144,7 +148,8 @@ def collect(
                 "The ensemble was saved by an earlier version, without the shares of its fit data;"
                 " the constant answer has the shares of the items shown here."
             )
-        data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
+        if PAIR not in str(data.evaluation.pooled.items[0]):  # items are reviewed, not pairs
+            data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
         shown = data.evaluation.annotations
         if shown is not None:
             data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown))
@@ -166,6 +171,18 @@ def _ensemble_folder(folder: Path) -> Path:
 def _diagnosis(annotations: Annotations) -> dict[str, Any]:
     from edokit.diagnosis import diagnose
 
+    items = owners(annotations.items)
+    if items is not annotations.items:  # of the items of pairs
+        codes, names = pd.factorize(items)
+        annotations = replace(
+            annotations,
+            items=as_names(names),
+            item_codes=codes[annotations.item_codes].astype(np.int32),
+            item_columns={},
+            texts=None,
+            contexts=None,
+            splits=None,
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         return diagnose(annotations).to_dict()

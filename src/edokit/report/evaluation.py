@@ -37,6 +37,7 @@ from edokit.metrics import (
 )
 from edokit.metrics.compute import floor_items
 from edokit.predictions import Predictions
+from edokit.predictions.core import ANONYMOUS
 from edokit.scales import Scale, check_same_scale
 
 ABOUT = {
@@ -56,7 +57,7 @@ class Evaluation:
     """Items with the ensemble's probabilities and, where there are some, annotations."""
 
     name: str
-    """Which items these are: ``test items``."""
+    """Which items these are: ``test items``, or ``test pairs`` of an item and an annotator."""
     held_out: bool | None
     """Whether the ensemble was fitted without them; None if that is not known."""
     pooled: Pooled
@@ -158,6 +159,12 @@ def evaluate_items(
     ``samples`` bootstrap samples give intervals of this ``level``; by default 1,000, or 200 for
     more than 20,000 items. ``by`` names item columns to slice by.
     """
+    if predictions.annotators is not None:  # each pair is an item of the page
+        both = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
+        predictions = predictions.pairs(anonymous=both)
+        annotations = None if annotations is None else annotations.pairs()
+    clusters = owner_codes(predictions.items)
+    name = name if clusters is None else name.replace("items", "pairs")
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
     if annotations is None:
@@ -190,7 +197,7 @@ def evaluate_items(
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    resampling |= {"scale": scale, "clusters": owner_codes(predictions.items)}
+    resampling |= {"scale": scale, "clusters": clusters}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
     constant = constant_of(ensemble, predictions.classes, q, y, scale)
     scores, losses = score_answers(

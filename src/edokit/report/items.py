@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edokit._names import PAIR
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation
@@ -184,7 +185,7 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         "positions": scale.positions,
         "classes": list(pooled.classes),
         "total": len(pooled.items),
-        "items": [str(name) for name in pooled.items[chosen]],
+        "items": [str(name).replace(PAIR, " · ") for name in pooled.items[chosen]],
         "p": rounded(pooled.probabilities[chosen]),
         "entropy": rounded(uncertain[chosen]),
         "spread": rounded(pooled.spread[chosen]),

@@ -124,7 +124,8 @@ def lead(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> str:
     n = len(evaluation.pooled.items)
     where = f"On {count(n, evaluation.name.removesuffix('s'))}"
     if evaluation.held_out is False:
-        where = f"In-sample (optimistic), on the {count(n, 'item')} of the fit,"
+        noun = evaluation.name.rpartition(" ")[2].removesuffix("s")
+        where = f"In-sample (optimistic), on the {count(n, noun)} of the fit,"
     found = standings(evaluation)
     better, worse, noise = (listed(names) for names in found.values())
     verdict = f"does not differ significantly from the uniform mean in {noise}"
@@ -377,7 +378,9 @@ def _about_items(evaluation: Evaluation) -> list[str]:
         f"The probabilities are off by {number(ece, 3)} on average (ECE);"
         " `edo fit --recalibrate temperature` may help.": ece > MISCALIBRATED,
         f"Half of the items have at most {count(int(per_item), 'annotation')}, so their soft"
-        " labels are coarse.": per_item < FEW_ANNOTATIONS and annotations.label_codes is not None,
+        " labels are coarse.": per_item < FEW_ANNOTATIONS
+        and annotations.label_codes is not None
+        and not evaluation.name.endswith("pairs"),
         f"Every item has the same hard label, “{same}”, so F1 is not informative.": only,
         f"{what} only {percent(float(shares[rarest]), 1)} of the"
         " items, so errors on it hardly affect the averages.": rare_share < RARE,
