@@ -39,6 +39,11 @@ def fill(folder: Path) -> None:
         everything, items=names, members=list(NOISE), classes=people.classes, layout="NKC"
     )
     write_table(learned.describe(whole).to_table(), folder / "pooled.csv")
+    for name in ("bystanders", "concerned"):
+        panel = f"attribute,value,share\ngroup,{name},1\n"
+        (folder / f"{name}.csv").write_text(panel, encoding="utf-8")
+    mixed = "attribute,value,share,size\ngroup,bystanders,0.3,20\ngroup,concerned,0.7,20\n"
+    (folder / "mixed.csv").write_text(mixed, encoding="utf-8")
 
 
 def _annotations(people: Annotations, folder: Path) -> None:

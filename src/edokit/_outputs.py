@@ -58,6 +58,7 @@ LAYOUTS: dict[Kind, Layout] = {
         files=(
             *("annotations.parquet", "predictions/dev.npz", "predictions/test.npz"),
             *(*_ENSEMBLE, *_SEARCH, "probabilities.csv", "results.json", RUN_RECORD, REPORT),
+            *("panels.csv", "panels.html"),
         ),
     ),
     "search": Layout(

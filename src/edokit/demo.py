@@ -18,17 +18,21 @@ from edokit.annotations import Annotations
 from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, item_scores, score_methods
 from edokit.datasets.simulate import simulate
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble import EDOEnsemble, compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy, headline_metric, main_metrics
+from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
+from edokit.report import write_panel_page
 from edokit.runs import Input, RunRecord, digest
 from edokit.tuning import search
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50
+CAMPS = "two-camps"
+"""The regime whose two groups of annotators are the panels."""
 SAMPLES = 1000
 TRAIN_SHARES = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
 """The share of the training items that each of ten members is trained on, so that they differ."""
@@ -43,12 +47,13 @@ def run_demo(
     overwrite: bool = False,
     step: Step = lambda done, total, what: None,
     command: str = "",
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], PanelComparison]:
     """Simulate annotations, train members, learn their weights on dev, evaluate on test.
 
     Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
     data, the predictions, the ensemble, the trials and the results are written there; what EDO did
-    not write is replaced with ``overwrite`` alone.
+    not write is replaced with ``overwrite`` alone. At last two panels of annotators are compared,
+    in a regime with two camps.
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
@@ -64,7 +69,7 @@ def _run(
     overwrite: bool,
     step: Step,
     command: str,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], PanelComparison]:
     simulation = simulate(regime, random_state=random_state)
     annotations = simulation.annotations
     dev, test = annotations.split("dev"), annotations.split("test")
@@ -123,6 +128,9 @@ def _run(
         "headline": headline,
         "gain": next(asdict(score.against[headline]) for score in scores if score.name == "edo"),
     }
+    step(0, 1, "asking two panels")
+    panels, compared = compare_camps(random_state)
+    result["panels"] = {"regime": CAMPS, **compared.summary()}
     if out is not None:
         begin_run(out)
         write_json(result, out / "results.json")
@@ -140,7 +148,54 @@ def _run(
             ):
                 inputs[role + name] = Input(path, digest(out / path), options)
         RunRecord("demo", inputs, seed=random_state, command=command).save(out)
-    return result
+        write_table(compared.to_table(), out / "panels.csv")
+        shown = dict(zip(panels.items, _texts(panels), strict=True))
+        write_panel_page(compared, out / "panels.html", texts=shown, overwrite=overwrite)
+    return result, compared
+
+
+def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
+    """What the two groups of a simulation's annotators would answer, and the items.
+
+    Two quick members learn how each annotator differs; their weights are learned on what each
+    annotator answers on dev.
+    """
+    annotations = simulate(CAMPS, random_state=random_state).annotations
+    train, dev, test = (annotations.split(name) for name in ("train", "dev", "test"))
+    targets = {
+        "soft": lambda epoch: train.soft_labels,
+        "random-select": lambda epoch: random_select(train, random_state, epoch),
+    }
+    members = [
+        LinearMember(len(annotations.classes), annotators=True).fit(
+            MemberData(_texts(train), target, annotations=train, scale=annotations.scale)
+        )
+        for target in targets.values()
+    ]
+    people = [*annotations.annotators, ""]
+
+    def asked(part: Annotations) -> Predictions:
+        texts = _texts(part)
+        whose = [[(name,) if name else ()] * len(texts) for name in people]
+        return Predictions.from_arrays(
+            [
+                np.concatenate([member.predict_proba(texts, each) for each in whose])
+                for member in members
+            ],
+            items=np.tile(part.items, len(people)),
+            annotators=np.repeat(people, len(texts)),
+            members=[f"linear-{name}" for name in targets],
+            classes=annotations.classes,
+            scale=annotations.scale,
+        )
+
+    ensemble = EDOEnsemble(random_state=random_state).fit(asked(dev).pairs(), dev.pairs())
+    group = annotations.attributes["group"]
+    one, other = (
+        Panel(tuple(annotations.annotators[group == name]), name=str(name))
+        for name in sorted(set(group))
+    )
+    return test, compare_panels(ensemble, asked(test), one, other)
 
 
 def train_members(

@@ -100,12 +100,14 @@ def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> No
     notes = [
         f"The two decide differently on {differ} of {counted(n, 'item')} ({differ / n:.0%}); mean"
         f" distance {found['distance']:.3f}.",
-        f"On {found['beyond_chance']} the {found['level']:.0%} intervals of their votes are apart:"
-        " more than the draw of a finite panel.",
     ]
     if found["follows"] is not None and differ:
         shares = ", ".join(f"{name} {count}" for name, count in found["follows"].items())
-        notes.append(f"Where they differ, the anonymous answer decides as: {shares}.")
+        notes.append(f"There the anonymous answer decides as: {shares}.")
+    notes.append(
+        f"The {found['level']:.0%} intervals of their votes are apart on"
+        f" {counted(found['beyond_chance'], 'item')}."
+    )
     print_table(
         f"Whose view? {one} and {other}",
         ["part ways most", *(each.panel.name for each in compared.answers), "distance"],

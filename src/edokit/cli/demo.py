@@ -39,7 +39,8 @@ def demo(
 ) -> None:
     """Simulate annotators who disagree, train ten quick members, and pool them with EDO.
 
-    Once with its defaults, and once as the paper does: fifty trials of a search.
+    Once with its defaults, and once as the paper does: fifty trials of a search. Then two panels of
+    annotators are asked, with members that know who answers: where do they part ways?
     """
     with console.progress() as bars:
         update = console.add_bar(bars, "starting")
@@ -47,7 +48,7 @@ def demo(
         from edokit.metrics import METRIC
         from edokit.runs import command_text
 
-        result = run_demo(
+        result, compared = run_demo(
             regime,
             members=members,
             random_state=seed,
@@ -86,10 +87,14 @@ def demo(
             f"The paper's search of {searched['trials']} trials keeps"
             f" {searched['chosen']['size']}; {are(len(searched['front']), noun='trial')} on the"
             " front.",
-            *(
-                [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]
-                if out
-                else []
-            ),
         ],
     )
+    console.print_lines([""])
+    console.print_panels(compared, rows=3)
+    if out:
+        console.print_lines(
+            [
+                f"Kept in {out}: data, predictions, ensemble, search, results; see report.html and"
+                " panels.html."
+            ]
+        )

@@ -1,0 +1,157 @@
+"""How close answers for known annotators come to the truth, by labels per annotator (simulated).
+
+    python benchmarks/perspectives.py              # section and figure of RESULTS.md
+
+The same number of items and labels is spread over few or many annotators, so that what is learned
+about the texts stays the same and only what is known of each annotator changes. One `linear` member
+with `annotators=true` is trained per simulation; its answers for held-out items are compared with
+the probabilities with which each simulated annotator gives each label. Everything is simulated: no
+test set of real data is looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results import machine, save_figure, write_section
+from scipy import stats
+
+from edokit import simulate
+from edokit.datasets.simulate.regimes import REGIMES
+from edokit.members import Group, Texts, score_members, train_members
+
+ITEMS, PER_ITEM, HELD_OUT = 2400, 5, 300
+COUNTS = (6, 12, 30, 60, 150, 300, 600)
+NAMES = ("two-camps", "crowd")
+ASKED = 60
+"""Annotators whose answers are compared, drawn at random."""
+KINDS = {
+    "anonymous": "anonymous answer",
+    "known": "answer for the annotator",
+    "best": "best possible anonymous answer",
+}
+COLOURS = {"anonymous": "#858b94", "known": "#0072b2", "best": "#d55e00"}
+
+
+def measured(name: str, annotators: int, seed: int) -> dict[str, float]:
+    """Mean Kullback–Leibler divergence from the truth of each annotator, in nats."""
+    regime = replace(
+        REGIMES[name],
+        annotators=annotators,
+        per_item={PER_ITEM: 1.0},
+        items=(ITEMS, 20, HELD_OUT),
+        activity_spread=0.0,
+    )
+    simulation = simulate(regime, random_state=seed)
+    rows = simulation.rows("test")
+    rng = np.random.default_rng([seed, annotators])
+    chosen = np.sort(rng.permutation(annotators)[:ASKED])
+    people = tuple(str(simulation.annotators[a]) for a in chosen)
+    items = tuple(map(str, simulation.annotations.items[rows]))
+    texts = Texts(items, tuple(map(str, simulation.texts[rows])))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        group = Group("linear", 1, supervision="soft", options={"annotators": True})
+        train_members(simulation.annotations, [group], out=folder, jobs=1, random_state=seed)
+        found = score_members(
+            folder, texts, annotators=dict.fromkeys(items, people), by_annotator=True
+        )
+    everybody = simulation.annotator_probabilities(rows)
+    known = found.uniform[found.annotators != ""].reshape(len(items), len(people), -1)
+    anonymous = found.anonymous().align(items).uniform[:, None]
+    answers = {
+        "anonymous": anonymous,
+        "known": known,
+        "best": everybody.mean(axis=1, keepdims=True),
+    }
+    return {kind: divergence(everybody[:, chosen], p) for kind, p in answers.items()}
+
+
+def divergence(truth: Any, p: Any) -> float:
+    """Mean of Σ_c truth · ln(truth / p)."""
+    truth, p = np.clip(truth, 1e-12, 1), np.clip(np.broadcast_to(p, truth.shape), 1e-12, 1)
+    return float((truth * np.log(truth / p)).sum(axis=-1).mean())
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean, and half the width of its 95 % t interval."""
+    own = np.asarray(values)
+    half = stats.t.ppf(0.975, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))
+    return float(own.mean()), float(half)
+
+
+def draw(found: Mapping[tuple[str, int], Mapping[str, list[float]]]) -> Path:
+    """Divergence against labels per annotator, a plot per regime."""
+    import matplotlib.pyplot as plt
+
+    figure, plots = plt.subplots(1, len(NAMES), figsize=(9, 3.6), constrained_layout=True)
+    for axes, name in zip(plots, NAMES, strict=True):
+        counts = sorted(count for regime, count in found if regime == name)
+        labels = [ITEMS * PER_ITEM / count for count in counts]
+        for kind, shown in KINDS.items():
+            each = [interval(found[name, count][kind]) for count in counts]
+            mean, half = np.array(each).T
+            axes.plot(labels, mean, "o-", color=COLOURS[kind], label=shown, markersize=4)
+            axes.fill_between(labels, mean - half, mean + half, color=COLOURS[kind], alpha=0.18)
+        axes.set(xscale="log", xlabel="labels per annotator", title=name)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.25)
+    plots[0].set_ylabel("distance to the annotator's\ntrue distribution (KL, nats)")
+    plots[0].legend(frameon=False, fontsize=8)
+    return save_figure(figure, "perspectives")
+
+
+def main() -> None:
+    """Measure, draw and write the section."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=8, help="Simulations per point.")
+    parser.add_argument("--counts", type=int, nargs="+", default=list(COUNTS))
+    asked = parser.parse_args()
+    found: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for name in NAMES:
+        for count in asked.counts:
+            each = [measured(name, count, seed) for seed in range(asked.seeds)]
+            found[name, count] = {kind: [one[kind] for one in each] for kind in KINDS}
+            print(name, count, {kind: interval(v) for kind, v in found[name, count].items()})
+    figure = draw(found)
+    lines = [
+        "| regime | annotators | labels per annotator | "
+        + " | ".join(KINDS.values())
+        + " | known −"
+        " anonymous |",
+        "|---|---|---|" + "---|" * (len(KINDS) + 1),
+    ]
+    for (name, count), values in found.items():
+        pairs = zip(values["known"], values["anonymous"], strict=True)
+        gain = [known - anonymous for known, anonymous in pairs]
+        cells = [interval(own) for own in (*(values[kind] for kind in KINDS), gain)]
+        shown = " | ".join(f"{mean:.4f} ± {half:.4f}" for mean, half in cells)
+        lines.append(f"| {name} | {count} | {ITEMS * PER_ITEM // count} | {shown} |")
+    text = [
+        "    python benchmarks/perspectives.py",
+        "",
+        f"Simulated annotators, {ITEMS:,} training items with {PER_ITEM} labels each, whoever gives"
+        " them; one `linear` member with `annotators=true`. Mean Kullback–Leibler divergence (nats)"
+        f" of an answer from the probabilities with which an annotator gives each label, on"
+        f" {HELD_OUT} held-out items and up to {ASKED} annotators; mean and 95 % t interval over"
+        f" {asked.seeds} simulations. The best possible anonymous answer is everybody's true mean:"
+        " what is below it can only come from knowing who answers.",
+        "",
+        *lines,
+        "",
+        f"![Distance to the truth against labels per annotator](figures/{figure.name})",
+        "",
+        machine("numpy", "scikit-learn"),
+    ]
+    write_section("Known annotators (`perspectives.py`)", "\n".join(text))
+
+
+if __name__ == "__main__":
+    main()
