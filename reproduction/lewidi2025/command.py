@@ -15,6 +15,7 @@ import numpy as np
 from edokit._errors import InputError, one_of
 from edokit._io import whole_file
 from edokit._io.markup import Cell, Table
+from edokit.metrics.scorers import decisions
 from reproduction.lewidi2025.data import DATASETS, find_data, read_test
 from reproduction.lewidi2025.study import (
     FOLDS,
@@ -183,7 +184,7 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
             p = learned.predict_proba(study.pair_pools("test", asked)[b.pool])
         else:
             p = spread(pools["test"][b.pool], asked).uniform
-        decided = study.decisions(p)
+        decided = decisions(p, study.scale)
         ends = np.cumsum([len(names) for names in test.annotators or ()])[:-1]
         files += write_dataset(
             out, Asked(study.name, test, dev.scale, dev.classes), soft, np.split(decided, ends)

@@ -17,7 +17,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit._names import owners, pair_names
 from edokit._types import Codes, Floats, Ints, Strings
 from edokit.metrics import ce_items, md_items, w1_items
-from edokit.metrics._arrays import medians
+from edokit.metrics.scorers import decisions, lewidi2025_b_items
 from edokit.scales import Scale
 from reproduction.lewidi2025.data import DATASETS, read_labelled
 
@@ -154,12 +154,12 @@ class Study:
         for pool, predictions in self.pools("dev").items():
             if not pool.endswith(KNOWN) and pool != ALL:
                 p = spread(predictions, asked.items).uniform
-                yield self._row_b(pool, "uniform", self.decisions(p))
+                yield self._row_b(pool, "uniform", decisions(p, self.scale))
         for pool, predictions in self.pair_pools("dev", asked.items).items():
             for method in ("uniform", "EDO, CE"):
                 self.step(f"{self.name}, task B, {pool}, {method}")
                 p = self.held_out(predictions, asked, method)[None]
-                yield self._row_b(pool, method, self.decisions(p))
+                yield self._row_b(pool, method, decisions(p, self.scale))
 
     def pair_pools(self, split: str, asked: Strings) -> dict[str, Predictions]:
         """Pools of pairs in the order of ``asked``; the last has anonymous answers, too."""
@@ -187,25 +187,15 @@ class Study:
         usual = [counts.get(name, counts[""]).most_common(1)[0][0] for name in names]
         return np.array(usual, dtype=np.int32)
 
-    def decisions(self, p: Floats) -> Codes:
-        """One answer per row: the mode, the median on a scale, the labels above one half."""
-        if self.scale.positions is not None:
-            return medians(p).astype(np.int32)
-        return self.scale.hard(p)
-
     def _row_b(self, pool: str, method: str, decided: Codes) -> Row:
         """The mean error of an item's annotators, for each item."""
         dev = self.labels["dev"]
         asked = dev.pairs()
-        given = self.decisions(asked.soft_labels)
-        wrong: Any = decided != given
-        if self.scale.positions is not None:
-            wrong = np.abs(decided - given) / len(dev.classes)  # points of the scale, not its range
-        each = np.asarray(wrong, dtype=np.float64).reshape(len(given), -1).mean(axis=1)
         row_of = {item: row for row, item in enumerate(dev.items)}
         code = np.array([row_of[item] for item in owners(asked.items)])
-        sums, counts = (np.bincount(code, values) for values in (each, np.ones(len(code))))
-        return Row(pool, method, None, sums / counts)
+        given = decisions(asked.soft_labels, self.scale)
+        kind, points = self.scale.kind, len(dev.classes)
+        return Row(pool, method, None, lewidi2025_b_items(code, decided, given, kind, points))
 
     def held_out(
         self, pool: Predictions, labels: Annotations, method: str

@@ -315,7 +315,7 @@ def _columns(item: dict[str, Any], groups: list[str]) -> dict[str, str]:
 
 
 def check_unicode(parts: Iterable[str], where: str) -> None:
-    """JSON can write one half of a pair of surrogates, which stands for no character."""
+    """JSON can write one half of a pair of surrogates, which is no character."""
     try:
         "".join(parts).encode()
     except UnicodeEncodeError as error:

@@ -15,6 +15,7 @@ import numpy as np
 
 from edokit._errors import InputError, MissingExtraError, counted, one_of, warn
 from edokit._types import Floats, Ints
+from edokit.members.recipe import label_shares
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -65,7 +66,8 @@ def random_select(annotations: Labels, random_state: int, epoch: int = 0) -> Flo
     counts = annotations.annotations_per_item
     starts = np.cumsum(counts) - counts
     draw = np.random.default_rng([random_state, epoch]).random(len(counts))
-    return _rows(annotations, order[starts + (draw * counts).astype(np.int64)])
+    drawn = order[starts + (draw * counts).astype(np.int64)]
+    return label_shares(annotations, len(annotations.classes), drawn)
 
 
 def soft(annotations: Labels) -> Floats:
@@ -88,7 +90,7 @@ def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
     own = np.flatnonzero(annotations.annotator_codes == names.index(annotator))
     positions, row = np.unique(np.asarray(annotations.item_codes)[own], return_inverse=True)
     targets = np.zeros((len(positions), len(annotations.classes)))
-    np.add.at(targets, row, _rows(annotations, own))
+    np.add.at(targets, row, label_shares(annotations, targets.shape[1], own))
     return positions.astype(np.int64), targets / np.bincount(row)[:, None]
 
 
@@ -114,14 +116,6 @@ def most_active(annotations: Labels, members: int) -> list[str]:
         )
     activity = np.bincount(annotations.annotator_codes, minlength=available)
     return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]
-
-
-def _rows(annotations: Labels, which: Ints) -> Floats:
-    """These annotations as probabilities [n, C]."""
-    labels: Any = annotations.label_probabilities
-    if annotations.label_codes is None:
-        return np.asarray(labels[which])
-    return np.eye(len(annotations.classes))[annotations.label_codes[which]]
 
 
 def crowd_targets(

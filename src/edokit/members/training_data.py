@@ -30,7 +30,7 @@ from edokit._io.schema import (
     text,
 )
 from edokit._types import Codes, Floats, Ints
-from edokit.members.recipe import Text, joined
+from edokit.members.recipe import Text, joined, label_shares
 from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
@@ -169,9 +169,7 @@ class TrainingData:
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class, or per label of sets [N, C]."""
-        labels: Any = self.label_probabilities
-        if self.label_codes is not None:
-            labels = np.eye(len(self.classes))[self.label_codes]
+        labels = label_shares(self, len(self.classes))
         totals = [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
         soft: Floats = np.column_stack(totals) / np.maximum(self.annotations_per_item, 1)[:, None]
         return soft

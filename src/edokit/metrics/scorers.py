@@ -91,7 +91,7 @@ def official_items(
     )
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
     points = len(annotations.classes)
-    return {name: _errors(annotations.item_codes, answers, labels, scale.kind, points)}
+    return {name: lewidi2025_b_items(annotations.item_codes, answers, labels, scale.kind, points)}
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
@@ -202,17 +202,28 @@ def lewidi2025_b(
     >>> lewidi2025_b([0, 1], [3, 1], [6, 1], "ordinal", points=6)
     0.25
     """
-    return float(_errors(items, predicted, given, scale, points).mean())
+    return float(lewidi2025_b_items(items, predicted, given, scale, points).mean())
 
 
-def _errors(
+def lewidi2025_b_items(
     items: npt.ArrayLike,
     predicted: npt.ArrayLike,
     given: npt.ArrayLike,
     scale: ScaleKind,
-    points: int | None,
+    points: int | None = None,
 ) -> Floats:
-    """`lewidi2025_b` by item [N], in the order of their codes."""
+    """Score of each item; parameters as for `lewidi2025_b`.
+
+    Returns
+    -------
+    numpy.ndarray of shape [N]
+        In the order of the items' codes.
+
+    Examples
+    --------
+    >>> lewidi2025_b_items([0, 0, 1], [1, 0, 1], [1, 1, 1], "nominal")
+    array([0.5, 0. ])
+    """
     one_of("scale", scale, get_args(ScaleKind))
     item = _arrays.codes("items", items, None, None, "item")
     ours, theirs = np.asarray(predicted), np.asarray(given)

@@ -149,15 +149,15 @@ def minority_by_chance(evaluation: Evaluation) -> tuple[float, float]:
     """
     if evaluation.annotations is None:
         return 0.0, 0.0
-    n = np.maximum(evaluation.annotations.annotations_per_item, 1)
     p, scale = evaluation.pooled.probabilities, evaluation.scale
+    n = np.maximum(evaluation.annotations.annotations_per_item, 1)
+    n = np.repeat(n, scale.rows_per_item(evaluation.pooled.classes))
+    rows = scale.rows(p)
+    rows = rows / rows.sum(axis=1, keepdims=True)
     rng, passing = np.random.default_rng(0), []
     for _ in range(DRAWS):
-        if scale.is_multi_label:
-            drawn = rng.binomial(n[:, None], p)
-        else:
-            drawn = rng.multinomial(n, p / p.sum(axis=1, keepdims=True))
-        passing.append(minority_lost(p, drawn / n[:, None], scale).sum())
+        shares = scale.from_rows(rng.multinomial(n, rows) / n[:, None], p.shape[1])
+        passing.append(minority_lost(p, shares, scale).sum())
     return float(np.mean(passing)), float(np.std(passing))
 
 

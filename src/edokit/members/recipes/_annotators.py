@@ -19,9 +19,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, softmax
 
-from edokit._errors import EDOWarning, InputError, counted
+from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
-from edokit.members.recipe import MemberData, read_arrays
+from edokit.members.recipe import (
+    MemberData,
+    asked_pairs,
+    known_labels,
+    label_shares,
+    mean_over_pairs,
+    read_arrays,
+)
 from edokit.members.recipes._regression import LABELS, Logistic, check_loss
 from edokit.scales import NOMINAL, Scale
 
@@ -69,11 +76,7 @@ class Classifier:
         model = fitted(slice(None))
         if not annotators:
             return cls(model, data.scale)
-        if data.annotations is None:
-            raise InputError(
-                "a member that knows annotators needs annotations, but there are only targets",
-                "pass annotations, or choose annotators=False",
-            )
+        annotations = known_labels(data)
         held_out = model.predict(features)
         folds = np.random.default_rng(len(held_out)).permutation(len(held_out)) % _FOLDS
         with warnings.catch_warnings():
@@ -81,7 +84,7 @@ class Classifier:
             for fold in range(_FOLDS if len(held_out) > _FOLDS else 0):
                 rows = np.flatnonzero(folds == fold)
                 held_out[rows] = fitted(np.flatnonzero(folds != fold)).predict(features[rows])
-        effects = AnnotatorEffects.fit(held_out, data.annotations, data.scale)
+        effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
         return cls(model, data.scale, effects)
 
     @property
@@ -131,9 +134,7 @@ class AnnotatorEffects:
     def fit(cls, anonymous: Floats, annotations: Any, scale: Scale) -> AnnotatorEffects:
         """Learn from anonymous answers [N, C], which have not seen the labels, and annotations."""
         z = _logits(anonymous, scale)
-        labels = annotations.label_probabilities
-        if annotations.label_codes is not None:
-            labels = np.eye(z.shape[1])[annotations.label_codes]
+        labels = label_shares(annotations, z.shape[1])
         # Annotations in the order of annotators, so that sums are over runs of rows.
         order = np.argsort(annotations.annotator_codes, kind="stable")
         whose = np.asarray(annotations.annotator_codes)[order]
@@ -161,23 +162,11 @@ class AnnotatorEffects:
 
         One that is not known gives the anonymous answer, and so does a text without annotators.
         """
-        if len(annotators) != len(anonymous):
-            raise InputError(
-                f"{counted(len(anonymous), 'text')} came with {counted(len(annotators), 'list')} of"
-                " annotators",
-                "give one list of annotators per text",
-            )
-        code_of = {str(name): code for code, name in enumerate(self.annotators)}
-        asked = [[code_of.get(str(name), -1) for name in names] or [-1] for names in annotators]
-        rows = np.repeat(np.arange(len(asked)), list(map(len, asked)))
-        codes = np.array([code for one in asked for code in one], dtype=np.int64)
+        rows, codes = asked_pairs(annotators, self.annotators, len(anonymous))
         answers, known = anonymous[rows], codes >= 0
         z = _logits(anonymous, scale)[rows[known]]
         answers[known] = _moved(z, self.effects[codes[known]], scale)
-        counts = np.bincount(rows, minlength=len(asked))[:, None]
-        starts = np.append(0, np.cumsum(counts)[:-1])
-        pooled: Floats = np.add.reduceat(answers, starts, axis=0) / counts
-        return pooled
+        return mean_over_pairs(answers, rows)
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:

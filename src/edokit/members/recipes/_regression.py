@@ -75,7 +75,7 @@ class Logistic:
         only one class occurs, the answer is the same for every item. Each label of sets has a
         regression of its own.
         """
-        # Members train side by side; threads of their own would only stand in each other's way.
+        # Members train side by side; threads of their own would only slow each other down.
         with threadpool_limits(1):
             if scale.is_multi_label:
                 found = cls._of_labels(features, targets, strength)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.members.recipe import Text, check_texts
+from edokit.members.recipe import Text, check_texts, label_shares
 
 Arrays = dict[str, npt.NDArray[Any]]
 _AT_ONCE = 1000
@@ -263,15 +263,12 @@ def annotator_labels(
     """A pair for each annotation, item by item, and its label [P, C]."""
     code_of = {name: code for code, name in enumerate(annotators)}
     codes = np.array([code_of.get(str(name), -1) for name in annotations.annotators], dtype=int)
-    labels = np.asarray(annotations.label_probabilities)
-    if annotations.label_codes is not None:
-        labels = np.eye(n_classes)[np.asarray(annotations.label_codes)]
     item = np.asarray(annotations.item_codes)
     order = np.argsort(item, kind="stable")
     n_items = len(annotations.items)
     starts = np.searchsorted(item[order], np.arange(n_items + 1))
     pairs = Pairs(starts, codes[np.asarray(annotations.annotator_codes)[order]])
-    return pairs, labels[order].astype(float)
+    return pairs, label_shares(annotations, n_classes)[order].astype(float)
 
 
 class EpochBatches:

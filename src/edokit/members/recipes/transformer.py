@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted, warn
+from edokit._errors import warn
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
-from edokit.members.recipe import MemberData, Progress, Text
+from edokit.members.recipe import (
+    MemberData,
+    Progress,
+    Text,
+    asked_pairs,
+    distinct_texts,
+    known_labels,
+    mean_over_pairs,
+)
 from edokit.members.recipes._fine_tuning import FineTunedMember
 
 
@@ -48,8 +56,8 @@ class TransformerMember(FineTunedMember):
         targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
         if self.annotators:
             return self._fit_annotators(data, targets, random_state, progress)
-        ordered = not data.scale.is_multi_label
-        if ordered and n_texts and (only := targets.only_class(self.epochs)) is not None:
+        exclusive = not data.scale.is_multi_label
+        if exclusive and n_texts and (only := targets.only_class(self.epochs)) is not None:
             # As if one more item of each class had been seen, as heads start.
             counts = n_texts * np.eye(self.n_classes)[only] + 1.0
             self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
@@ -71,13 +79,8 @@ class TransformerMember(FineTunedMember):
         from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._trainer import Task
 
-        if data.annotations is None:
-            raise InputError(
-                "a member that knows annotators needs annotations, but there are only targets",
-                "pass annotations, or choose annotators=False",
-            )
         labels = _tokens.AnnotatorTargets(
-            targets, data.annotations, self.n_classes, self.annotator_dropout, random_state
+            targets, known_labels(data), self.n_classes, self.annotator_dropout, random_state
         )
         self.annotators_, self.activity_ = labels.annotators, labels.activity.tolist()
         dev = None
@@ -106,32 +109,19 @@ class TransformerMember(FineTunedMember):
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
-        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        rows = np.array([distinct[text] for text in texts], dtype=int)
+        distinct, rows = distinct_texts(texts)
         if annotators is None or not self.annotators:
-            anonymous: Floats = self._probabilities(list(distinct), ())[0]
+            anonymous: Floats = self._probabilities(distinct, ())[0]
             return np.asarray(anonymous[rows])
-        if len(annotators) != len(texts):
-            raise InputError(
-                f"{counted(len(texts), 'text')} came with {counted(len(annotators), 'list')} of"
-                " annotators",
-                "give one list of annotators per text",
-            )
         from edokit.members.recipes._tokens import Pairs
 
-        # Nobody is asked as an annotator that the member does not know.
-        asked = [[str(name) for name in names] or [""] for names in annotators]
-        code_of = {name: code for code, name in enumerate(self.annotators_)}
-        given = np.repeat(np.arange(len(texts)), list(map(len, asked)))
-        codes = np.array([code_of.get(name, -1) for names in asked for name in names], dtype=int)
+        given, codes = asked_pairs(annotators, self.annotators_, len(texts))
         order = np.argsort(rows[given], kind="stable")
         starts = np.searchsorted(rows[given][order], np.arange(len(distinct) + 1))
-        found = self._probabilities(list(distinct), (), Pairs(starts, codes[order]))[1]
+        found = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
         answers: Floats = np.empty_like(found)
         answers[order] = found
-        first = np.flatnonzero(np.diff(given, prepend=-1))
-        mean: Floats = np.add.reduceat(answers, first) if len(first) else answers
-        return mean / np.bincount(given, minlength=len(texts))[:, None]
+        return mean_over_pairs(answers, given)
 
     def new_heads(self, width: int) -> Any:
         """Heads on so many features, not trained yet."""
