@@ -28,6 +28,7 @@ KEYS = {
         "careless",
         "advice",
         "limits",
+        "explained",
     ),
 }
 

@@ -27,8 +27,9 @@ from edokit.diagnosis.clusters import (
     stability,
 )
 from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Shares, decompose
+from edokit.diagnosis.variance import Shares, decompose, explained
 from edokit.diagnosis.vectors import LabelVectors
+from edokit.predictions import Predictions
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
@@ -76,6 +77,9 @@ class Diagnosis:
     """What to try first, and why."""
     limits: list[Limit]
     """What these data can't show."""
+    explained: dict[str, Any] | None = None
+    """Share of the disagreement within items that answers for known annotators explain, and whether
+    more ``labels`` per annotator or more ``annotators`` would help; None without predictions."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo diagnose --json`` prints it.
@@ -116,6 +120,7 @@ def diagnose(
     annotations: Annotations | str | Path,
     *,
     groups: overview.Declared | None = None,
+    predictions: Predictions | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
     step: Callable[[int, int], None] = lambda done, total: None,
@@ -129,6 +134,9 @@ def diagnose(
     groups : str, mapping or sequence, optional
         Groups of the annotators: the name of an attribute, a mapping from annotator to group, or
         one group per annotator. By default groups are searched for in the labels.
+    predictions : Predictions, optional
+        Answers of members that know annotators, for each pair of an item and an annotator in the
+        annotations. Their uniform mean is evaluated; the members must not have seen these items.
     permutations : int, default=99
         Permutations of the test for structure, at least 39; 0 for no test.
     random_state : int, default=0
@@ -226,6 +234,15 @@ def diagnose(
     unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if known else 0
     balance = overview.balance(annotations)
     estimated = variance if variance and "total" in variance else None
+    account = None
+    if predictions is not None:
+        parts = ("annotator", "group_item", "rest")
+        within = [(estimated or {}).get(name) for name in parts]
+        lasting = None
+        if all(part is not None for part in within):
+            *lasts, rest = (part["share"] for part in within if part is not None)
+            lasting = max(sum(lasts), 0.0) / max(sum(lasts) + rest, 1e-12)
+        account = explained(predictions, annotations, lasting, random_state=random_state)
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
@@ -243,6 +260,7 @@ def diagnose(
         careless=careless,
         advice=advise(annotations, balance, found, estimated, test, careless),
         limits=limits(annotations, estimated, single, unassigned),
+        explained=account,
     )
 
 

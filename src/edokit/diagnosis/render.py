@@ -21,6 +21,7 @@ def lines(content: dict[str, Any]) -> list[str]:
         *_annotators(content),
         *_groups(content["groups"], _scale(content)),
         *_variance(content["variance"] or {}),
+        *_explained(content.get("explained")),
         *_test(content["test"]),
         "Advice",
         *(f"  - {advice['text']}" for advice in content["advice"]),
@@ -190,6 +191,25 @@ def _variance(variance: dict[str, Any]) -> list[str]:
         bar = "█" * round(_BAR * part["share"])
         ends = f"[{part['low']:.1%}, {part['high']:.1%}]"
         result.append(f"  {words:<32}{part['share']:>6.1%}  {ends:<15} {bar}".rstrip())
+    return result
+
+
+def _explained(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    result = [
+        "Known annotators",
+        f"  their answers explain {found['share']:.1%} of the disagreement within items (95 %"
+        f" interval {found['low']:.1%} to {found['high']:.1%}, {found['pairs']} labels); the rest"
+        " is noise, or views that the members have not learned",
+    ]
+    if found["lasting"] is not None:
+        more = {
+            "labels": "which is more: more labels per annotator, or members that learn more from"
+            " them, would help",
+            "annotators": "which is not clearly more: rather ask more annotators per item",
+        }[found["helps"]]
+        result.append(f"  at least {found['lasting']:.1%} of it lasts (see above), {more}")
     return result
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError
+from edokit._names import owners
 from edokit._types import Floats, Ints
+from edokit.annotations import Annotations
 from edokit.diagnosis.clusters import Design, Grouping
 from edokit.diagnosis.vectors import (
     BiasDesign,
@@ -17,6 +21,7 @@ from edokit.diagnosis.vectors import (
     squares,
     totals,
 )
+from edokit.predictions import Predictions
 
 BLOCKS = 20
 _T = 2.093
@@ -234,3 +239,72 @@ def _pair_sums(
         pairs[:, k] = n[:, g] * (n[:, g] - 1) / 2 if g == h else n[:, g] * n[:, h]
         together[:, k] = (product - alone[:, g]) / 2 if g == h else product
     return n, pairs, together
+
+
+def explained(
+    predictions: Predictions,
+    annotations: Annotations,
+    lasting: float | None = None,
+    *,
+    samples: int = 1000,
+    random_state: int = 0,
+) -> dict[str, Any]:
+    """How much of the disagreement within items answers for known annotators explain.
+
+    Labels and answers are vectors whose squared distance is the disagreement on their scale, both
+    taken less the mean of their item: members that do not know who answers explain exactly nothing.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Answers for each annotation, a row per pair of an item and an annotator.
+    annotations : Annotations
+        The labels, of items that the members were not trained on.
+    lasting : float, optional
+        Share of the disagreement that is known to last: annotators and groups by items.
+    samples, random_state : int
+        Draws of the interval over items, and their seed.
+
+    Returns
+    -------
+    dict
+        ``share`` with its 95 % interval ``low`` to ``high``, ``pairs``, ``lasting``, and ``helps``:
+        ``labels`` (more labels per annotator) where clearly less is explained than lasts,
+        ``annotators`` (more of them per item) where it is not, None where ``lasting`` is unknown.
+    """
+    labels = annotations.pairs()
+    answers = predictions.pairs().order_classes(annotations.classes).align(labels.items).uniform
+    side = annotations.scale.vectors(len(annotations.classes))
+    _, item = np.unique(owners(labels.items).astype(str), return_inverse=True)
+    count = np.bincount(item)[:, None]
+
+    def within(rows: Floats) -> Floats:
+        own = rows @ side
+        means = np.stack([np.bincount(item, column) for column in own.T], axis=1) / count
+        centred: Floats = own - means[item]
+        return centred
+
+    label, answer = within(labels.soft_labels), within(answers)
+    left = np.bincount(item, ((label - answer) ** 2).sum(axis=1))
+    whole = np.bincount(item, (label**2).sum(axis=1))
+    if whole.sum() <= 1e-12:
+        raise InputError(
+            "no item has two different labels, so there is no disagreement to explain",
+            "give annotations with several annotators per item, or leave the predictions out",
+            parameters=("predictions",),
+        )
+    draws = np.random.default_rng(random_state).integers(len(whole), size=(samples, len(whole)))
+    total = whole[draws].sum(axis=1)
+    shares = 1 - left[draws].sum(axis=1)[total > 0] / total[total > 0]
+    low, high = (float(end) for end in np.quantile(shares, (0.025, 0.975)))
+    helps = None
+    if lasting is not None:
+        helps = "labels" if high < lasting else "annotators"
+    return {
+        "share": float(1 - left.sum() / whole.sum()),
+        "low": low,
+        "high": high,
+        "pairs": len(labels.items),
+        "lasting": lasting,
+        "helps": helps,
+    }
