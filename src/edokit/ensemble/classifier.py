@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,7 +16,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from edokit._errors import InputError, local_path, one_of
+from edokit._errors import InputError, are, counted, examples, local_path, one_of, warn
 from edokit._io import whole_file, write_json
 from edokit._io.schema import (
     anything,
@@ -29,10 +30,11 @@ from edokit._io.schema import (
     scalar,
     text,
 )
-from edokit._names import as_name
+from edokit._names import as_name, as_names
 from edokit._outputs import output_folder
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
+from edokit.annotator_effects import AnnotatorEffects
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.files import FORMAT, reading, write_fitted
 from edokit.ensemble.fitted import Pooled, Reason
@@ -50,6 +52,7 @@ _SAVED = {
     "missing_values": anything,
     "n_jobs": optional(number(whole=True)),
     "random_state": optional(number(0, whole=True)),
+    "annotators": optional(flag),
 }
 """Parameters that are kept, and what each must be."""
 _SCHEMA = record(
@@ -58,7 +61,8 @@ _SCHEMA = record(
         "parameters": record(_SAVED),
         "n_features_in": optional(number(0, whole=True)),
         "feature_names_in": optional(names),
-    }
+    },
+    {"annotators": names, "annotator_effects": listed(listed(listed(number())))},
 )
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
@@ -96,6 +100,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Classifiers fitted in parallel, as in scikit-learn; -1 uses all cores.
     random_state : int, default=0
         Seed of folds and sampled labels.
+    annotators : bool, default=False
+        Also learn how each annotator differs from what each classifier answers: offsets and a
+        slope, shrunk by the number of labels. ``predict_proba(X, annotators=…)`` then answers for
+        annotators; without it, the answers are the same as without this option.
 
     Attributes
     ----------
@@ -109,6 +117,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Weight of each classifier.
     size_ : int
         How many classifiers carry weight.
+    annotators_ : ndarray of shape (A,)
+        With ``annotators=True``, the annotators that it knows: the columns of a DataFrame ``y``,
+        positions of the columns of an array, or the annotators of Annotations.
     n_features_in_, feature_names_in_
         As in scikit-learn, where X is a table.
 
@@ -132,6 +143,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     classes_: npt.NDArray[Any]
     ensemble_: EDOEnsemble
     estimators_: list[Any]
+    effects_: list[AnnotatorEffects]
     _gaps = False
 
     def __init__(
@@ -145,6 +157,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         missing_values: Any = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        annotators: bool = False,
     ) -> None:
         self.estimators = estimators
         self.ensemble = ensemble
@@ -154,6 +167,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.missing_values = missing_values
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.annotators = annotators
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
@@ -234,15 +248,44 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         )
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, labelled)
+        if self.annotators:
+            self._fit_annotators(held_out, labelled, y)
         return self
 
-    def describe(self, X: Any, *, answer_for: str | None = None) -> Pooled:
+    def _fit_annotators(self, held_out: Floats, labelled: Annotations, y: Any) -> None:
+        """Learn how annotators differ from answers [N, K, C] that have not seen the items."""
+        if len(labelled.annotators) < 2:
+            raise InputError(
+                "annotators=True learns how annotators differ, but y does not say who gave which"
+                " label",
+                "give a column of labels per annotator, or Annotations",
+                parameters=("annotators",),
+            )
+        columns = getattr(y, "columns", None)
+        if columns is not None and len(columns) == len(labelled.annotators):
+            people = as_names(columns)[labelled.annotators.astype(int)]
+            labelled = replace(labelled, annotators=people)
+        self.effects_ = [
+            AnnotatorEffects.fit(held_out[:, k], labelled, labelled.scale)
+            for k in range(held_out.shape[1])
+        ]
+
+    @property
+    def annotators_(self) -> npt.NDArray[np.str_]:
+        """The annotators that it knows [A]."""
+        return self.effects_[0].annotators
+
+    def describe(self, X: Any, *, annotators: Any = None, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the classifiers.
 
         Parameters
         ----------
         X : table of shape (N, F), or N texts
             Items.
+        annotators : str, int or sequence of length N, default=None
+            Whose answers: one annotator (see ``annotators_``) for all items, or one for each item;
+            a list in the place of one stands for the mean over a panel. An annotator that is not
+            known gets the anonymous answer, with a warning. None: the anonymous answers.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric; see `EDOEnsemble.predict_proba`.
 
@@ -255,14 +298,50 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if _is_table(X) and hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
         scores = self._member_probabilities(X, self.ensemble_.scale_)
+        if annotators is not None:
+            scores = self._answer_for(scores, annotators)
         return self.ensemble_.describe(scores, answer_for=answer_for)
 
-    def predict_proba(self, X: Any, *, answer_for: str | None = None) -> Floats:
+    def _answer_for(self, anonymous: Floats, annotators: Any) -> Floats:
+        """The classifiers' answers [N, K, C] for the annotators of each item."""
+        if not hasattr(self, "effects_"):
+            raise InputError(
+                "this classifier has not learned how annotators differ",
+                "fit it with annotators=True",
+                parameters=("annotators",),
+            )
+        if isinstance(annotators, str | int | np.integer):
+            annotators = [annotators] * len(anonymous)
+        several = (list, tuple, np.ndarray)
+        asked = [as_names(one if isinstance(one, several) else [one]) for one in annotators]
+        if len(asked) != len(anonymous):
+            raise InputError(
+                f"there are {len(asked)} annotators for {counted(len(anonymous), 'item')}",
+                "give one annotator for all items, or one (or a list) for each",
+                parameters=("annotators",),
+            )
+        known, every = set(self.annotators_.tolist()), {name for one in asked for name in one}
+        if strangers := sorted(every - known):
+            warn(
+                f"{are(len(strangers), len(every), noun='annotator')} unknown, and answered"
+                f" anonymously: {examples(strangers)}"
+            )
+        scale = self.ensemble_.scale_
+        each = [
+            effects.predict(anonymous[:, k], asked, scale)
+            for k, effects in enumerate(self.effects_)
+        ]
+        return np.stack(each, axis=1)
+
+    def predict_proba(
+        self, X: Any, *, annotators: Any = None, answer_for: str | None = None
+    ) -> Floats:
         """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``.
 
-        With ``answer_for``, answers for this metric; see `EDOEnsemble.predict_proba`.
+        With ``annotators``, what these would answer; see ``describe``. With ``answer_for``, answers
+        for this metric; see `EDOEnsemble.predict_proba`.
         """
-        pooled = self.describe(X, answer_for=answer_for)
+        pooled = self.describe(X, annotators=annotators, answer_for=answer_for)
         return pooled.probabilities if pooled.answers is None else pooled.answers
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -349,6 +428,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else names.tolist(),
         }
+        if hasattr(self, "effects_"):
+            content["annotators"] = self.annotators_.tolist()
+            content["annotator_effects"] = [one.effects.tolist() for one in self.effects_]
         write_json(content, folder / _FILE)
 
     @classmethod
@@ -391,6 +473,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 model.n_features_in_ = held["n_features_in"]
             if held["feature_names_in"] is not None:
                 model.feature_names_in_ = np.array(held["feature_names_in"], dtype=object)
+            if held.get("annotators"):
+                people = np.array(held["annotators"])
+                effects = [np.array(one) for one in held["annotator_effects"] or ()]
+                shape = (len(people), len(classes) + 1)
+                fits = len(effects) == len(pool.members_)
+                fits &= all(one.shape == shape for one in effects)
+                needs(fits, "annotator_effects", "are not those of its annotators")
+                model.effects_ = [AnnotatorEffects(people, one) for one in effects]
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))

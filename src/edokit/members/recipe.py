@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples
+from edokit._errors import InputError, examples
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats, Ints
 from edokit.members import recipes
@@ -371,13 +371,6 @@ def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], Ints]:
     return list(row_of), np.array([row_of[text] for text in texts], dtype=np.int64)
 
 
-def label_shares(annotations: Any, n_classes: int, which: Any = slice(None)) -> Floats:
-    """Labels of these annotations as probabilities [M, C]; one-hot where a class was chosen."""
-    if annotations.label_codes is None:
-        return np.asarray(annotations.label_probabilities[which])
-    return np.asarray(np.eye(n_classes)[annotations.label_codes[which]])
-
-
 def known_labels(data: MemberData) -> Any:
     """The annotations, which a member that is to know annotators needs."""
     if data.annotations is None:
@@ -386,32 +379,6 @@ def known_labels(data: MemberData) -> Any:
             "pass annotations, or choose annotators=False",
         )
     return data.annotations
-
-
-def asked_pairs(
-    annotators: Sequence[Iterable[str]], known: Iterable[object], n_texts: int
-) -> tuple[Ints, Ints]:
-    """The text and the annotator of each pair that is asked for [P], as positions.
-
-    An annotator that is not known is -1, and so is that of a text without any.
-    """
-    if len(annotators) != n_texts:
-        raise InputError(
-            f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
-            " annotators",
-            "give one list of annotators per text",
-        )
-    code_of = {str(name): code for code, name in enumerate(known)}
-    asked = [[code_of.get(str(name), -1) for name in names] or [-1] for names in annotators]
-    rows = np.repeat(np.arange(n_texts), list(map(len, asked)))
-    return rows, np.array([code for codes in asked for code in codes], dtype=np.int64)
-
-
-def mean_over_pairs(answers: Floats, rows: Ints) -> Floats:
-    """The mean answer [N, C] of the pairs [P, C] of each text; ``rows`` as of `asked_pairs`."""
-    first = np.flatnonzero(np.diff(rows, prepend=-1))
-    sums: Floats = np.add.reduceat(answers, first) if len(first) else answers
-    return sums / np.bincount(rows)[:, None]
 
 
 def joined(text: Text) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from edokit._errors import InputError, MissingExtraError, counted, one_of, warn
 from edokit._types import Floats, Ints
-from edokit.members.recipe import label_shares
+from edokit.annotator_effects import label_shares
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations

@@ -30,7 +30,8 @@ from edokit._io.schema import (
     text,
 )
 from edokit._types import Codes, Floats, Ints
-from edokit.members.recipe import Text, joined, label_shares
+from edokit.annotator_effects import label_shares
+from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.members.recipe import Text, check_texts, label_shares
+from edokit.annotator_effects import label_shares
+from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
 _AT_ONCE = 1000

@@ -10,15 +10,14 @@ import numpy as np
 
 from edokit._errors import warn
 from edokit._types import Floats
+from edokit.annotator_effects import asked_pairs, mean_over_pairs
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
-    asked_pairs,
     distinct_texts,
     known_labels,
-    mean_over_pairs,
 )
 from edokit.members.recipes._fine_tuning import FineTunedMember
 
