@@ -39,6 +39,7 @@ from edokit.metrics.resampling import intervals
 from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
+from edokit.predictions.core import ANONYMOUS as MEMBER_ANONYMOUS
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
@@ -227,7 +228,8 @@ def evaluate(
         Annotations of the same items; a path is read with `edokit.read_annotations`, a table with
         `Annotations.from_table`.
     predictions : Predictions, array of shape (N, K, C), str or Path, default=None
-        The members' predictions of the same items: their uniform mean is evaluated, too.
+        The members' predictions of the same items: their uniform mean is evaluated, too. Of pairs
+        of an item and an annotator, the ensemble is evaluated as answers for annotators.
     ensemble : EDOEnsemble, str or Path, default=None
         The ensemble, or its folder, that made the probabilities. The constant answer then has the
         shares of the items that it was fitted on.
@@ -290,6 +292,13 @@ def evaluate(
     members, pairs, anonymous = None, None, None
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)
+        if isinstance(read, Predictions) and read.annotators is not None:
+            if ensemble is not None:
+                if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
+                    read = read.with_anonymous()
+                if probabilities is None:
+                    probabilities = _pooled(ensemble, read)
+            read = read.panel_means()
         members = as_predictions(read).on_scale(labelled.scale, "annotations").align(labelled.items)
     if probabilities is not None:
         own, pairs, anonymous = _given(probabilities, labelled, invalid)
@@ -428,6 +437,15 @@ def _annotator_errors(
         row["against_rest"] = ends
         row["served_badly"] = ends is not None and ends[0] > 0
     return found
+
+
+def _pooled(ensemble: EDOEnsemble, pairs: Predictions) -> Predictions:
+    """What the ensemble answers for each pair, and anonymously."""
+    found = ensemble.describe(pairs)
+    how: Any = {"annotators": found.annotators, "scale": found.scale}
+    return Predictions(
+        found.probabilities[:, None], found.items, ("edo",), found.classes, **how
+    ).named()
 
 
 def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:

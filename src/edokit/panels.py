@@ -58,6 +58,12 @@ class Panel:
             raise InputError(
                 f"{self.name} has no annotators", "name at least one", parameters=("panel",)
             )
+        if "" in self.annotators and len(self.annotators) > 1:  # alone: the anonymous answer
+            raise InputError(
+                f"entry {self.annotators.index('') + 1} of {self.name} names no annotator",
+                "name each, or drop the entry",
+                parameters=("panel",),
+            )
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
         count = len(self.annotators)
         weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)

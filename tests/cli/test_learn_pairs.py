@@ -334,3 +334,65 @@ def test_known_answers_that_do_not_help_are_named():
     assert any("known annotators are worse than anonymous" in line for line in found.headline)
     right = evaluate(predictions.select(["knows"]), annotations)
     assert not any("anonymous" in line for line in right.headline)
+
+
+@pytest.mark.parametrize("learn", ["pairs", "pairs+anonymous", "items"])
+def test_an_ensemble_is_evaluated_on_pairs(files: Path, learn: str):
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv")
+    edo("fit", *given, "--learn", learn, "--out", files / "e")
+    direct = json.loads(edo("evaluate", "--ensemble", files / "e", *given, "--json"))
+    ask = ("--predictions", files / "p.npz", "--out", files / "pairs.csv")
+    edo("predict", files / "e", *ask)
+    asked = ("--probabilities", files / "pairs.csv", *given[2:], "--json")
+    through = json.loads(edo("evaluate", *asked))
+    assert direct["ce"] == pytest.approx(through["ce"], abs=1e-6)
+    assert direct["pairs"][0]["ce"] == pytest.approx(through["pairs"][0]["ce"], abs=1e-6)
+    assert [one["name"] for one in direct["methods"]][1:] == ["uniform", "anonymous", "constant"]
+
+
+@pytest.mark.parametrize("command", ["fit", "search", "compare"])
+def test_pairs_where_items_were_asked_for_are_one_clear_message(tmp_path: Path, command: str):
+    given = split_files(tmp_path)
+    given = given[:4] if command == "fit" else given
+    shown = edo(command, *given, "--out", tmp_path / "out", code=2)
+    assert "'i00' and 'r0', not of items" in shown
+    assert "--learn items" in shown
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet", "csv"])
+def test_a_pair_given_twice_is_named(tmp_path: Path, ending: str):
+    file = tmp_path / f"p.{ending}"
+    rows = {"item": ["a", "b", "a"], "annotator": ["x", "x", "x"], "member": "m"}
+    table = pd.DataFrame({**rows, "p_no": 0.5, "p_yes": 0.5})
+    if ending == "npz":
+        p = np.full((3, 1, 2), 0.5)
+        names = {"members": ["m"], "classes": ["no", "yes"]}
+        np.savez(file, probabilities=p, items=rows["item"], annotators=rows["annotator"], **names)
+    elif ending == "parquet":
+        table.to_parquet(file)
+    else:
+        table.drop(columns="member").to_csv(file, index=False)
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,no\nb,x,yes\n")
+    given = ("--probabilities", file, "--annotations", tmp_path / "a.csv")
+    shown = edo("evaluate", *given, code=2)
+    assert "'a" in shown
+    assert "x'" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("panel.txt", "\n\n", "panel has no annotators"),
+        ("panel.csv", "annotator\n", "has no rows"),
+        ("panel.csv", "annotator,weight\nr1,1\n,2\n", "entry 2 of panel names no annotator"),
+        ("panel.csv", "attribute,value,share\nage,old,1\n", "no attribute 'age'"),
+        ("panel.txt", "r1\nr1\n", "'r1'"),
+    ],
+)
+def test_panels_that_are_none_are_one_clear_message(files: Path, name: str, text: str, reason: str):
+    predictions, annotations = pairs_case()
+    EDOEnsemble().fit(predictions.pairs(), annotations.pairs()).save(files / "e")
+    (files / name).write_text(text)
+    asked = ("--predictions", files / "p.npz", "--out", files / "x.csv", "--panel", files / name)
+    assert reason in edo("predict", files / "e", *asked, "--annotators", files / "a.csv", code=2)
+    assert not (files / "x.csv").exists()
