@@ -99,11 +99,11 @@ def test_the_headline_metric_ranks_methods_and_names_columns(
     short = metrics.METRIC[headline].short
     assert found.lowest.metrics[headline] == min(one.metrics[headline] for one in found.scores)
     assert found.lowest.within_noise
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["headline_metric"] == headline
-    assert told[f"lowest_{headline}"] == found.lowest.name
-    assert f"against_lowest_{headline}" in told["methods"][0]
-    assert told["scale"].startswith(scale.kind)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["headline_metric"] == headline
+    assert written[f"lowest_{headline}"] == found.lowest.name
+    assert f"against_lowest_{headline}" in written["methods"][0]
+    assert written["scale"].startswith(scale.kind)
     table = found.text("markdown")
     for metric in metrics.main_metrics(scale):
         assert metrics.METRIC[metric].label in table
@@ -111,7 +111,7 @@ def test_the_headline_metric_ranks_methods_and_names_columns(
     assert f"the lowest {short}" in table
     assert f"{headline}_low" in found.text("csv").splitlines()[0]
     assert f"{short} ↓" in found.slice_table().header
-    assert all(f"{headline}_floor" in one for one in told["slices"])
+    assert all(f"{headline}_floor" in one for one in written["slices"])
     found.save(tmp_path / "comparison")
     assert edokit.read_predictions(tmp_path / "comparison/compare/test.npz").scale == scale
 
@@ -186,9 +186,9 @@ def test_evaluate_has_value_interval_best_and_constant_of_every_metric(
     assert found.constant_metrics.keys() == found.metrics.keys()
     for name in metrics.main_metrics(scale):
         assert found.constant_metrics[name] == pytest.approx(found.scores[-1].metrics[name])
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["best_possible"].keys() == told["constant"]["metrics"].keys()
-    assert told["scale"] == scale.kind
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["best_possible"].keys() == written["constant"]["metrics"].keys()
+    assert written["scale"] == scale.kind
     columns = {f"p_{name}": p[:, k] for k, name in enumerate(people.classes)}
     table = pd.DataFrame({"item": people.items, **columns}).sample(frac=1, random_state=0)
     table.to_csv(tmp_path / "p.csv", index=False)

@@ -1,22 +1,18 @@
 """Weights learned on pairs of an item and an annotator, and the answers of panels."""
 
-import io
 import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_commands import edo as done_by
 
 from edokit import Annotations, EDOEnsemble, Predictions, evaluate, load, write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.cli import main
 from edokit.fitdata import FitData
 from edokit.panels import Panel
 from edokit.predictions import Shards
@@ -60,16 +56,9 @@ def files(tmp_path: Path) -> Path:
 
 def edo(*words: object, code: int = 0) -> str:
     """What a command writes to the terminal; it must end with this exit code."""
-    shown = io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        redirect_stdout(shown),
-        redirect_stderr(shown),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    text = " ".join(shown.getvalue().split())
-    assert (stop.value.code or 0) == code, text
+    done = done_by(*words)
+    text = " ".join((done.stderr + done.stdout).split())
+    assert done.returncode == code, text
     return text
 
 

@@ -1,19 +1,15 @@
 """The answer scale of every source: declared, proposed where labels are numbers in a row, shown."""
 
-import io
 import json
-import sys
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from edokit import Annotations, read_annotations, simulate, write_annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.cli import main
 from edokit.datasets import describe_annotations, split_items
+from tests.cli.test_commands import answer, edo
 
 STARS = {
     "item": [k // 3 for k in range(60)],
@@ -157,35 +153,23 @@ def test_a_label_studio_rating_is_ordinal_if_declared(tmp_path: Path):
     assert read_annotations(path, scale="ordinal").scale.positions == (1, 2, 3)
 
 
-def _edo(*words: object) -> tuple[str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    assert not stop.value.code, err.getvalue()
-    return out.getvalue(), err.getvalue()
-
-
 def test_commands_declare_show_and_keep_the_scale(tmp_path: Path):
     path = _csv(tmp_path / "stars.csv", STARS)
-    shown, note = _edo("data", "info", path)
-    assert "Answer scale: nominal." in shown
-    assert "--scale ordinal" in note
+    done = edo("data", "info", path)
+    assert "Answer scale: nominal." in done.stdout
+    assert "--scale ordinal" in done.stderr
     again, parts = tmp_path / "again.parquet", tmp_path / "parts.jsonl"
-    assert not _edo("data", "convert", path, again, "--scale", "ordinal:1,2,3,4,5,6")[1]
-    _edo("data", "split", again, parts, "--into", "train=0.5,dev=0.5")
-    found = json.loads(_edo("data", "info", parts, "--json")[0])
+    done = edo("data", "convert", path, again, "--scale", "ordinal:1,2,3,4,5,6")
+    assert (done.returncode, done.stderr) == (0, "")
+    answer("data", "split", again, parts, "--into", "train=0.5,dev=0.5")
+    found = answer("data", "info", parts)
     assert found["scale"] == "ordinal:1,2,3,4,5,6"
     assert found["splits"]["dev"]["classes"]["6"] == 0
 
 
 def test_a_simulated_regime_and_its_truth_are_tables(tmp_path: Path):
     people, truth = tmp_path / "people.parquet", tmp_path / "truth.csv"
-    _edo("data", "simulate", "three-labels", people, "--truth", truth, "--items", "20,10,10")
+    answer("data", "simulate", "three-labels", people, "--truth", truth, "--items", "20,10,10")
     expected = simulate("three-labels", items=(20, 10, 10))
     assert read_annotations(people).to_table().equals(expected.annotations.to_table())
     shares = read_annotations(truth, split="dev")

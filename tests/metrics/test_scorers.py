@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-import sys
 from collections import Counter, defaultdict
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -18,8 +13,8 @@ import pytest
 
 import edokit
 from edokit import InputError
-from edokit.cli import main
 from edokit.metrics.scorers import lewidi2023, lewidi2025_a, lewidi2025_b
+from tests.cli.test_commands import answer, edo
 
 # Reference points of dev: the training set's mean answer (task A), each annotator's most frequent
 # answer (task B; for sets no label at all).
@@ -31,24 +26,9 @@ DATASETS = {
 }
 
 
-def command(*words: object) -> tuple[int, str, str]:
-    """Exit code, output and messages of a command."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0), out.getvalue(), err.getvalue()
-
-
 def scored(*words: object) -> dict[str, Any]:
     """What ``edo evaluate`` reports, without intervals."""
-    code, out, err = command("evaluate", *words, "--bootstrap", 0, "--json")
-    assert code == 0, err
-    found: dict[str, Any] = json.loads(out)
+    found: dict[str, Any] = answer("evaluate", *words, "--bootstrap", 0)
     return found
 
 
@@ -116,7 +96,8 @@ def test_unknown_annotators_are_given_the_anonymous_answer(files: list[Any]) -> 
     # Medians 1 and 2 against 1, 3 and 2, 2, over three points.
     assert found["scores"] == {"absolute_distance": pytest.approx((2 / 3 / 2 + 0) / 2)}
     assert "anonymous answer of the item (its median)" in found["note"]
-    code, out, _ = command("evaluate", *files, "--scale", "ordinal", "--scorer", "lewidi2025-b")
+    done = edo("evaluate", *files, "--scale", "ordinal", "--scorer", "lewidi2025-b")
+    code, out = done.returncode, done.stdout
     assert code == 0
     assert "0.0000 … 0.3333" in out  # of two items, the interval over items
     assert "lewidi2025-b" in out
@@ -147,9 +128,9 @@ def test_predictions_of_pairs_are_scored_as_answers_of_annotators(files: list[An
     words[1] = path.with_suffix(".csv")
     assert scored(*words, "--scorer", "lewidi2025-b")["official"] == found["official"]
     table[:3].to_csv(path.with_suffix(".csv"), index=False)
-    code, _, err = command("evaluate", *words, "--scorer", "lewidi2025-b")
-    assert code == 2
-    assert "1 of 4 is missing" in err
+    done = edo("evaluate", *words, "--scorer", "lewidi2025-b")
+    assert done.returncode == 2
+    assert "1 of 4 is missing" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -164,9 +145,9 @@ def test_predictions_of_pairs_are_scored_as_answers_of_annotators(files: list[An
 def test_a_scorer_that_does_not_fit_is_one_clear_error(
     files: list[Any], scale: str, scorer: str, words: str
 ) -> None:
-    code, out, err = command("evaluate", *files, "--scale", scale, "--scorer", scorer)
-    assert (code, out) == (2, "")
-    assert re.search(words, err), err
+    done = edo("evaluate", *files, "--scale", scale, "--scorer", scorer)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(words, done.stderr), done.stderr
 
 
 def test_shares_have_no_annotators_to_score() -> None:

@@ -16,11 +16,12 @@ from edokit._errors import InputError
 from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.review import label_studio_tasks, labelling_config, review
 from edokit.metrics import w1
-from edokit.report import collect, write_figures, write_report
+from edokit.report import collect, write_report
 from edokit.report.chart import class_colours
 from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.figures import figure_layouts, write_all
 from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import method_rows, parse_search, read_comparison
 from edokit.report.summary import describe_choice, summarize
@@ -277,8 +278,11 @@ def test_annotations_of_another_scale_are_refused_by_name() -> None:
 
 
 def test_figures_for_papers_know_the_scale(ordinal: ReportData, tmp_path: Path) -> None:
-    written = {path.name for path in write_figures(ordinal, tmp_path)}
-    assert {"scale.png", "scale.svg", "scale.pdf", "methods.png"} <= written
+    charts = all_charts(ordinal)
+    (rows,) = [rows for name, rows in figure_layouts(charts).items() if name == "scale"]
+    some = {name: charts[name] for row in rows for name in row}
+    written = {path.name for path in write_all(some, tmp_path)}
+    assert written == {"scale.png", "scale.svg", "scale.pdf"}
 
 
 def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:
