@@ -15,9 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
 
 import edokit
-from edokit import Annotations, EDOEnsemble, EDOWarning, InputError, Predictions
+from edokit import Annotations, EDOClassifier, EDOEnsemble, EDOWarning, InputError, Predictions
 from edokit.cli import main
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
@@ -518,3 +522,27 @@ def test_nothing_is_written_where_scales_differ(tmp_path: Path, capsys: Any) -> 
     assert "ordinal (1, 2, 3, 5)" in error
     assert "multi-label" in error
     assert not (tmp_path / "ensemble").exists()
+
+
+def test_arrays_of_another_form_name_the_remedy():
+    P = np.full((4, 2, 3), 1 / 3)
+    with pytest.raises(InputError, match=r"label '3'.*scale='ordinal:1,2,3"):
+        EDOEnsemble(scale="ordinal").fit(P, [1, 2, 3, 3])
+    with pytest.raises(InputError, match=r"label '3'.*from_arrays"):
+        EDOEnsemble().fit(P, [1, 2, 3, 3])
+    with pytest.raises(InputError, match=r"different lengths.*MultiLabelBinarizer"):
+        EDOEnsemble(scale="multi-label").fit(P, [["0"], [], ["1", "2"], ["1"]])
+
+
+def test_classifiers_of_single_labels_are_wrapped_for_sets():
+    X, chosen = np.arange(8.0)[:, None], np.tile([[0, 1], [1, 1], [1, 0], [0, 0]], (2, 1))
+    ensemble = EDOEnsemble(scale="multi-label")
+    bare = [("a", LogisticRegression()), ("b", make_pipeline(LogisticRegression()))]
+    with pytest.raises(InputError, match=r"LogisticRegression.*OneVsRestClassifier"):
+        EDOClassifier(bare, ensemble=ensemble, cv=2).fit(X, chosen)
+    wrapped = [
+        ("a", OneVsRestClassifier(LogisticRegression())),
+        ("b", make_pipeline(MultiOutputClassifier(LogisticRegression()))),
+    ]
+    fitted = EDOClassifier(wrapped, ensemble=ensemble, cv=2).fit(X, chosen)
+    assert fitted.predict(X).shape == chosen.shape

@@ -598,11 +598,27 @@ def _fit(
     scale: Scale,
 ) -> Any:
     """The classifier fitted on everything, or its probabilities of the rows that a fold holds."""
+    if scale.is_multi_label and not _takes_sets(estimator):
+        raise InputError(
+            f"{type(estimator).__name__} learns one label per item, but these are sets of labels",
+            "wrap it in sklearn.multiclass.OneVsRestClassifier",
+            parameters=("estimators",),
+        )
     if fold is None:
         return clone(estimator).fit(X, labels)
     learn, held_out = fold
     fitted = clone(estimator).fit(_safe_indexing(X, learn), labels[learn])
     return _probabilities(fitted, _safe_indexing(X, held_out), classes, scale)
+
+
+def _takes_sets(estimator: Any) -> bool:
+    """Whether a classifier takes an indicator matrix; True where that can't be known."""
+    try:
+        tags = get_tags(estimator)
+    except (AttributeError, TypeError):
+        return True
+    own = tags.classifier_tags
+    return own is None or bool(own.multi_label or tags.target_tags.multi_output)
 
 
 def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Scale) -> Floats:

@@ -177,6 +177,7 @@ def align_inputs(
     A scale is that of arrays, and of predictions and annotations that declare none. An array
     without one has that of the other.
     """
+    unnamed = not isinstance(predictions, Predictions)
     predictions = predictions_for(labels, predictions, scale)
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.items)
@@ -184,9 +185,17 @@ def align_inputs(
             annotations = _declared(annotations, Declared(scale))
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
-        annotations = as_annotations(
-            labels, len(predictions), predictions.classes, scale=predictions.scale
-        )
+        try:
+            annotations = as_annotations(
+                labels, len(predictions), predictions.classes, scale=predictions.scale
+            )
+        except InputError as error:
+            if "label_map" in error.parameters and unnamed:
+                hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
+                if predictions.scale.positions is not None:
+                    hint = "name the points of the scale, as in scale='ordinal:1,2,3,4,5'"
+                raise InputError(error.message, hint, error.parameters) from None
+            raise
         annotations = replace(annotations, items=predictions.items)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
@@ -250,7 +259,13 @@ def select_members(predictions: Predictions, needed: Sequence[str], what: str) -
 
 
 def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
-    values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    try:
+        values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    except ValueError as error:
+        raise InputError(
+            "the rows of the labels have different lengths",
+            f"give {_FORMS}; of sets {_SETS} (sklearn.preprocessing.MultiLabelBinarizer makes it)",
+        ) from error
     if isinstance(labels, np.ma.MaskedArray):
         values = values.astype(object)
         values[np.ma.getmaskarray(labels)] = None
