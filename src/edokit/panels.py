@@ -83,6 +83,11 @@ class Panel:
         drawn = "" if self.size is None else f", {self.size} drawn"
         return f"{self.name} ({counted(len(self.annotators), 'annotator')}{drawn})"
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some annotators count more than others."""
+        return bool(np.ptp(self.weights) > _CLOSE)
+
     @classmethod
     def from_shares(
         cls,

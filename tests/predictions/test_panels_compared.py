@@ -97,6 +97,22 @@ def test_every_scale_has_a_page(scale: Scale, tmp_path: Path):
     assert where == sorted(where)
 
 
+def test_the_page_mentions_weights_where_annotators_count_differently(tmp_path: Path):
+    rows = pool(P)
+    pooled = Pooled(
+        rows.items,
+        rows.classes,
+        rows.probabilities[:, 0],
+        np.zeros(len(rows)),
+        annotators=rows.annotators,
+    )
+    for weights, weighted in ((None, False), ([1, 3], True)):
+        panel = Panel(("u", "v"), weights, name="lenient")
+        write_panel_page(pooled.compare(panel, OTHER), tmp_path / "whose.html")
+        text = (tmp_path / "whose.html").read_text(encoding="utf-8")
+        assert (", by weight." in text) is weighted
+
+
 def test_shards_are_compared_as_the_whole(tmp_path: Path):
     predictions = pool(P)
     whole = compared(P)
