@@ -182,6 +182,13 @@ class Scale:
         # A label that is not chosen differs as one that is.
         return np.asarray(array * (2 / array.shape[-1])) if self.is_multi_label else array
 
+    def deviations(self, p: Floats) -> Floats:
+        """Return the standard deviation of each distribution on an ordinal scale [N]."""
+        place = np.array(self.positions)
+        variance = p @ place**2 - (p @ place) ** 2
+        # Rounding leaves tiny variances where there are none.
+        return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
+
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""
         return ROW_CLASSES if self.is_multi_label else tuple(classes)

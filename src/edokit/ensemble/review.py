@@ -135,8 +135,7 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     """How uncertain an answer is, and how many choose otherwise, as shares of the most [N]."""
     if scale.span is not None:
         place = np.array(scale.positions) / scale.span
-        mean = p @ place
-        deviation = np.sqrt(np.maximum(p @ place**2 - mean**2, 0.0))
+        deviation = scale.deviations(p) / scale.span
         away = np.abs(place - place[medians(p)][:, None])
         return 2.0 * deviation, 2.0 * np.sum(p * away, axis=1)
     rows = scale.rows(p)

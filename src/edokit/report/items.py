@@ -102,7 +102,7 @@ def filters(evaluation: Evaluation) -> dict[str, Bools]:
         split, same = most <= DIVIDED + 1e-9, most >= 1 - 1e-9
         sure, open_ = split & (likeliest >= SURE), likeliest <= DIVIDED
     else:
-        ratings, predicted = (deviations(each, scale) / scale.span for each in (q, p))
+        ratings, predicted = (scale.deviations(each) / scale.span for each in (q, p))
         split, same = ratings >= WIDE - 1e-9, ratings <= 1e-9
         sure, open_ = split & (predicted <= NARROW), predicted >= WIDE
     unanimous = (scale.per_item(same, n) == 1) & (annotations.annotations_per_item > 1)
@@ -116,14 +116,6 @@ def filters(evaluation: Evaluation) -> dict[str, Bools]:
         "spread": spread,
         "far": _top(distance),
     }
-
-
-def deviations(p: Floats, scale: Scale) -> Floats:
-    """Standard deviation of each distribution on an ordinal scale, in its units [N]."""
-    place = np.array(scale.positions)
-    variance: Floats = p @ place**2 - (p @ place) ** 2
-    # Rounding leaves tiny variances where there are none.
-    return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
 
 
 def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
@@ -179,7 +171,7 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         described.append({"key": key, "name": name, "meaning": meaning, "count": passing})
     uncertain = pooled.entropy
     if scale.span is not None:
-        uncertain = deviations(pooled.probabilities, scale)
+        uncertain = scale.deviations(pooled.probabilities)
     table: dict[str, Any] = {
         "kind": scale.kind,
         "positions": scale.positions,
@@ -195,7 +187,7 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     if annotations is not None and distance is not None:
         measure = annotations.entropy
         if scale.span is not None:
-            measure = deviations(annotations.soft_labels, scale)
+            measure = scale.deviations(annotations.soft_labels)
         table["counts"] = rounded(annotations.counts[chosen], 2)
         table["annotators"] = annotations.annotations_per_item[chosen].tolist()
         table["annotated"] = rounded(measure[chosen])
