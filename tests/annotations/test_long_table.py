@@ -211,9 +211,9 @@ def test_every_other_column_is_kept_with_what_it_describes() -> None:
 
 
 def test_a_repeated_annotation_goes_with_its_columns() -> None:
-    table = changed(item=[1, 1, 1], annotator=["x", "x", "y"], seconds=[5, 6, 7])
-    made = Annotations.from_table(table, duplicates="first")
-    assert made.annotation_columns["seconds"].tolist() == ["5", "7"]
+    rows = {"item": [1, 1, 1, 2], "annotator": ["x", "x", "y", "x"], "label": [0, 1, 1, 0]}
+    made = Annotations.from_table({**rows, "seconds": [5, 6, 7, 8]}, duplicates="first")
+    assert made.annotation_columns["seconds"].tolist() == ["5", "7", "8"]
 
 
 def test_a_column_that_items_do_not_have_is_refused_by_name() -> None:
@@ -480,3 +480,16 @@ def test_names_that_are_nearly_the_same_are_pointed_out(
 ) -> None:
     with pytest.warns(EDOWarning, match=words):
         Annotations.from_table(changed(**changes))
+
+
+def test_a_column_that_varies_in_dropped_rows_only_describes_the_annotator():
+    rows = {
+        "item": ["a", "a", "b", "b"],
+        "annotator": ["x", "x", "x", "y"],
+        "label": ["no", "yes", "no", "no"],
+        "age": ["30", "31", "30", "50"],
+    }
+    annotations = Annotations.from_table(rows, duplicates="first")
+    assert annotations.attributes["age"].tolist() == ["30", "50"]
+    again = Annotations.from_table(annotations.to_table())
+    assert again.attributes["age"].tolist() == ["30", "50"]

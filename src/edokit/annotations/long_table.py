@@ -27,13 +27,12 @@ from edokit._names import (
     row_number,
     text_array,
 )
-from edokit._types import Codes, Floats, Strings
+from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.core import (
     Annotations,
     Duplicates,
     PublishedLabelWarning,
     contradiction_message,
-    rows_of_each,
 )
 from edokit.annotations.labels import (
     Labels,
@@ -188,9 +187,13 @@ def from_long_table(
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
         scale=scaled.on(order, None if labels is None else labels.first(where)),
-        **_other_columns(table, attributes, names, item, annotator),
     )
-    result = _without_duplicates(built, duplicates, where)
+    result, counted_rows = _without_duplicates(built, duplicates, where)
+    # Of the rows that are kept: a column that varies in others only describes items or annotators.
+    own = [one._replace(codes=one.codes[counted_rows]) for one in (item, annotator)]
+    table = table if counted_rows.all() else table.filter(pa.array(counted_rows))
+    others: dict[str, Any] = _other_columns(table, attributes, names, *own)
+    result = replace(result, **others)
     if (found := result.contradicted).any():
         note = contradiction_message(int(found.sum()), len(found))
         warn(f"{note}: {examples(result.items[found])}", PublishedLabelWarning)
@@ -403,7 +406,7 @@ def _other_columns(
     names: Mapping[str, str],
     item: Encoded,
     annotator: Encoded,
-) -> dict[str, dict[str, Strings]]:
+) -> dict[str, Any]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
     shares = [] if "label" in names else filter(is_share, table.column_names)
     roles = ROLES if "text" in names else (role for role in ROLES if role != "context")
@@ -530,13 +533,16 @@ def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
     return pa.table(columns, names=names)
 
 
-def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Where) -> Annotations:
+def _without_duplicates(
+    annotations: Annotations, policy: Duplicates, where: Where
+) -> tuple[Annotations, Bools]:
     """The annotations with each annotator once on an item, unless all labels count.
 
-    Several rows of a set are its labels, one by one.
+    And which rows these are. Several rows of a set are its labels, one by one.
     """
-    if policy == "all" or not (again := annotations.repeated).any():
-        return annotations
+    again = annotations.repeated
+    if policy == "all" or not again.any():
+        return annotations, np.ones(len(annotations), dtype=bool)
     if annotations.scale.is_multi_label:
         annotations = _united(annotations)
     elif policy == "error":
@@ -551,8 +557,7 @@ def _without_duplicates(annotations: Annotations, policy: Duplicates, where: Whe
 
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
     kept = annotations.rows_of(~again, *fields)
-    others = rows_of_each(annotations.annotation_columns, ~again)
-    return replace(annotations, annotation_columns=others, **kept)
+    return replace(annotations, **kept), ~again
 
 
 def _united(annotations: Annotations) -> Annotations:
