@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, softmax
 
 from edokit._errors import InputError, counted
 from edokit._types import Codes, Floats, Ints
@@ -76,12 +75,16 @@ class AnnotatorEffects:
 
 def _logits(p: Floats, scale: Scale) -> Floats:
     kept = np.clip(p, _LEAST, 1 - _LEAST)
-    z: Floats = logit(kept) if scale.is_multi_label else np.log(kept)
+    z: Floats = np.log(kept)
+    if scale.is_multi_label:
+        z -= np.log1p(-kept)
     return z
 
 
 def _moved(z: Floats, effects: Floats, scale: Scale) -> Floats:
     """Probabilities [M, C] of annotators with these effects [M, C + 1]."""
+    from scipy.special import expit, softmax  # as slow to import as all of members
+
     logits = z + effects[:, :-1] + effects[:, -1:] * _centred(z, scale)
     p: Floats = expit(logits) if scale.is_multi_label else softmax(logits, axis=1)
     return p

@@ -102,7 +102,7 @@ INPUTS = {
     ),
     *("texts", "train_annotations"),
 }
-OUTPUTS = {"out", "review_out", "figures", "truth"}
+OUTPUTS = {"out", "review_out", "figures", "truth", "page"}
 FOLDERS = {  # what each command writes into its folder
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
     "train": ("manifest.json", "predictions/dev.npz", "members/linear-01/mine.txt"),

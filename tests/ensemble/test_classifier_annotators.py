@@ -78,5 +78,5 @@ def test_what_can_not_be_answered_is_refused():
     with pytest.raises(InputError, match="who gave which label"):
         EDOClassifier(MEMBERS, annotators=True).fit(X, (X[:, 0] > 0).astype(int))
     model = EDOClassifier(MEMBERS, annotators=True).fit(X, labels)
-    with pytest.raises(InputError, match="2 annotators for 300 items"):
+    with pytest.raises(InputError, match="2 entries for 300 items"):
         model.predict_proba(X, annotators=[0, 1])

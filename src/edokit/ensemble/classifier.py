@@ -316,7 +316,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         asked = [as_names(one if isinstance(one, several) else [one]) for one in annotators]
         if len(asked) != len(anonymous):
             raise InputError(
-                f"there are {len(asked)} annotators for {counted(len(anonymous), 'item')}",
+                f"annotators holds {counted(len(asked), 'entry')} for"
+                f" {counted(len(anonymous), 'item')}",
                 "give one annotator for all items, or one (or a list) for each",
                 parameters=("annotators",),
             )
