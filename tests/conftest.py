@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import zipfile
 from pathlib import Path
@@ -41,6 +42,13 @@ def lewidi2025(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (folder / "CSC").is_dir():
         pytest.skip("the LeWiDi 2025 files are not at hand: set EDO_LEWIDI2025 to their folder")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen() -> None:
+    """Leave what earlier modules imported out of garbage collections, which training asks for."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
