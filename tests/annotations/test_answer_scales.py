@@ -18,7 +18,7 @@ from edokit import (
 )
 from edokit._errors import EDOWarning, InputError, TieWarning
 from edokit._io.tables import write_table
-from edokit.scales import NOMINAL, Declared, Scale, looks_ordinal
+from edokit.scales import Declared, Scale, looks_ordinal
 
 SETS = {
     "item": ["a", "a", "b", "b", "b"],
@@ -179,15 +179,12 @@ def test_files_of_predictions_keep_the_scale(values, scale, suffix, tmp_path: Pa
 
 
 def test_rows_of_sets_are_one_label_each():
-    predictions = Predictions.from_arrays(
-        [[[0.2, 0.9], [0.6, 0.1]]], layout="NKC", items=["a"], scale="multi-label:rude,mocking"
-    )
-    rows = predictions.rows()
-    assert rows.items.tolist() == ["a: rude", "a: mocking"]
-    assert rows.scale == NOMINAL
-    np.testing.assert_allclose(rows.probabilities[:, :, 1], [[0.2, 0.6], [0.9, 0.1]])
-    np.testing.assert_allclose(rows.probabilities.sum(axis=2), 1)
-    assert Scale("multi-label").from_rows(rows.probabilities[:, 0], 2).tolist() == [[0.2, 0.9]]
+    scale = Scale("multi-label")
+    rows = scale.rows([[[0.2, 0.9], [0.6, 0.1]]])
+    assert scale.row_classes(["rude", "mocking"]) == ("no", "yes")
+    np.testing.assert_allclose(rows[:, :, 1], [[0.2, 0.6], [0.9, 0.1]])
+    np.testing.assert_allclose(rows.sum(axis=2), 1)
+    assert scale.from_rows(rows[:, 0], 2).tolist() == [[0.2, 0.9]]
 
 
 def test_multi_label_logits_are_of_each_label():

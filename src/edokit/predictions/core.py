@@ -14,7 +14,7 @@ import pandas as pd
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._names import as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Floats, Strings
-from edokit.scales import NOMINAL, ROW_CLASSES, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -315,21 +315,6 @@ class Predictions:
         what the scale is of, for the message.
         """
         return replace(self, scale=declared_scale(self.scale, self.classes, scale, against))
-
-    def rows(self) -> Predictions:
-        """One row per item; of sets one per item and label, with the classes no and yes."""
-        if not self.scale.is_multi_label:
-            return self
-        rows = [f"{item}: {label}" for item in self.items for label in self.classes]
-        whose = self.annotators
-        return replace(
-            self,
-            probabilities=self.scale.rows(self.probabilities),
-            items=as_names(rows),
-            classes=ROW_CLASSES,
-            annotators=None if whose is None else np.repeat(whose, len(self.classes)),
-            scale=NOMINAL,
-        )
 
     def select(self, members: Iterable[object]) -> Predictions:
         """The named members, in this order."""
