@@ -190,7 +190,13 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     items = [f"i{number}" for number in range(6)]
     people = Annotations.from_matrix(rng.integers(0, 2, (6, 3)).astype(str), items=items)
     shares = rng.dirichlet([1, 1], (6, 2)).astype(np.float32)
-    made = Predictions.from_arrays(shares, layout="NKC", items=items, groups=["g", "h"])
+    made = Predictions.from_arrays(
+        shares,
+        layout="NKC",
+        items=items,
+        groups=["g", "h"],
+        member_info={"0": {"model": "small", "persona": "a nurse", "cost": 0.001, "requests": 6}},
+    )
     one = long_table(made).slice(0, 12).to_pydict()
     model = {name: values[::2] for name, values in one.items() if name not in ("member", "group")}
     texts = pa.table({"item": items, "text": [f"Post {item}." for item in items]})

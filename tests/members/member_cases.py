@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +135,20 @@ class PeopleMember(PriorMember):
             member = cls(2)
             member.people = {name: kept[name] for name in kept.files}
         return member
+
+
+class PaidMember(PriorMember):
+    """Costs something for every text."""
+
+    requests = 0
+
+    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+        self.requests += len(texts)
+        return super().predict_proba(texts)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"model": "tiny", "cost": 0.25, "requests": self.requests, "rows": [1, 2]}
 
 
 class SeenMember(PriorMember):

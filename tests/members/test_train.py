@@ -22,6 +22,7 @@ from edokit.annotations import Annotations
 from edokit.members import engine
 from edokit.members.groups import Group, parse_groups
 from edokit.members.jobs import run_job
+from edokit.members.score import score_members
 from edokit.members.train import Trained, make_plan, train_members, train_plan
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
@@ -469,3 +470,24 @@ def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
     events: list[Any] = []
     assert train_plan(plan, tmp_path, jobs=1, step=events.append) == []
     assert events == [{"done": 2, "total": 2, "member": "from before", "kept": 2}]
+
+
+def test_what_members_say_of_themselves_is_in_their_predictions(tmp_path: Path) -> None:
+    paid = "member_cases:PaidMember"
+    trained = train(f"{paid}:2", tmp_path)
+    card = json.loads((tmp_path / "members" / "PaidMember-01" / "member.json").read_text())
+    assert card["details"] == {"model": "tiny", "cost": 0.25, "requests": 36, "rows": [1, 2]}
+    about = {"model": "tiny", "cost": 0.25, "requests": 36}
+    dev = trained.predictions["dev"]
+    assert dev.member_info == dict.fromkeys(dev.members, about)
+    assert trained.manifest["members"][0]["details"] == about
+    assert read_predictions(tmp_path / "predictions" / "dev.npz").member_info == dev.member_info
+    scored = score_members(tmp_path, ["tea"], trust=["member_cases"])
+    assert scored.member_info["PaidMember-02"] == {"model": "tiny", "cost": 0.25, "requests": 1}
+
+
+def test_an_item_costs_what_all_folds_of_a_member_cost() -> None:
+    (about,) = (
+        train("member_cases:PaidMember:1", cross_fit=3).predictions["test"].member_info.values()
+    )
+    assert about == {"model": "tiny", "cost": 0.75, "requests": 54 + 3 * 18}

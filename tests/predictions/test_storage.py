@@ -27,6 +27,7 @@ def made_up(n: int = 4, k: int = 3, c: int = 2, **names: Any) -> Predictions:
 def assert_same(one: Predictions, other: Predictions) -> None:
     assert one.items.tolist() == other.items.tolist()
     assert (one.members, one.classes, one.groups) == (other.members, other.classes, other.groups)
+    assert one.member_info == other.member_info
     assert one.probabilities.dtype == other.probabilities.dtype
     np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
@@ -41,6 +42,8 @@ def predictions(draw: st.DrawFn) -> Predictions:
     shape = (len(items), len(members), len(classes))
     weights = np.random.default_rng(draw(st.integers(0, 99))).gamma(0.1, size=shape) + 1e-12
     kind = draw(st.sampled_from([np.float32, np.float64]))
+    values = st.text(st.characters(exclude_categories=["Cs"])) | st.booleans() | st.integers(0, 9)
+    info = st.dictionaries(st.sampled_from(members), st.dictionaries(NAMES, values))
     return Predictions.from_arrays(
         weights.astype(kind),
         layout="NKC",
@@ -49,6 +52,7 @@ def predictions(draw: st.DrawFn) -> Predictions:
         classes=classes,
         groups=groups,
         invalid="normalize",
+        member_info=draw(info),
     )
 
 

@@ -342,6 +342,14 @@ def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
     return result
 
 
+def number(text: str, option: str, form: str) -> float:
+    """``"0.002"`` as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option} {text!r} is no number", f"write {option} {form}") from None
+
+
 def named_file(text: str) -> tuple[str | None, Path]:
     """``"NAME=FILE"`` or ``"FILE"`` as name and path; a file whose name has a = in it is a file."""
     name, equals, file = text.partition("=")

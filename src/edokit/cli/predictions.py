@@ -69,6 +69,24 @@ def join(
             " each label on its own."
         ),
     ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="NAME=COST",
+            help="What a member costs per item, in any one unit (repeatable); kept with the"
+            " predictions and the ensembles fitted on them.",
+        ),
+    ] = None,
+    member_info: Annotated[
+        Path | None,
+        typer.Option(
+            "--member-info",
+            metavar="TABLE",
+            help="A table with the column member and what is known about each: model, prompt,"
+            " persona, cost, ….",
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -82,7 +100,12 @@ def join(
         options.named_file(text.removesuffix(":logits") if marked else text)
         for text, marked in zip(files, in_logits, strict=True)
     ]
-    with output_files(out, inputs=[path for _, path in pairs], overwrite=overwrite):
+    costs = {
+        name: {"cost": options.number(text, "--cost", "NAME=COST")}
+        for name, text in options.pairs(cost, "--cost", "NAME=COST").items()
+    }
+    inputs = [*(path for _, path in pairs), *([member_info] if member_info else [])]
+    with output_files(out, inputs=inputs, overwrite=overwrite):
         joined = join_models(
             [path for _, path in pairs],
             names=[name for name, _ in pairs],
@@ -95,7 +118,8 @@ def join(
             label_map=options.pairs(label_map, "--label-map", "OLD=NEW"),
             missing=cast(Any, missing),
             scale=scale,
-        )
+            member_info=member_info,
+        ).with_info(costs)
         write_predictions(joined, out)
     n, k, c = joined.shape
     noted = {} if joined.scale == NOMINAL else {"scale": joined.scale.to_text(joined.classes)}

@@ -246,6 +246,7 @@ def _fitted(
     return Fitted(
         members=data.members,
         groups=groups,
+        member_info=data.member_info,
         classes=data.classes,
         scale=data.scale,
         weights=by_member(weights),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, get_args
 
@@ -50,6 +50,7 @@ from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import LARGEST
 from edokit.panels import Panel, PanelAnswer, PanelComparison
+from edokit.predictions.core import INFO, MemberInfo
 from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Solution, Trajectory
 
@@ -107,6 +108,8 @@ class Fitted:
 
     members: tuple[str, ...]
     groups: tuple[str, ...] | None = None
+    member_info: MemberInfo = field(default_factory=dict)
+    """What is known about members, by name: ``model``, ``cost``, …; see `Predictions`."""
     classes: tuple[str, ...]
     """Names of the classes [C]."""
     labels: Labels | None = None
@@ -248,6 +251,8 @@ class Fitted:
         for name in ("labels", "label_weights", "label_fits", "answers"):
             if content[name] is None:
                 del content[name]
+        if not self.member_info:
+            del content["member_info"]
         del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
@@ -315,6 +320,7 @@ class Fitted:
             explanation=(),
             labels=None if held.get("labels") is None else tuple(held["labels"]),
             groups=None if groups is None else tuple(groups),
+            member_info=held.get("member_info") or {},
             group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
             temperature=held["temperature"],
             certificate=None if certificate is None else Certificate(**certificate),
@@ -345,6 +351,7 @@ class Fitted:
         """Refuse parts that do not fit together."""
         members, groups, held = len(self.members), self.groups, self.group_weights
         needs(groups is None or len(groups) == members, "groups", "must be one per member")
+        needs(set(self.member_info) <= set(self.members), "member_info", "must be of members")
         units = members if groups is None else len(set(groups))
         simplex = self.weights.shape == (members,) and on_simplex(self.weights)
         needs(simplex, "weights", "must be one per member, not negative and sum to 1")
@@ -475,6 +482,7 @@ _SCHEMA = record(
     },
     {
         "groups": listed(text),
+        "member_info": INFO,
         "group_weights": listed(number(0, 1)),
         "labels": listed(scalar),
         "data": lambda value, at: _DATA(value, at) if value else None,

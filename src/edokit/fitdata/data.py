@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations, Ties
     from edokit.fitdata.sharded import ShardedData
     from edokit.predictions import Predictions
+    from edokit.predictions.core import MemberInfo
 
 # Numbers of pooled probabilities at a time, over all weightings.
 _SCORES_BLOCK = 2**22
@@ -95,6 +96,8 @@ class FitData:
         Names of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
+    member_info : mapping of str to mapping
+        What is known about members; see `Predictions`.
 
     Examples
     --------
@@ -116,8 +119,10 @@ class FitData:
         counts: AnnotationCounts | None = None,
         item_ids: Strings | None = None,
         scale: Scale = NOMINAL,
+        member_info: MemberInfo | None = None,
     ) -> None:
         self._arrays, self.scale = arrays, scale
+        self.member_info: MemberInfo = member_info or {}
         self.members, self.classes = tuple(members), tuple(classes)
         self.groups = None if groups is None else tuple(groups)
         self.counts, self.item_ids = counts, item_ids
@@ -209,6 +214,7 @@ class FitData:
             AnnotationCounts(len(annotations), len(annotations.annotators)),
             predictions.items,
             scale,
+            predictions.member_info,
         )
 
     @staticmethod
@@ -449,9 +455,8 @@ class FitData:
     def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
         arrays = self.sample.take(items, self.rows_per_item)
-        return FitData(
-            arrays, self.members, self.classes, self.groups, self.counts, ids, self.scale
-        )
+        names = self.members, self.classes, self.groups, self.counts, ids
+        return FitData(arrays, *names, self.scale, self.member_info)
 
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""

@@ -122,7 +122,14 @@ class ShardedData(FitData):
         progress: Progress | None = None,
     ) -> None:
         first = cached[0]
-        super().__init__(None, shards.members, first.classes, shards.groups, scale=first.scale)
+        super().__init__(
+            None,
+            shards.members,
+            first.classes,
+            shards.groups,
+            scale=first.scale,
+            member_info=shards.member_info,
+        )
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
         self._threads = None if workers.alone else 1  # for each shard: None for all cores

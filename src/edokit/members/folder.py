@@ -24,6 +24,7 @@ from edokit._io.schema import (
     mapping,
     needs,
     number,
+    plain,
     read_document,
     record,
     text,
@@ -52,6 +53,9 @@ from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
+
+
+_SCALAR = (str, int, float, bool)
 
 
 def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
@@ -146,6 +150,9 @@ def collect_predictions(
                 rows[name], predicted = asked[0], np.mean(each, axis=0)
             gathered.setdefault(name, []).append(predicted)
             jobs_of.setdefault(name, []).append(jobs[0])
+    info: dict[str, Any] = {}
+    for member, jobs in of_member.items():
+        info[member] = fold_details([_checked_card(out / job.folder) for job in jobs])
     return {
         name: Predictions.from_arrays(
             predicted[0] if plan.end_to_end else np.stack(predicted, axis=1),
@@ -156,9 +163,21 @@ def collect_predictions(
             annotators=[whose for _, whose in rows[name]] if name.endswith(PAIRS) else None,
             layout="NKC",
             scale=plan.data.scale,
+            member_info={job.member: info[job.member] for job in jobs_of[name] if info[job.member]},
         )
         for name, predicted in gathered.items()
     }
+
+
+def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the cards of a member's folds have in common; an item costs what all of them cost."""
+    from edokit.predictions.core import combined_info
+
+    each = [
+        {key: one for key, one in (card.get("details") or {}).items() if isinstance(one, _SCALAR)}
+        for card in cards
+    ]
+    return combined_info([{"": one} for one in each], [1.0] * len(each), [""]).get("", {})
 
 
 def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, tuple[list[Any], Any]]:
@@ -356,18 +375,20 @@ _FINISHED = record(
         "seconds": number(0),
         **dict.fromkeys(("versions", "hardware", "history", "notes"), loose),
     },
-    {"weights": listed(number(0, 1))},
+    {"weights": listed(number(0, 1)), "details": mapping(plain)},
     only=False,
 )
 _DESCRIBED = ("a finished member", "remove its folder and train again")
 
 
+def _checked_card(folder: Path) -> dict[str, Any]:
+    card: dict[str, Any] = checked(finished_card(folder), _FINISHED, folder / CARD, *_DESCRIBED)
+    return card
+
+
 def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
     jobs = [job for job in plan.jobs if name in job.members]
-    cards = [
-        checked(finished_card(out / job.folder), _FINISHED, out / job.folder / CARD, *_DESCRIBED)
-        for job in jobs
-    ]
+    cards = [_checked_card(out / job.folder) for job in jobs]
     first, card = jobs[0], cards[0]
     member: dict[str, Any] = {
         "name": name,
@@ -394,6 +415,8 @@ def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[st
         "versions": card["versions"],
         "hardware": card["hardware"],
     }
+    if about := fold_details(cards):
+        member["details"] = about
     for key in ("history", "notes"):
         listed = [card[key] for card in cards]
         if any(listed):

@@ -389,7 +389,7 @@ def fit_job(
         "format": FORMAT,
         **job.to_dict(),
         "fingerprint": plan.fingerprint(job),
-        **member.details,
+        **(member.details if job.heads else {"details": dict(member.details)}),
         "classes": data.classes,
         "scale": data.scale.to_text(data.classes),
         "items": len(own.texts),

@@ -116,7 +116,11 @@ class Member(Protocol):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """Plain values that its ``member.json`` should also hold, once it is fitted."""
+        """Plain values about it, once it is fitted: its ``member.json`` and its predictions hold
+        them (``Predictions.member_info``).
+
+        ``cost`` is of one item; ``requests`` and ``failures`` are counts.
+        """
         return {}
 
     def check_data(self, data: Any) -> None:

@@ -23,7 +23,7 @@ from edokit._errors import (
     warn,
 )
 from edokit._types import Floats, Ints
-from edokit.members.folder import read_manifest, scale_of
+from edokit.members.folder import fold_details, read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
 from edokit.members.texts import Texts
@@ -116,7 +116,7 @@ def score_members(
             "name them by item: annotators={'item': ['annotator']}",
             parameters=("annotators",),
         )
-    known = None
+    known, info = None, dict[str, dict[str, Any]]()
     if annotators is not None:
         known = _ItemAnnotators(annotators, checked.items, by_annotator)
     if "end_to_end" in manifest:
@@ -141,7 +141,7 @@ def score_members(
         each = []
         for done, name in enumerate(names):
             step(done, len(names), name)
-            answer = _member(
+            answer, info[name] = _member(
                 folder / MEMBERS / name, classes, scale, checked.texts, device, trust, known
             )
             each.append(answer)
@@ -172,6 +172,7 @@ def score_members(
         annotators=whose,
         layout="NKC",
         scale=scale,
+        member_info={name: info[name] for name in names if info.get(name)},
     )
 
 
@@ -240,9 +241,9 @@ def _member(
     device: str | None,
     trust: Sequence[str],
     known: _ItemAnnotators | None,
-) -> Floats:
-    """Probabilities [N, C] of one member, the mean over its folds."""
-    each = []
+) -> tuple[Floats, dict[str, Any]]:
+    """Probabilities [N, C] of one member, the mean over its folds, and its details."""
+    each, details = [], []
     for fold in sorted(folder.glob("fold-*")) or [folder]:
         card = {**finished_card(fold), "classes": classes}
         with errors_in(fold):
@@ -253,9 +254,10 @@ def _member(
                 each.append(np.asarray(member.predict_proba(texts), dtype=float))
             else:
                 each.append(known.predict(folder.name, member, texts))
+            details.append({"details": member.details})  # after it has answered
     with _of(folder):
         mean: Floats = np.mean(each, axis=0)
-    return mean
+    return mean, fold_details(details)
 
 
 class _ItemAnnotators:

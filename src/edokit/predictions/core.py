@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import InputError, counted, examples, one_of
-from edokit._names import as_names, check_positions, check_unique, match, pair_names
+from edokit._io.schema import WrongValueError, mapping, number, optional, scalar
+from edokit._names import as_name, as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Floats, Strings
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
@@ -41,6 +42,9 @@ class Predictions:
         an empty name are the members' anonymous answers.
     scale : Scale, default=nominal
         The answer scale. Multi-label probabilities are of each label on its own.
+    member_info : mapping of str to mapping, default={}
+        Plain values about members, by name, where they are known: ``model``, ``prompt``,
+        ``persona``, ``cost`` (of one item, in any one unit), ``requests``, ``failures``, ….
 
     Examples
     --------
@@ -63,6 +67,7 @@ class Predictions:
     groups: tuple[str, ...] | None = None
     annotators: Strings | None = None
     scale: Scale = NOMINAL
+    member_info: MemberInfo = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -78,6 +83,7 @@ class Predictions:
         logits: bool = False,
         invalid: Invalid = "error",
         scale: ScaleLike | None = None,
+        member_info: MemberInfo | None = None,
     ) -> Predictions:
         """Build predictions from an array, or from one array per member.
 
@@ -105,6 +111,8 @@ class Predictions:
             ``nominal`` (default), ``ordinal``, ``multi-label``, or with the classes as in
             ``ordinal:low=0,mid=1,high=3``. Multi-label probabilities (or logits) are of each label
             on its own.
+        member_info : mapping of str to mapping, default=None
+            Plain values about members, such as ``{"bert": {"model": "bert-base", "cost": 0.001}}``.
 
         Returns
         -------
@@ -148,7 +156,7 @@ class Predictions:
         array = checked(array, item_names, list(member_names), invalid, sets=sets)
         whose = None if annotators is None else as_names(annotators)
         own = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
-        return cls(array, *own, declared.on(tuple(class_names))).named()
+        return cls(array, *own, declared.on(tuple(class_names))).with_info(member_info or {})
 
     def named(self) -> Predictions:
         """Itself, if the names are unique and fit the shape."""
@@ -179,6 +187,16 @@ class Predictions:
                 if "" in names:
                     raise InputError(f"one of the {what} has an empty name", "name every entry")
         return self
+
+    def with_info(self, member_info: MemberInfo) -> Predictions:
+        """The same predictions with these values about members added, names and values checked."""
+        added = checked_info(member_info, self.members)
+        both = {
+            name: {**self.member_info.get(name, {}), **added.get(name, {})}
+            for name in self.members
+            if name in self.member_info or name in added
+        }
+        return replace(self, member_info=both).named()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -248,12 +266,13 @@ class Predictions:
                 f"item {self.items[order < 0][0]!r} has no anonymous answer",
                 "score the items again: `edo score --annotators` writes both",
             )
-        names = (f"{name}{ANONYMOUS}" for name in self.members)
+        nobody = items.renamed([f"{name}{ANONYMOUS}" for name in self.members])
         return replace(
             self,
             probabilities=np.concatenate([self.probabilities, items.probabilities[order]], axis=1),
-            members=(*self.members, *names),
+            members=(*self.members, *nobody.members),
             groups=None if self.groups is None else (*self.groups, *self.groups),
+            member_info={**self.member_info, **nobody.member_info},
         )
 
     def anonymous(self) -> Predictions:
@@ -333,7 +352,14 @@ class Predictions:
             probabilities=self.probabilities[:, chosen],
             members=tuple(names),
             groups=None if self.groups is None else tuple(self.groups[k] for k in chosen),
+            member_info={n: self.member_info[n] for n in names if n in self.member_info},
         )
+
+    def renamed(self, members: Sequence[str]) -> Predictions:
+        """The same predictions with other names of the members, in their order."""
+        pairs = zip(self.members, members, strict=True)
+        info = {new: self.member_info[old] for old, new in pairs if old in self.member_info}
+        return replace(self, members=tuple(members), member_info=info)
 
     def grouped(self, groups: Mapping[str, str]) -> Predictions:
         """The same predictions with these members in these groups; others keep theirs."""
@@ -347,6 +373,78 @@ class Predictions:
         """The uniform mean of the members [N, C]."""
         mean: Floats = self.probabilities.mean(axis=1, dtype=np.float64)
         return mean
+
+
+MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Plain values about members, by name; see `Predictions`."""
+COST = "cost"
+COUNTED = ("requests", "failures")
+"""Values about a member that add up over shards."""
+
+
+def _info(value: Any, at: str) -> dict[str, Any]:
+    """Values about one member; what is null is left out."""
+    held = {
+        key: one for key, one in mapping(optional(scalar))(value, at).items() if one is not None
+    }
+    for key in (COST, *COUNTED):
+        if key in held:
+            number(0, whole=key in COUNTED)(held[key], f"{at}.{key}")
+    return held
+
+
+INFO = mapping(_info)
+"""What files must hold of members."""
+
+
+def checked_info(given: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Plain values about these members; anything else is refused."""
+    plain = {
+        as_name(name): {
+            str(key): one.item() if isinstance(one, np.generic) else one
+            for key, one in values.items()
+        }
+        for name, values in given.items()
+    }
+    try:
+        held: dict[str, dict[str, Any]] = INFO(plain, "member_info")
+    except WrongValueError as error:
+        raise InputError(
+            str(error), "give text and numbers about each member", parameters=("member_info",)
+        ) from error
+    if unknown := [name for name in held if name not in members]:
+        raise InputError(
+            f"member_info describes {examples(unknown)}, but the members are"
+            f" {examples(members, 10)}",
+            "check the spelling",
+            parameters=("member_info",),
+        )
+    return held
+
+
+def combined_info(
+    parts: Sequence[MemberInfo], shares: Sequence[float], members: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Values about members from several shards or folds: what is the same in all that have it.
+
+    Counts are added up, and so are costs times ``shares``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name in members:
+        each = [part.get(name, {}) for part in parts]
+        own: dict[str, Any] = {}
+        for key in dict.fromkeys(key for one in each for key in one):
+            values = [one[key] for one in each if key in one]
+            if key == COST:
+                if len(values) == len(parts):
+                    own[key] = float(np.dot(values, shares))
+            elif key in COUNTED:
+                own[key] = sum(values)
+            elif all(value == values[0] for value in values):
+                own[key] = values[0]
+        if own:
+            found[name] = own
+    return found
 
 
 def declared_scale(

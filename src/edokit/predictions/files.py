@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
@@ -18,16 +19,19 @@ from edokit._io.npz import array_names, read_arrays, write_arrays
 from edokit._io.tables import number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
-from edokit.predictions.core import PREFIX, Predictions, as_floats, checked
+from edokit.predictions.core import PREFIX, MemberInfo, Predictions, as_floats, checked
 from edokit.scales import NOMINAL, Declared, Scale
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
+_OPTIONAL = ("groups", "annotators")
 _ROWS = ("items", "annotators")
 _CLASSES = b"edokit.classes"
 """Where the metadata of a table note the order of its classes."""
 _SCALE = b"edokit.scale"
 """Where they note the answer scale, if it is not nominal."""
+_INFO = b"edokit.member_info"
+"""Where they note what is known about members, as JSON."""
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
@@ -71,6 +75,8 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
                 )
         if predictions.scale != NOMINAL:
             arrays["scale"] = np.array([predictions.scale.to_text(predictions.classes)])
+        if predictions.member_info:
+            arrays["member_info"] = np.array([json.dumps(predictions.member_info)])
         with whole_file(path) as temporary, temporary.open("wb") as stream:
             write_arrays(stream, arrays)
     else:
@@ -121,7 +127,7 @@ def _read_npz(path: Path) -> Predictions:
                 f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
                 "write it with edokit.write_predictions or `edo predictions join`",
             )
-        optional = [name for name in ("groups", "annotators", "scale") if name in held]
+        optional = [name for name in (*_OPTIONAL, "scale", "member_info") if name in held]
         arrays = read_arrays(path, [*_NEEDED, *optional])
     except (EDOError, MemoryError):
         raise
@@ -147,13 +153,38 @@ def _read_npz(path: Path) -> Predictions:
     names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
     named: Any = {name: own if name in _ROWS else tuple(own) for name, own in names.items()}
     with errors_in(path):
+        info = _noted_info("".join(named.pop("member_info", ())))
         named["scale"] = _noted_scale("".join(named.pop("scale", ())), named["classes"])
-        return Predictions(as_floats(array), **named).named()
+        return Predictions(as_floats(array), **named).with_info(info)
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
     """The scale that a file notes; older files are nominal."""
     return Declared(text).on(classes) if text else NOMINAL
+
+
+def _noted_info(text: str) -> MemberInfo:
+    """What a file notes about members; older files note nothing."""
+    try:
+        held = json.loads(text) if text else {}
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"member_info is no JSON: {error}", "write the file again") from error
+    if not isinstance(held, dict) or not all(isinstance(one, dict) for one in held.values()):
+        raise InputError("member_info holds no object for each member", "write the file again")
+    return held
+
+
+def read_info(path: Path) -> MemberInfo:
+    """What a file of predictions notes about its members, without reading the rest."""
+    if path.suffix.lower() == ".npz":
+        if "member_info" not in array_names(path):
+            return {}
+        return _noted_info("".join(as_names(read_arrays(path, ["member_info"])["member_info"])))
+    return _noted_info(_noted(pa_parquet.read_schema(path), _INFO))
+
+
+def _noted(schema: pa.Schema, key: bytes) -> str:
+    return bytes((schema.metadata or {}).get(key, b"")).decode("utf-8", "replace")
 
 
 def from_long_table(
@@ -173,7 +204,7 @@ def from_long_table(
             )
     columns_of = class_columns(table, columns or {})
     classes = _class_order(table, columns_of)
-    noted = (table.schema.metadata or {}).get(_SCALE, b"").decode("utf-8", "replace")
+    noted = _noted(table.schema, _SCALE)
     if len(classes) < (1 if noted else 2):
         raise InputError(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
@@ -193,7 +224,8 @@ def from_long_table(
     groups = _groups(table, own["group"], member, path)
     with errors_in(path):
         scale = _noted_scale(noted, classes)
-        return Predictions(held, items, tuple(member.names), classes, groups, whose, scale).named()
+        own_names = items, tuple(member.names), classes, groups, whose, scale
+        return Predictions(held, *own_names).with_info(_noted_info(_noted(table.schema, _INFO)))
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
@@ -252,6 +284,8 @@ def long_table(predictions: Predictions) -> pa.Table:
     noted = {_CLASSES: json.dumps(predictions.classes).encode()}
     if predictions.scale != NOMINAL:
         noted[_SCALE] = predictions.scale.to_text(predictions.classes).encode()
+    if predictions.member_info:
+        noted[_INFO] = json.dumps(predictions.member_info).encode()
     return pa.table(columns).replace_schema_metadata(noted)
 
 

@@ -18,10 +18,13 @@ from edokit._names import as_names, check_unique, class_order, match
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import scale_of_table
 from edokit.predictions.core import (
+    COST,
+    COUNTED,
     LOGITS_HINT,
     PREFIX,
     Invalid,
     Layout,
+    MemberInfo,
     Predictions,
     canonical,
     checked,
@@ -82,6 +85,7 @@ def join_models(
     label_map: Mapping[str, str] | None = None,
     missing: Missing = "error",
     scale: ScaleLike | None = None,
+    member_info: MemberInfo | str | Path | None = None,
 ) -> Predictions:
     """Join one file per model into predictions, with items matched by id to the first file.
 
@@ -118,6 +122,9 @@ def join_models(
         The answer scale of files that note none: ``ordinal``, ``multi-label``, or with the classes
         as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
         each label on its own. Files of different scales are refused.
+    member_info : mapping of str to mapping, str or Path, default=None
+        What is known about members, such as ``{"bert": {"model": "bert-base", "cost": 0.002}}``;
+        or a table with the column ``member`` and one for each such value.
 
     Returns
     -------
@@ -184,7 +191,7 @@ def join_models(
         if name:
             several = len(part.members) > 1
             named = tuple(f"{name}-{member}" if several else name for member in part.members)
-            part = replace(part, members=named)
+            part = part.renamed(named)
         if group is not None:
             part = replace(part, groups=(group,) * len(part.members))
         sources.append(source)
@@ -207,7 +214,34 @@ def join_models(
             parameters=("label_map",),
         )
     joined = _side_by_side(parts, sources, missing)
-    return joined.grouped(by_member) if by_member else joined
+    joined = joined.grouped(by_member) if by_member else joined
+    if isinstance(member_info, str | Path):
+        path = Path(member_info)
+        with errors_in(path):
+            return joined.with_info(read_member_info(path))
+    return joined.with_info(member_info or {})
+
+
+def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
+    """What a table says about members: a row per member, with values such as ``cost``."""
+    table = read_table(path, numbers=lambda name: name in (COST, *COUNTED))
+    if "member" not in table.column_names:
+        raise InputError(
+            f"there is no column 'member' but {headings(table.column_names)}",
+            "name each member in a column 'member'",
+            parameters=("member_info",),
+        )
+    named = name_column(table, "member", path)
+    names = named.names[named.codes]
+    check_unique(names, f"members in {path}", "keep one row per member")
+    return {
+        str(name): {
+            key: int(value) if key in COUNTED and value == value // 1 else value
+            for key, value in row.items()
+            if key != "member" and value not in (None, "") and value == value  # no NaN
+        }
+        for name, row in zip(names, table.to_pylist(), strict=True)
+    }
 
 
 def _check_roles(columns: Mapping[str, str], positive: str | None) -> None:
@@ -492,7 +526,8 @@ def _side_by_side(
     dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
     values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
     named = Predictions(values, first.items, members, first.classes, groups, scale=first.scale)
-    return named.named()
+    info = {name: own for part in aligned for name, own in part.member_info.items()}
+    return replace(named, member_info=info).named()
 
 
 def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -18,8 +18,16 @@ from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._names import as_names, encode
 from edokit._types import Strings
-from edokit.predictions.core import Invalid, Predictions, declared_scale, view_pairs
-from edokit.predictions.files import SUFFIXES, read_file
+from edokit.predictions.core import (
+    ANONYMOUS,
+    Invalid,
+    MemberInfo,
+    Predictions,
+    combined_info,
+    declared_scale,
+    view_pairs,
+)
+from edokit.predictions.files import SUFFIXES, read_file, read_info
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 Hashes = npt.NDArray[np.uint64]
@@ -85,7 +93,16 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         first.groups,
         None if first.annotators is None else np.concatenate([s.annotators for s in shards]),
         first.scale,
+        _info_of([shard.member_info for shard in shards], list(map(len, shards)), first.members),
     ).named()
+
+
+def _info_of(
+    parts: Sequence[MemberInfo], counts: Sequence[int], members: Sequence[str]
+) -> MemberInfo:
+    """What is known about members over all shards; costs of items are means."""
+    total = max(sum(counts), 1)
+    return combined_info(parts, [count / total for count in counts], members)
 
 
 def read_shards(
@@ -293,6 +310,8 @@ class Shards:
     """Whether the scale was declared for files that note none."""
     learn: str | None = None
     """What is learned from pairs of an item and an annotator, see `LEARN`."""
+    member_info: MemberInfo = field(default_factory=dict)
+    """What is known about members, see `Predictions`."""
 
     @classmethod
     def open(
@@ -316,6 +335,8 @@ class Shards:
                 check_alike(shard, file, known, files[0])
                 count = len(shard)
             counts.append(count)
+        others = [_info_in(file, first.members) for file in files[1:]]
+        info = _info_of([first.member_info, *others], counts, first.members)
         return cls(
             tuple(files),
             tuple(counts),
@@ -326,6 +347,7 @@ class Shards:
             invalid,
             scale=first.scale,
             learn=learn,
+            member_info=info,
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
@@ -396,6 +418,15 @@ class Shards:
     def __iter__(self) -> Iterator[Predictions]:
         """One shard after the other."""
         return (self.read(number) for number in range(len(self.files)))
+
+
+def _info_in(file: Path, members: Sequence[str]) -> MemberInfo:
+    """What a shard notes about members; of a damaged one nothing, until it is read."""
+    try:
+        noted = read_info(file)
+    except Exception:
+        return {}
+    return {name: noted.get(name.removesuffix(ANONYMOUS), {}) for name in members}
 
 
 def _count(file: Path, members: int) -> int | None:

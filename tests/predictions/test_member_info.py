@@ -1,0 +1,111 @@
+"""What is known about members (model, prompt, persona, cost) goes wherever predictions go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edokit import Annotations, EDOEnsemble, Predictions, fit
+from edokit._errors import InputError
+from edokit.predictions import Shards, join_models, read_predictions, write_predictions
+
+INFO: dict[str, dict[str, Any]] = {
+    "a": {"model": "small", "persona": "a nurse", "cost": 0.001},
+    "b": {"model": "large", "prompt": "plain", "cost": 0.02, "requests": 8, "failures": 1},
+}
+
+
+def jury(n: int = 8, **more: Any) -> Predictions:
+    array = np.random.default_rng(n).dirichlet(np.ones(2), (n, 3))
+    names = {"items": [f"i{i}" for i in range(n)], "members": ["a", "b", "c"], "member_info": INFO}
+    return Predictions.from_arrays(array, layout="NKC", classes=["no", "yes"], **{**names, **more})
+
+
+def people(n: int = 8) -> Annotations:
+    votes = np.random.default_rng(1).integers(0, 2, (n, 3))
+    return Annotations.from_matrix(np.array(["no", "yes"])[votes], items=jury(n).items)
+
+
+def test_it_follows_its_members() -> None:
+    assert jury().take([1, 0]).member_info == INFO
+    assert jury().select(["c", "b"]).member_info == {"b": INFO["b"]}
+    assert jury().renamed(["x", "y", "z"]).member_info == {"x": INFO["a"], "y": INFO["b"]}
+    more = jury().with_info({"a": {"cost": 0.5}, "c": {"model": "tiny"}})
+    assert more.member_info["a"] == {**INFO["a"], "cost": 0.5}
+    assert list(more.member_info) == ["a", "b", "c"]
+
+
+def test_pairs_keep_it_and_anonymous_answers_are_of_the_same_model() -> None:
+    pairs = jury(5, items=["x", "x", "y", "x", "y"], annotators=["p", "q", "p", "", ""])
+    assert pairs.pairs().member_info == INFO
+    both = pairs.pairs(anonymous=True)
+    assert both.member_info["b (anonymous)"] == INFO["b"]
+    assert pairs.panel_means().member_info == INFO
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_shards_add_up_requests_and_average_costs(suffix: str, tmp_path: Path) -> None:
+    costs = ((range(6), 0.01), (range(6, 8), 0.05))
+    for number, (rows, cost) in enumerate(costs):
+        part = jury().take(list(rows)).with_info({"b": {"cost": cost, "failures": 0}})
+        write_predictions(part, tmp_path / f"part-{number}.{suffix}")
+    wanted = {**INFO["b"], "cost": pytest.approx(0.02), "requests": 16, "failures": 0}
+    assert read_predictions(tmp_path).member_info == {**INFO, "b": wanted}
+    assert Shards.open(tmp_path).member_info == {**INFO, "b": wanted}
+    streamed = fit(Shards.open(tmp_path), people(), lambda_reg=0.1).fitted_
+    assert streamed.member_info == {**INFO, "b": wanted}
+
+
+def test_an_ensemble_keeps_it(tmp_path: Path) -> None:
+    ensemble = EDOEnsemble(lambda_reg=0.1).fit(jury(), people())
+    ensemble.save(tmp_path / "e")
+    assert ensemble.fitted_.member_info == INFO
+    assert EDOEnsemble.load(tmp_path / "e").fitted_.member_info == INFO
+    content = json.loads((tmp_path / "e" / "ensemble.json").read_text())
+    for wrong in ({"z": {}}, {"a": {"cost": -1}}, {"a": {"cost": "much"}}, {"a": [1]}, [1]):
+        (tmp_path / "e" / "ensemble.json").write_text(json.dumps({**content, "member_info": wrong}))
+        with pytest.raises(InputError, match="member_info"):
+            EDOEnsemble.load(tmp_path / "e")
+    plain = EDOEnsemble(lambda_reg=0.1).fit(jury(member_info=None), people()).fitted_
+    assert "member_info" not in plain.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("info", "fault"),
+    [
+        ({"z": {}}, "'z', but the members are 'a', 'b', 'c'"),
+        ({"a": {"cost": -0.1}}, "a.cost is -0.1"),
+        ({"a": {"cost": "cheap"}}, "a.cost is 'cheap'"),
+        ({"a": {"model": ["x"]}}, "a.model is a list"),
+        ({"a": {"requests": 0.5}}, "a.requests is 0.5"),
+    ],
+)
+def test_what_is_no_plain_value_is_refused(info: Any, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        jury(member_info=info)
+
+
+def test_a_file_with_damaged_info_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    write_predictions(jury(), path)
+    with np.load(path) as held:
+        arrays = dict(held)
+    for wrong in ("{", "[1]", json.dumps({"z": {"cost": 1}}), json.dumps({"a": 3})):
+        np.savez(path, **{**arrays, "member_info": np.array([wrong])})
+        with pytest.raises(InputError, match=r"p\.npz.*member_info"):
+            read_predictions(path)
+
+
+def test_join_keeps_it_and_reads_a_table_of_it(tmp_path: Path) -> None:
+    write_predictions(jury(), tmp_path / "one.npz")
+    joined = join_models([tmp_path / "one.npz"] * 2, names=["x", "y"])
+    assert joined.member_info["y-b"] == INFO["b"]
+    table = tmp_path / "about.csv"
+    table.write_text("member,model,cost,requests\na,tiny,,\nc,huge,0.5,12\n")
+    found = join_models([tmp_path / "one.npz"], member_info=table).member_info
+    assert found["a"] == {**INFO["a"], "model": "tiny"}
+    assert found["c"] == {"model": "huge", "cost": 0.5, "requests": 12}
