@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from edokit.members.folder import fold_details, read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
 from edokit.members.texts import Texts
-from edokit.scales import Scale, check_same_scale
+from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
@@ -84,96 +85,219 @@ def score_members(
     --------
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
-    from edokit.predictions import Predictions
+    loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
+    return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
 
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    listed = {member["name"]: member for member in manifest["members"]}
-    classes, scale = manifest["data"]["classes"], scale_of(manifest["data"])
-    names = list(listed if members is None else members)
-    unknown = [name for name in names if name not in listed]
-    if unknown or not names:
-        raise InputError(
-            f"{folder} has no member {examples(unknown) or 'to score with'}; its members are"
-            f" {examples(listed, 10)}",
-            "check the spelling",
+
+class LoadedMembers:
+    """Members of a folder that `train_members` or ``edo train`` made, ready to predict.
+
+    Parameters
+    ----------
+    folder : str or Path
+    members : sequence of str, default=None
+        Names of members, and of groups with per-annotator supervision, each of which is then one
+        member. None: all members.
+    device : str, default=None
+    trust : sequence of str, default=()
+        As in `score_members`.
+    models : mapping of str to Path, default=None
+        Where pretrained models are that members name but do not hold. Such members keep theirs in
+        memory, one for all of them, and write no cache.
+    keep : bool, default=True
+        Keep members in memory between calls, instead of one at a time while it predicts.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        members: Sequence[str] | None = None,
+        *,
+        device: str | None = None,
+        trust: Sequence[str] = (),
+        models: Mapping[str, Path] | None = None,
+        keep: bool = True,
+    ) -> None:
+        self.folder = Path(folder)
+        self.manifest = read_manifest(self.folder)
+        self.classes = self.manifest["data"]["classes"]
+        self.scale = scale_of(self.manifest["data"])
+        self._listed = {member["name"]: member for member in self.manifest["members"]}
+        names = list(self._listed if members is None else members)
+        self.pooled = [name for name in names if name not in self._listed and self._of_group(name)]
+        """Groups that were named, whose members know an annotator each."""
+        unknown = [name for name in names if name not in {*self._listed, *self.pooled}]
+        if unknown or not names:
+            raise InputError(
+                f"{self.folder} has no member {examples(unknown) or 'to score with'}; its members"
+                f" are {examples(self._listed, 10)}",
+                "check the spelling",
+            )
+        each = (self._of_group(name) if name in self.pooled else [name] for name in names)
+        self.names = list(dict.fromkeys(chain.from_iterable(each)))
+        self._context: dict[str, Any] = {"device": device, "trust": tuple(trust), "models": models}
+        self._keep = keep
+        self._kept: dict[str, list[Any]] = {}
+
+    def load(self) -> LoadedMembers:
+        """Load what is not in memory yet."""
+        for name in [END_TO_END] if self._end_to_end else self.names:
+            self._models(name)
+        return self
+
+    @property
+    def known_annotators(self) -> tuple[str, ...]:
+        """The annotators that some of the members have learned apart."""
+        found: dict[str, None] = {}
+        for name in self.names:
+            whose = _annotator_of(self._listed[name])
+            models: Iterable[Any] = () if self._end_to_end else self._models(name)
+            found |= dict.fromkeys(chain.from_iterable(one.known_annotators for one in models))
+            found |= {} if whose is None else {whose: None}
+        return tuple(found)
+
+    def predict(
+        self,
+        texts: Texts | Sequence[Text],
+        *,
+        annotators: Mapping[str, Iterable[str]] | None = None,
+        by_annotator: bool = False,
+        step: Callable[[int, int, str], None] = lambda done, total, member: None,
+    ) -> Predictions:
+        """Predict texts; parameters, result and errors as those of `score_members`."""
+        from edokit.predictions import Predictions
+
+        names, classes = list(self.names), self.classes
+        checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+        self._check_contexts(checked.texts)
+        if by_annotator and annotators is None:
+            raise InputError(
+                "a prediction for each annotator needs to know the annotators of the items",
+                "name them by item: annotators={'item': ['annotator']}",
+                parameters=("annotators",),
+            )
+        known, info = None, dict[str, dict[str, Any]]()
+        if annotators is not None:
+            known = _ItemAnnotators(annotators, checked.items, by_annotator)
+        if self._end_to_end:
+            step(0, len(names), f"{len(self._listed)} heads")
+            (heads,) = self._models(END_TO_END)
+            columns = [list(self._listed).index(name) for name in names]
+            with _of(self.folder / END_TO_END):
+                predicted = heads.predict_proba(checked.texts)[:, columns]
+            if known is not None:
+                predicted = predicted[known.rows]
+                known.unused.update(dict.fromkeys(names, True))
+        else:
+            each = []
+            for done, name in enumerate(names):
+                step(done, len(names), name)
+                answer, info[name] = self._predict(name, checked.texts, known)
+                each.append(answer)
+                rows = len(checked.texts) if known is None else len(known.rows)
+                if answer.shape != (rows, len(classes)):
+                    raise InputError(
+                        f"the member in {self.folder / MEMBERS / name} predicts an array of shape"
+                        f" {answer.shape} for {counted(rows, 'text')} and"
+                        f" {len(classes)} classes",
+                        "train it again",
+                    )
+            predicted = np.stack(each, axis=1)
+        step(len(names), len(names), "")
+        groups = [str(self._listed[name]["group"]) for name in names]
+        items, whose = list(checked.items), None
+        if known is not None and by_annotator:
+            items, whose = [items[row] for row in known.rows], known.annotators
+            trained_on = [_annotator_of(self._listed[name]) for name in names]
+            predicted, names, groups = known.pool_annotators(predicted, names, groups, trained_on)
+        if known is not None:
+            known.warn()
+        return Predictions.from_arrays(
+            predicted,
+            items=items,
+            members=names,
+            classes=classes,
+            groups=groups,
+            annotators=whose,
+            layout="NKC",
+            scale=self.scale,
+            member_info={name: info[name] for name in names if info.get(name)},
         )
-    checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
-    paired = manifest["data"].get("pairs")
-    if paired is not None and paired != are_pairs(checked.texts):
-        raise InputError(
-            f"the members in {folder} were trained on texts {'with a' if paired else 'without'}"
-            f" context, but these have {'none' if paired else 'one'}",
-            "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in the"
-            " lines after the text"
-            if paired
-            else "leave the context out",
-            parameters=("columns", "pairs"),
-        )
-    if by_annotator and annotators is None:
-        raise InputError(
-            "a prediction for each annotator needs to know the annotators of the items",
-            "name them by item: annotators={'item': ['annotator']}",
-            parameters=("annotators",),
-        )
-    known, info = None, dict[str, dict[str, Any]]()
-    if annotators is not None:
-        known = _ItemAnnotators(annotators, checked.items, by_annotator)
-    if "end_to_end" in manifest:
+
+    @property
+    def _end_to_end(self) -> bool:
+        return "end_to_end" in self.manifest
+
+    def _of_group(self, group: str) -> list[str]:
+        """The members of a group that know one annotator each."""
+        listed = self._listed.items()
+        return [name for name, one in listed if one["group"] == group and _annotator_of(one)]
+
+    def _check_contexts(self, texts: Sequence[Text]) -> None:
+        paired = self.manifest["data"].get("pairs")
+        if paired is not None and paired != are_pairs(texts):
+            raise InputError(
+                f"the members in {self.folder} were trained on texts"
+                f" {'with a' if paired else 'without'} context, but these have"
+                f" {'none' if paired else 'one'}",
+                "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in the"
+                " lines after the text"
+                if paired
+                else "leave the context out",
+                parameters=("columns", "pairs"),
+            )
+
+    def _models(self, name: str) -> Iterable[Any]:
+        """A member, or its folds, or all members that were trained end to end."""
+        if not self._keep:
+            return self._load(name)
+        if name not in self._kept:
+            self._kept[name] = list(self._load(name))
+        return self._kept[name]
+
+    def _load(self, name: str) -> Iterator[Any]:
+        if self._end_to_end:
+            yield self._heads()
+            return
+        for fold in self._folds(name):
+            card = {**finished_card(fold), "classes": self.classes}
+            with errors_in(fold):
+                check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
+            yield load_member(fold, **self._context)
+
+    def _folds(self, name: str) -> list[Path]:
+        folder = self.folder / MEMBERS / name
+        return sorted(folder.glob("fold-*")) or [folder]
+
+    def _heads(self) -> Any:
         from edokit.members.recipes._end_to_end import EndToEndMembers
 
-        step(0, len(names), f"{len(listed)} heads")
-        with _of(folder / END_TO_END):
-            heads: EndToEndMembers = EndToEndMembers.load(folder / END_TO_END, device=device)
-        if heads.n_members != len(listed):
+        folder = self.folder / END_TO_END
+        with _of(folder):
+            heads: EndToEndMembers = EndToEndMembers.load(folder, device=self._context["device"])
+        if heads.n_members != len(self._listed):
             raise InputError(
-                f"{folder / END_TO_END} holds {heads.n_members} members, but the manifest lists"
-                f" {len(listed)}",
+                f"{folder} holds {heads.n_members} members, but the manifest lists"
+                f" {len(self._listed)}",
                 "train again",
             )
-        columns = [list(listed).index(name) for name in names]
-        with _of(folder / END_TO_END):
-            predicted = heads.predict_proba(checked.texts)[:, columns]
-        if known is not None:
-            predicted = predicted[known.rows]
-            known.unused.update(dict.fromkeys(names, True))
-    else:
-        each = []
-        for done, name in enumerate(names):
-            step(done, len(names), name)
-            answer, info[name] = _member(
-                folder / MEMBERS / name, classes, scale, checked.texts, device, trust, known
-            )
-            each.append(answer)
-            rows = len(checked.texts) if known is None else len(known.rows)
-            if answer.shape != (rows, len(classes)):
-                raise InputError(
-                    f"the member in {folder / MEMBERS / name} predicts an array of shape"
-                    f" {answer.shape} for {counted(rows, 'text')} and"
-                    f" {len(classes)} classes",
-                    "train it again",
-                )
-        predicted = np.stack(each, axis=1)
-    step(len(names), len(names), "")
-    groups = [str(listed[name]["group"]) for name in names]
-    items, whose = list(checked.items), None
-    if known is not None and by_annotator:
-        items, whose = [items[row] for row in known.rows], known.annotators
-        trained_on = [_annotator_of(listed[name]) for name in names]
-        predicted, names, groups = known.pool_annotators(predicted, names, groups, trained_on)
-    if known is not None:
-        known.warn()
-    return Predictions.from_arrays(
-        predicted,
-        items=items,
-        members=names,
-        classes=classes,
-        groups=groups,
-        annotators=whose,
-        layout="NKC",
-        scale=scale,
-        member_info={name: info[name] for name in names if info.get(name)},
-    )
+        return heads
+
+    def _predict(
+        self, name: str, texts: Sequence[Text], known: _ItemAnnotators | None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Probabilities [N, C] of one member, the mean over its folds, and its details."""
+        each, details = [], []
+        for fold, member in zip(self._folds(name), self._models(name), strict=True):
+            with _of(fold):
+                if known is None:
+                    each.append(np.asarray(member.predict_proba(texts), dtype=float))
+                else:
+                    each.append(known.predict(name, member, texts))
+                details.append({"details": member.details})  # after it has answered
+        with _of(self.folder / MEMBERS / name):
+            mean: Floats = np.mean(each, axis=0)
+        return mean, fold_details(details)
 
 
 def _annotator_of(member: Mapping[str, Any]) -> str | None:
@@ -183,8 +307,13 @@ def _annotator_of(member: Mapping[str, Any]) -> str | None:
     return None if annotator is None else str(annotator)
 
 
-def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = ()) -> Member:
-    """One fitted member (or one fold of it) from its folder."""
+def load_member(
+    folder: Path,
+    device: str | None = None,
+    trust: Sequence[str] = (),
+    models: Mapping[str, Path] | None = None,
+) -> Member:
+    """One fitted member (or one fold of it) from its folder; see `LoadedMembers`."""
     card = finished_card(folder)
     if not card.get("kept", True):
         raise InputError(
@@ -207,7 +336,7 @@ def load_member(folder: Path, device: str | None = None, trust: Sequence[str] = 
     with errors_in(folder / CARD):
         recipe: Any = find_recipe(name)
     taken = inspect.signature(recipe.load).parameters
-    context = {"device": device, "trust": tuple(trust)}
+    context = {"device": device, "trust": tuple(trust), "models": models}
     with _of(folder):
         member: Member = recipe.load(
             folder, **{key: context[key] for key in context if key in taken}
@@ -231,33 +360,6 @@ def _of(folder: Path) -> Iterator[None]:
             f" fails with {type(error).__name__}",
             "train it again",
         ) from error
-
-
-def _member(
-    folder: Path,
-    classes: Sequence[str],
-    scale: Scale,
-    texts: Sequence[Text],
-    device: str | None,
-    trust: Sequence[str],
-    known: _ItemAnnotators | None,
-) -> tuple[Floats, dict[str, Any]]:
-    """Probabilities [N, C] of one member, the mean over its folds, and its details."""
-    each, details = [], []
-    for fold in sorted(folder.glob("fold-*")) or [folder]:
-        card = {**finished_card(fold), "classes": classes}
-        with errors_in(fold):
-            check_same_scale(scale_of(card), f"member in {fold}", scale, "others")
-        member = load_member(fold, device, trust)
-        with _of(fold):
-            if known is None:
-                each.append(np.asarray(member.predict_proba(texts), dtype=float))
-            else:
-                each.append(known.predict(folder.name, member, texts))
-            details.append({"details": member.details})  # after it has answered
-    with _of(folder):
-        mean: Floats = np.mean(each, axis=0)
-    return mean, fold_details(details)
 
 
 class _ItemAnnotators:
