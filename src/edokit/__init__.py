@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.annotations import Annotations
     from edokit.baselines import compare
+    from edokit.bundle import Bundle, load
     from edokit.datasets import read_annotations, write_annotations
     from edokit.datasets.simulate import simulate
     from edokit.diagnosis import diagnose
-    from edokit.ensemble import EDOClassifier, EDOEnsemble, fit, load
+    from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
     from edokit.members import train_members
     from edokit.predictions import Predictions, read_predictions, write_predictions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Annotations",
+    "Bundle",
     "EDOClassifier",
     "EDOEnsemble",
     "EDOError",
@@ -54,10 +56,11 @@ _MODULES = {
     "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
     "annotations": ("Annotations",),
     "baselines": ("compare",),
+    "bundle": ("Bundle", "load"),
     "datasets": ("read_annotations", "write_annotations"),
     "datasets.simulate": ("simulate",),
     "diagnosis": ("diagnose",),
-    "ensemble": ("EDOClassifier", "EDOEnsemble", "fit", "load"),
+    "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
     "evaluation": ("evaluate",),
     "members": ("train_members",),
     "predictions": ("Predictions", "read_predictions", "write_predictions"),

@@ -24,9 +24,10 @@ from edokit._errors import InputError, local_path, warn, without_credentials
 from edokit._io import cannot_write
 from edokit._io.atomic import is_leftover, keep_others, lock_file, remove_empty
 
-Kind = Literal["demo", "search", "comparison", "members", "ensemble"]
+Kind = Literal["bundle", "demo", "search", "comparison", "members", "ensemble"]
 
 RUN_RECORD = "run.json"
+BUNDLE = "bundle.json"
 REPORT = "report.html"
 LOCK = ".edo.lock"
 """In a folder that a process writes to; the lock on it, not its being there, keeps others out."""
@@ -52,6 +53,11 @@ _PLAN = ("course.json", "plan.json", "tuning.json")
 
 # A kind comes before those that are part of it.
 LAYOUTS: dict[Kind, Layout] = {
+    "bundle": Layout(
+        title="a bundle",
+        marks=(BUNDLE,),
+        files=(BUNDLE, "ensemble/", "members/", "models/", "README.md"),
+    ),
     "demo": Layout(
         title="a demo",
         marks=("results.json",),
@@ -84,6 +90,7 @@ LAYOUTS: dict[Kind, Layout] = {
 }
 
 _KEYS: dict[str, set[str]] = {
+    "bundle.json": {"kind", "format", "files"},
     "ensemble.json": {"kind", "format", "weights"},
     "manifest.json": {"format", "data", "groups", "members"},
     "member.json": {"format", "recipe", "fingerprint"},

@@ -79,6 +79,24 @@ def keep_others() -> Iterator[None]:
         _keeping.reset(before)
 
 
+def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
+    """All files in a folder, by their names relative to it; none may be a pipe or a device.
+
+    Nor may one be a link that leads out of the folder, or of ``home``.
+    """
+    found, real = {}, os.path.realpath(home or folder)
+    for path in sorted(folder.rglob("*")):
+        inside = Path(os.path.realpath(path)).is_relative_to(real)
+        if path.is_symlink() and (path.is_dir() or not inside):
+            raise InputError(f"{path} is a link that leads out of {folder}", "put a copy there")
+        if path.is_dir():
+            continue
+        if not path.is_file():
+            raise InputError(f"{path} is no ordinary file", "remove it")
+        found[path.relative_to(folder).as_posix()] = path
+    return found
+
+
 def check_file(path: str | Path) -> Path:
     """The path, if it is a file with something in it."""
     path = local_path(path)
@@ -225,13 +243,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         inner = outer / path.name
         inner.mkdir()
         yield inner
-        for file in inner.rglob("*"):
-            if file.is_file():
-                with file.open("r+b") as stream:
-                    os.fsync(stream.fileno())
-            elif file.is_dir():
-                sync_folder(file)
-        sync_folder(inner)
+        _sync(inner)
         try:
             inner.rename(path)
         except OSError:
@@ -243,6 +255,38 @@ def whole_folder(path: Path) -> Iterator[Path]:
     finally:
         if outer is not None:
             drop_folder(outer)
+
+
+@contextmanager
+def whole_content(folder: Path, first: str) -> Iterator[Path]:
+    """An empty temporary folder in ``folder``, whose entries replace those there of their names
+    when all is written, ``first`` before the others."""
+    inner: Path | None = None
+    try:
+        inner = temporary_folder(folder, _UNFINISHED)
+        yield inner
+        _sync(inner)
+        names = [path.name for path in inner.iterdir() if path.name != _LOCK]
+        for name in sorted(names, key=lambda name: (name != first, name)):
+            if (folder / name).is_dir():
+                discard(folder / name)
+            (inner / name).replace(folder / name)
+        sync_folder(folder)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    finally:
+        if inner is not None:
+            drop_folder(inner)
+
+
+def _sync(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with file.open("r+b") as stream:
+                os.fsync(stream.fileno())
+        elif file.is_dir():
+            sync_folder(file)
+    sync_folder(folder)
 
 
 def discard(path: Path) -> None:

@@ -9,7 +9,6 @@ from edokit.ensemble.files import (
     compare_panels,
     fit,
     fit_record,
-    load,
     load_ensemble,
     predict_to_file,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "compare_panels",
     "fit",
     "fit_record",
-    "load",
     "load_ensemble",
     "predict_to_file",
     "review",

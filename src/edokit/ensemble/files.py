@@ -188,7 +188,7 @@ def fit_record(
     return fitted
 
 
-def load(folder: str | Path) -> EDOEnsemble:
+def load_ensemble(folder: str | Path) -> EDOEnsemble:
     """Load a saved ensemble.
 
     Parameters
@@ -209,9 +209,6 @@ def load(folder: str | Path) -> EDOEnsemble:
     from edokit.ensemble.estimator import EDOEnsemble
 
     return EDOEnsemble.load(folder)
-
-
-load_ensemble = load
 
 
 def predict_to_file(
@@ -416,17 +413,17 @@ def read_fitted(folder: str | Path) -> Fitted:
 
 
 @contextmanager
-def reading(path: Path, kind: str) -> Iterator[dict[str, Any]]:
-    """The content of a JSON file of this kind; whatever is wrong with it is said in one line."""
+def reading(path: Path, kind: str, newest: int = FORMAT) -> Iterator[dict[str, Any]]:
+    """The content of a JSON file of this kind; whatever is wrong with it is one error."""
     about = record({"kind": text, "format": number(0, whole=True)})
     content = read_document(path, about, f"an EDO {kind}", "check that it is the right file")
     if content["kind"] != f"edo-{kind}":
         raise InputError(
             f"{path} does not describe an EDO {kind}", "check that it is the right file"
         )
-    if content["format"] > FORMAT:
+    if content["format"] > newest:
         raise InputError(
-            f"{path} has format {content['format']}; this version reads format {FORMAT} or older",
+            f"{path} has format {content['format']}; this version reads format {newest} or older",
             "install a newer edokit (pip install --upgrade edokit)",
         )
     try:

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError
@@ -578,6 +579,7 @@ class Pooled:
         """Further items after the first, as those of several shards."""
         made = [part.answers for part in parts if part.answers is not None]
         whose = [part.annotators for part in parts if part.annotators is not None]
+        low, high = ([part.votes[k] for part in parts if part.votes is not None] for k in (0, 1))
         return replace(
             parts[0],
             items=np.concatenate([part.items for part in parts]),
@@ -585,6 +587,30 @@ class Pooled:
             spread=np.concatenate([part.spread for part in parts]),
             answers=np.concatenate(made) if made else None,
             annotators=np.concatenate(whose) if whose else None,
+            votes=(np.concatenate(low), np.concatenate(high)) if low else None,
+        )
+
+    def mean_over_annotators(self) -> Pooled:
+        """Return one row per item: the mean over its annotators, else its anonymous answer."""
+        whose = self._annotators_of_rows()
+        codes, items = pd.factorize(self.items)
+        # The anonymous answer counts where there is no other.
+        named = np.bincount(codes, whose != "")[codes] > 0
+        share = np.where(named, whose != "", 1.0)
+        share /= np.bincount(codes, share)[codes]
+
+        def mean(values: Floats) -> Floats:
+            total = np.zeros((len(items), *values.shape[1:]))
+            np.add.at(total, codes, values * share.reshape(-1, *[1] * (values.ndim - 1)))
+            return total
+
+        return replace(
+            self,
+            items=np.asarray(items),
+            probabilities=mean(self.probabilities),
+            spread=mean(self.spread),
+            answers=None if self.answers is None else mean(self.answers),
+            annotators=None,
         )
 
     def panel(self, panel: Panel, *, level: float = 0.9) -> Pooled:

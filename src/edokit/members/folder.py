@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edokit._errors import InputError, errors_in, examples, warn
-from edokit._io.atomic import discard
+from edokit._io.atomic import discard, files_below
 from edokit._io.schema import (
     checked,
     distinct,
@@ -352,6 +353,48 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def scale_of(described: Mapping[str, Any]) -> Scale:
     """The answer scale in a manifest or a member's card; old ones name none and are nominal."""
     return Declared(described.get("scale") or NOMINAL).on(described["classes"])
+
+
+def copy_members(
+    folder: Path, manifest: Mapping[str, Any], names: Sequence[str], out: Path
+) -> None:
+    """Copy these members, all of those that were trained end to end, without their predictions."""
+    from edokit._io import write_json
+
+    whole = "end_to_end" in manifest
+    kept = [one for one in manifest["members"] if whole or one["name"] in set(names)]
+    folders = [END_TO_END] if whole else [f"{MEMBERS}/{one['name']}" for one in kept]
+    for place in folders:
+        for card in sorted((folder / place).rglob(CARD)):
+            _copy_job(card.parent, out / card.parent.relative_to(folder))
+    groups = {one["group"] for one in kept}
+    about = {**manifest["data"], "source": Path(manifest["data"].get("source", "")).name}
+    made = {
+        **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
+        "data": about,
+        "groups": [one for one in manifest.get("groups", ()) if one.get("name") in groups],
+        "members": kept,
+        "failed": [],
+        "predictions": {},
+    }
+    write_json(made, out / MANIFEST)
+
+
+def _copy_job(folder: Path, out: Path) -> None:
+    """Copy a finished job without its predictions."""
+    card = finished_card(folder)
+    out.mkdir(parents=True)
+    names = files_below(folder)
+    for name in (JOB_PREDICTIONS, CARD):
+        names.pop(name, None)
+    for name, path in names.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, out / name)
+    for key in ("files", "sha256"):
+        if key in card:
+            card[key] = {name: card[key][name] for name in card[key] if name in names}
+    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
+    (out / CARD).write_text(text, encoding="utf-8")
 
 
 def _is_complete(folder: Path, listed: Any) -> bool:

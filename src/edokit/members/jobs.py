@@ -400,7 +400,7 @@ def fit_job(
         "history": history,
         "notes": [*ours, *(text for text, own in notes if not own)],
         "versions": versions(),
-        "hardware": _hardware(),
+        "hardware": hardware(),
     }
     text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
@@ -486,14 +486,16 @@ def sizes_of(folder: Path) -> dict[str, int]:
 
 def digests_of(folder: Path) -> dict[str, str]:
     """SHA-256 of each file in a folder, by name: a damaged model is not loaded."""
-    found = {}
-    for name in sizes_of(folder):
-        with (folder / name).open("rb") as stream:
-            digest = hashlib.sha256()
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        found[name] = digest.hexdigest()
-    return found
+    return {name: digest_of(folder / name) for name in sizes_of(folder)}
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -507,7 +509,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _hardware() -> dict[str, Any]:
+def hardware() -> dict[str, Any]:
+    """Machine, processors and GPU."""
     from joblib import cpu_count
 
     torch = sys.modules.get("torch")

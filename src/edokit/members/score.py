@@ -372,14 +372,15 @@ class _ItemAnnotators:
     def __init__(
         self, known: Mapping[str, Iterable[str]], items: Sequence[str], by_annotator: bool = False
     ) -> None:
-        if not any(item in known for item in items):
+        nobody = by_annotator and not known  # the anonymous answers alone
+        if not nobody and not any(item in known for item in items):
             raise InputError(
                 f"annotators are given for {examples(known) or 'no item'}, for none of the"
                 f" {counted(len(items), 'text')} ({examples(items)})",
                 "use the same item ids in both files",
             )
         each = [tuple(dict.fromkeys(map(str, known.get(item, ())))) for item in items]
-        if by_annotator and (silent := sum(not names for names in each)):
+        if by_annotator and not nobody and (silent := sum(not names for names in each)):
             warn(
                 f"{are(silent, len(each), HAVE, 'text')} no annotator: the anonymous answer alone"
                 " is given"

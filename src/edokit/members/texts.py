@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,23 @@ class Texts:
     def of(cls, texts: Sequence[Text]) -> Texts:
         """Texts without ids, named 0, 1, 2, …."""
         return _numbered(texts).checked()
+
+    def parts(self, rows: int) -> Iterator[Texts]:
+        """So many texts at a time."""
+        for start in range(0, len(self.items), rows):
+            some = slice(start, start + rows)
+            whose = None if self.annotators is None else self.annotators[some]
+            yield Texts(self.items[some], self.texts[some], whose)
+
+    def check_lengths(self, most: int) -> None:
+        """Refuse texts of more than so many characters, with their context."""
+        for item, text in zip(self.items, self.texts, strict=True):
+            if (length := sum(map(len, (text,) if isinstance(text, str) else text))) > most:
+                raise InputError(
+                    f"the text of item {item!r} has {length:,} characters, more than {most:,}",
+                    "shorten it, or raise the limit with max_length",
+                    parameters=("max_length",),
+                )
 
     def checked(self) -> Texts:
         """Itself, if there are texts and none is missing."""

@@ -1,0 +1,510 @@
+"""Bundles: an ensemble and its members in one folder that answers for raw text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit._errors import (
+    EDOWarning,
+    InputError,
+    are,
+    counted,
+    errors_in,
+    examples,
+    local_path,
+)
+from edokit._io.atomic import files_below, whole_content
+from edokit._io.json import write_json
+from edokit._io.schema import mapping, number, plain, record, text
+from edokit._outputs import BUNDLE, other_content, output_folder
+from edokit._types import Floats
+from edokit._version import __version__
+from edokit.ensemble.files import reading, write_fitted
+from edokit.ensemble.fitted import Pooled
+from edokit.members.folder import copy_members
+from edokit.members.jobs import digest_of, hardware
+from edokit.members.recipe import Text
+from edokit.members.score import LoadedMembers
+from edokit.members.texts import Texts
+from edokit.panels import Panel
+from edokit.predictions.core import ANONYMOUS
+from edokit.scales import Scale
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from edokit.ensemble import EDOEnsemble
+    from edokit.predictions import Predictions
+
+FORMAT = 1
+"""Raised when older versions could no longer read what is written."""
+ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
+MAX_LENGTH = 100_000
+"""Characters that a text may have, unless another limit is given."""
+ROWS = 2048
+"""Texts that are predicted at once."""
+_SAMPLE = 16
+"""Texts that the time per text is measured on."""
+
+
+class Bundle:
+    """A fitted ensemble with its members, which predicts raw texts.
+
+    Load one with `edokit.load`, make one with `Bundle.create` or ``edo bundle``. Members are in
+    memory as long as the bundle is.
+
+    Parameters
+    ----------
+    ensemble : EDOEnsemble
+        A fitted ensemble.
+    members : LoadedMembers
+        The members that carry weight in it.
+    max_length : int, default=100000
+        Characters that a text may have, its context included.
+
+    Examples
+    --------
+    >>> bundle = edokit.load("bundle")  # doctest: +SKIP
+    >>> bundle.predict_proba(["a first text", "another"])  # doctest: +SKIP
+    array([[0.91, 0.09],
+           [0.35, 0.65]])
+    """
+
+    def __init__(
+        self, ensemble: EDOEnsemble, members: LoadedMembers, *, max_length: int = MAX_LENGTH
+    ) -> None:
+        self.ensemble, self.members, self.max_length = ensemble, members, max_length
+        self.folder: Path | None = None
+        """Where it was loaded from."""
+        self._content: dict[str, Any] = {"files": {}}
+        # Learned on pairs of an item and an annotator, with the anonymous answers beside them, or
+        # with the members of annotators as one.
+        names = ensemble.members_
+        self._on_pairs = bool(members.pooled) or any(name.endswith(ANONYMOUS) for name in names)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes [C], the columns of ``predict_proba``."""
+        return self.ensemble.fitted_.classes
+
+    @property
+    def scale(self) -> Scale:
+        """The answer scale."""
+        return self.ensemble.fitted_.scale
+
+    @property
+    def version(self) -> str:
+        """Digest of ensemble and members: bundles of one version predict the same."""
+        return _version(self._content["files"])
+
+    @property
+    def known_annotators(self) -> tuple[str, ...]:
+        """The annotators that members know apart."""
+        return self.members.known_annotators
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file["size"] for file in self._content["files"].values())
+
+    @property
+    def seconds_per_text(self) -> float | None:
+        """Measured when it was made; None where texts are sent elsewhere."""
+        seconds: float | None = self._content.get("seconds_per_text")
+        return seconds
+
+    def predict_proba(
+        self,
+        texts: Sequence[Text],
+        *,
+        annotators: Sequence[str | Iterable[str]] | None = None,
+        panel: Panel | None = None,
+        answer_for: str | None = None,
+    ) -> Floats:
+        """Pooled probabilities (N, C), columns as in ``classes``.
+
+        Parameters
+        ----------
+        texts : sequence of str or of (str, str)
+            N texts, or pairs (text, context) where the members were trained on them.
+        annotators : sequence of str or of iterables of str, default=None
+            For each text the annotator, or annotators, whose answer is to be predicted: the mean
+            over them. Annotators that no member knows get the anonymous answer.
+        panel : Panel, default=None
+            Or a panel whose answer is to be predicted for every text.
+        answer_for : {"ce", "md", "w1", "f1"}, default=None
+            Answers for this metric, as in `EDOEnsemble.predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (N, C)
+            Of sets the probability of each label (N, L), which need not sum to one.
+
+        Raises
+        ------
+        InputError
+            If a text is empty, too long or no string, or a context is missing: the message names
+            its position.
+        """
+        found = self.describe(texts, annotators=annotators, panel=panel, answer_for=answer_for)
+        return found.probabilities if found.answers is None else found.answers
+
+    def predict(
+        self,
+        texts: Sequence[Text],
+        *,
+        annotators: Sequence[str | Iterable[str]] | None = None,
+        panel: Panel | None = None,
+    ) -> npt.NDArray[Any]:
+        """The likeliest class of each text (N,); parameters as ``predict_proba``.
+
+        Of sets, an indicator matrix (N, L): 1 for labels above one half.
+        """
+        p = self.predict_proba(texts, annotators=annotators, panel=panel)
+        return self.scale.labels(self.scale.hard(p), self.ensemble.classes_)
+
+    def describe(
+        self,
+        texts: Sequence[Text],
+        *,
+        annotators: Sequence[str | Iterable[str]] | None = None,
+        panel: Panel | None = None,
+        answer_for: str | None = None,
+        level: float = 0.9,
+    ) -> Pooled:
+        """Pooled probabilities with their entropy, the spread of the members, and labels.
+
+        Parameters
+        ----------
+        texts, annotators, panel, answer_for
+            As for ``predict_proba``.
+        level : float, default=0.9
+            Level of the intervals of a panel's votes.
+
+        Returns
+        -------
+        Pooled
+            ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N texts, in their
+            order; ``to_table`` makes a table of them.
+        """
+        checked = Texts.of(_listed(texts))
+        known = None if annotators is None else self._by_item(annotators, checked.items)
+        parts = self.describe_parts(
+            checked.parts(ROWS), annotators=known, panel=panel, answer_for=answer_for, level=level
+        )
+        return Pooled.concatenate(list(parts))
+
+    def describe_parts(
+        self,
+        parts: Iterable[Texts],
+        *,
+        annotators: Mapping[str, Iterable[str]] | None = None,
+        panel: Panel | None = None,
+        answer_for: str | None = None,
+        level: float = 0.9,
+    ) -> Iterator[Pooled]:
+        """The same of texts that come in parts, one at a time; ``annotators`` by item."""
+        if annotators is not None and panel is not None:
+            raise InputError(
+                "both annotators and a panel are given", "leave one of them out", ("panel",)
+            )
+        if answer_for is not None:
+            self.ensemble.answer_step(answer_for)  # refused before anything is predicted
+        for part in parts:
+            if panel is not None:
+                predictions = self.pairs(part, panel.annotators)
+                pooled = self.ensemble.describe(predictions, answer_for=answer_for)
+                yield pooled.panel(panel, level=level)
+                continue
+            by_annotator = self._on_pairs
+            known = {} if annotators is None and by_annotator else annotators
+            predictions = self._predict(part, known, by_annotator)
+            pooled = self.ensemble.describe(predictions, answer_for=answer_for)
+            yield pooled.mean_over_annotators() if by_annotator else pooled
+
+    def pairs(self, texts: Texts, annotators: Sequence[str]) -> Predictions:
+        """The members' predictions for each of these annotators, and the anonymous ones."""
+        return self._predict(texts, dict.fromkeys(texts.items, tuple(annotators)), True)
+
+    def _predict(
+        self, texts: Texts, annotators: Mapping[str, Iterable[str]] | None, by_annotator: bool
+    ) -> Predictions:
+        texts.check_lengths(self.max_length)
+        return self.members.predict(texts, annotators=annotators, by_annotator=by_annotator)
+
+    def _by_item(
+        self, annotators: Sequence[str | Iterable[str]], items: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        if isinstance(annotators, str) or len(annotators) != len(items):
+            count = "one string" if isinstance(annotators, str) else str(len(annotators))
+            raise InputError(
+                f"annotators must be one entry per text, but {counted(len(items), 'text')} have"
+                f" {count}",
+                "name those of each text, or ask a panel about all: panel=Panel(('ann', 'ben'))",
+                parameters=("annotators",),
+            )
+        each = ((name,) if isinstance(name, str) else tuple(name) for name in annotators)
+        return dict(zip(items, each, strict=True))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.classes)
+        return f"Bundle {self.version}: {counted(len(self.members.names), 'member')}, {names}"
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        device: str | None = None,
+        trust: Sequence[str] = (),
+        max_length: int = MAX_LENGTH,
+    ) -> Bundle:
+        """Load a bundle; nothing in it is executed.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder that ``edo bundle`` or `Bundle.create` made.
+        device : str, default=None
+            Where members that use torch compute. None: a GPU where there is one.
+        trust : sequence of str, default=()
+            Packages beside scikit-learn whose types may be loaded and whose recipes may be
+            imported.
+        max_length : int, default=100000
+            Characters that a text may have, its context included.
+
+        Returns
+        -------
+        Bundle
+
+        Raises
+        ------
+        InputError
+            If it is no bundle, one of a newer version, or files are missing or changed.
+        """
+        folder = local_path(folder)
+        return cls._load(folder, folder, device=device, trust=trust, max_length=max_length)
+
+    @classmethod
+    def _load(
+        cls, folder: Path, home: Path, *, device: str | None, trust: Sequence[str], max_length: int
+    ) -> Bundle:
+        """Load a bundle whose files may be links that lead to somewhere below ``home``."""
+        from edokit.ensemble import load_ensemble
+
+        if not (folder / BUNDLE).exists():
+            raise InputError(
+                f"a bundle is a folder with {BUNDLE}, but {folder} has none",
+                "make one with `edo bundle`",
+            )
+        with reading(folder / BUNDLE, "bundle", FORMAT) as held:
+            content = _SCHEMA(held, "")
+        _check_files(folder, home, content["files"])
+        ensemble = load_ensemble(folder / ENSEMBLE)
+        models = {name: folder / MODELS / place for name, place in content["models"].items()}
+        needed = ensemble.needed_members()
+        members = LoadedMembers(
+            folder / MEMBERS, needed, device=device, trust=trust, models=models
+        ).load()
+        with errors_in(folder):
+            if sorted(members.classes) != sorted(ensemble.fitted_.classes):
+                raise InputError(
+                    f"its members predict {examples(members.classes)}, its ensemble pools"
+                    f" {examples(ensemble.fitted_.classes)}",
+                    "make it again with `edo bundle`",
+                )
+        bundle = cls(ensemble, members, max_length=max_length)
+        bundle.folder, bundle._content = folder, content
+        return bundle
+
+    @classmethod
+    def create(
+        cls,
+        ensemble: EDOEnsemble | str | Path,
+        members: str | Path,
+        out: str | Path,
+        *,
+        device: str | None = None,
+        trust: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> Bundle:
+        """Put an ensemble and the members that carry weight in it into one folder.
+
+        Parameters
+        ----------
+        ensemble : EDOEnsemble, str or Path
+            A fitted ensemble, or the folder of one.
+        members : str or Path
+            A folder of members that ``edo train`` made.
+        out : str or Path
+            The folder of the bundle. Another bundle in it is not replaced.
+        device : str, default=None
+            Where the time per text is measured, and where the bundle that is returned computes.
+        trust : sequence of str, default=()
+            As in `Bundle.load`.
+        overwrite : bool, default=False
+            Replace another bundle in `out`, and what EDO did not write.
+
+        Returns
+        -------
+        Bundle
+            The bundle, loaded.
+
+        Raises
+        ------
+        InputError
+            If members are missing or do not fit the ensemble, or `out` holds something else;
+            nothing is written then.
+        """
+        from edokit.ensemble import load_ensemble
+
+        out, source = local_path(out), Path(members)
+        given = Path(ensemble) if isinstance(ensemble, str | Path) else None
+        fitted = load_ensemble(ensemble) if isinstance(ensemble, str | Path) else ensemble
+        how: dict[str, Any] = {"device": device, "trust": trust, "max_length": MAX_LENGTH}
+        guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
+        with guard, whole_content(out, BUNDLE) as folder:
+            write_fitted(fitted.fitted_, folder / ENSEMBLE)
+            (folder / ENSEMBLE / CARD).unlink()  # the bundle has one of its own
+            loaded = LoadedMembers(source, fitted.needed_members(), device=device, trust=trust)
+            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS)
+            content: dict[str, Any] = {
+                "format": FORMAT,
+                "kind": "edo-bundle",
+                "edokit": __version__,
+                "models": {},
+                "files": {
+                    name: {"size": path.stat().st_size, "sha256": digest_of(path)}
+                    for name, path in _files(folder, folder).items()
+                },
+            }
+            write_json(content, folder / BUNDLE)
+            bundle = cls._load(folder, folder, **how)
+            if not overwrite and (out / BUNDLE).exists():
+                with reading(out / BUNDLE, "bundle", FORMAT) as held:
+                    there = _version(_SCHEMA(held, "")["files"])
+                if there != bundle.version:
+                    raise other_content(out, "a bundle", "of another ensemble or other members")
+            content["seconds_per_text"] = bundle._measured()
+            content["hardware"] = hardware()
+            write_json(content, folder / BUNDLE)
+        bundle.folder, bundle.members.folder = out, out / MEMBERS
+        bundle._content = content
+        return bundle
+
+    def _measured(self) -> float:
+        """Seconds per text, on invented texts."""
+        words = "the bus was late again so we walked through the park and talked about it all day"
+        texts: list[Text] = [f"{words} {number}" for number in range(_SAMPLE + 1)]
+        if self.members.manifest["data"].get("pairs"):
+            texts = [(str(one), words) for one in texts]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            self.predict_proba(texts[:1])  # the first call loads and compiles
+            started = time.perf_counter()
+            self.predict_proba(texts[1:])
+        return round((time.perf_counter() - started) / _SAMPLE, 6)
+
+
+def load(folder: str | Path, **how: Any) -> Any:
+    """Load a bundle, or a saved ensemble.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder made by `edo bundle`, by `edo fit` or ``EDOEnsemble.save``, or ``RUN/ensemble`` of
+        a search.
+    **how
+        Of a bundle, further arguments of `Bundle.load`: ``device``, ``trust``, ``max_length``.
+
+    Returns
+    -------
+    Bundle or EDOEnsemble
+        A bundle predicts texts; a fitted ensemble pools predictions of its members. Those of
+        earlier versions load, too.
+
+    Raises
+    ------
+    InputError
+        If there is neither, or a damaged one.
+    """
+    from edokit.ensemble import load_ensemble
+
+    return Bundle.load(folder, **how) if is_bundle(folder) else load_ensemble(folder, **how)
+
+
+def is_bundle(folder: str | Path) -> bool:
+    """Whether a folder is a bundle, or the rest of one."""
+    return os.path.lexists(Path(folder) / BUNDLE)
+
+
+_SCHEMA = record(
+    {
+        "edokit": text,
+        "files": mapping(record({"size": number(0, whole=True), "sha256": text}, only=True)),
+        "models": mapping(text),
+    },
+    {"seconds_per_text": number(0), "hardware": mapping(plain)},
+)
+
+
+def _files(folder: Path, home: Path) -> dict[str, Path]:
+    """What a bundle consists of, beside its card, which people may edit."""
+    return {
+        f"{part}/{name}": path
+        for part in (ENSEMBLE, MEMBERS, MODELS)
+        for name, path in files_below(folder / part, home).items()
+    }
+
+
+def _check_files(folder: Path, home: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a bundle unless its files are those that were bundled."""
+    found = _files(folder, home)
+    again = "copy or download the bundle again, or make it again with `edo bundle`"
+    missing = sorted(files.keys() - found.keys())
+    if missing:
+        raise InputError(
+            f"the bundle {folder} is incomplete: {are(len(missing), len(files), noun='file')}"
+            f" missing: {examples(missing)}",
+            again,
+        )
+    if more := sorted(found.keys() - files.keys()):
+        raise InputError(
+            f"the bundle {folder} holds files that are not part of it: {examples(more)}",
+            "remove them",
+        )
+    changed = [
+        name
+        for name, path in found.items()
+        if path.stat().st_size != files[name]["size"] or digest_of(path) != files[name]["sha256"]
+    ]
+    if changed:
+        raise InputError(
+            f"the bundle {folder} is damaged: {examples(changed)}"
+            f" {'is' if len(changed) == 1 else 'are'} not what was bundled",
+            again,
+        )
+
+
+def _listed(texts: Any) -> list[Any]:
+    """Texts as a list, pairs as tuples."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        what = "one string" if isinstance(texts, str) else type(texts).__name__
+        raise InputError(
+            f"texts is {what}, not a list of texts", "write ['…']", parameters=("texts",)
+        )
+    return [tuple(one) if isinstance(one, list) else one for one in texts]
+
+
+def _version(files: Mapping[str, Mapping[str, Any]]) -> str:
+    about = [
+        [name, file["sha256"]] for name, file in sorted(files.items()) if Path(name).name != CARD
+    ]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
