@@ -30,6 +30,7 @@ def fill(folder: Path) -> None:
         rows = simulation.rows(split)
         pools[split] = _pool(people.items[rows], truth[rows, 1], rng)
     _models(pools, folder)
+    _outputs(pools["dev"], folder)
     _shards(pools["dev"], people.split("dev"), folder)
     learned = EDOEnsemble(ties="random").fit(pools["dev"], people.split("dev"))
     learned.save(folder / "ensemble")
@@ -44,6 +45,30 @@ def fill(folder: Path) -> None:
         (folder / f"{name}.csv").write_text(panel, encoding="utf-8")
     mixed = "attribute,value,share,size\ngroup,bystanders,0.3,20\ngroup,concerned,0.7,20\n"
     (folder / "mixed.csv").write_text(mixed, encoding="utf-8")
+
+
+def _outputs(pool: Predictions, folder: Path) -> None:
+    """Sampled answers of a jury: a sheet of outputs, and a plain table."""
+    rng = np.random.default_rng(1)
+    rows = []
+    jury = [("small", "plain", ""), ("small", "careful", ""), ("large", "plain", "a nurse")]
+    for i, item in enumerate(pool.items):
+        for k, (model, prompt, persona) in enumerate(jury):
+            p = pool.probabilities[i, k, 1]
+            for _ in range(4):
+                said = ["no", "yes", "No.", "Yes.", "I can't say"]
+                answer = said[int(rng.random() < p) + 2 * int(rng.random() < 0.1)]
+                answer = said[4] if rng.random() < 0.01 else answer
+                usd = {"small": 0.0001, "large": 0.002}[model]
+                rows.append([item, model, prompt, persona, answer, usd])
+    names = ["id", "model", "prompt", "persona", "output", "usd"]
+    sheet = pd.DataFrame(rows, columns=names)
+    sheet.to_csv(folder / "outputs.csv", index=False)
+    plain = sheet.rename(columns={"id": "item", "model": "member", "output": "answer"})
+    answers = plain["answer"].str.replace("Yes.", "yes", regex=False)
+    plain.assign(answer=answers)[["item", "member", "answer"]].to_csv(
+        folder / "asked.csv", index=False
+    )
 
 
 def _annotations(people: Annotations, folder: Path) -> None:

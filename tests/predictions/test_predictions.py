@@ -17,7 +17,6 @@ from edokit._errors import InputError
 from edokit.predictions import (
     Predictions,
     Shards,
-    join_models,
     read_predictions,
     read_shards,
     write_predictions,
@@ -286,7 +285,6 @@ def test_pairs_are_refused_where_items_are_needed(tmp_path: Path) -> None:
         lambda: edokit.fit(tmp_path / "p.npz", labels),
         lambda: list(read_shards(tmp_path / "p.npz")),
         lambda: Shards.open(tmp_path / "p.npz"),
-        lambda: join_models([tmp_path / "p.npz"]),
         lambda: pairs.align(["a", "b"]),
     ):
         with pytest.raises(InputError, match="pairs of an item and an annotator, such as 'a'"):

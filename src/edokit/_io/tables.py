@@ -47,7 +47,9 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(TABLE_SUFFIXES)}",
-            "rename or convert the file",
+            "save the sheet as CSV (UTF-8) and give that"
+            if suffix in (".xlsx", ".xls", ".ods", ".numbers")
+            else "rename or convert the file",
         )
     try:
         if suffix == ".parquet":

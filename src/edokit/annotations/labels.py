@@ -238,6 +238,11 @@ def _sets(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str
     }
 
 
+def label_parts(names: Sequence[str], declared: set[str], *, sets: bool) -> dict[str, list[str]]:
+    """The labels of each name that is a set; a declared class is one label."""
+    return _sets(names, declared) if sets else {}
+
+
 def _refuse_broken_lists(
     labels: Encoded, declared: set[str] | None, where: Callable[[int], str]
 ) -> None:

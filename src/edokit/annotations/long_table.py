@@ -93,7 +93,7 @@ def from_long_table(
                 "drop or rename the column",
             )
     if "label" in names:
-        table = _lists_as_text(table, names["label"])
+        table = lists_as_text(table, names["label"])
     labels: Labels | None = None
     mapping = as_label_map(label_map, None)
     if "label" in names and table.num_rows:
@@ -338,7 +338,7 @@ def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:
     return found
 
 
-def _lists_as_text(table: pa.Table, name: str) -> pa.Table:
+def lists_as_text(table: pa.Table, name: str) -> pa.Table:
     """The table with lists of labels in this column, as Parquet and JSON have them, as text."""
     column = table[name]
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):

@@ -14,6 +14,10 @@ COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""
 
 
+KNOWN = ("model", "prompt", "persona", "cost", "answers", "failures")
+"""What is shown of members where it is known."""
+
+
 def join(
     files: Annotated[
         list[str],
@@ -21,7 +25,8 @@ def join(
             metavar="[NAME=]FILE[:logits]...",
             help="One CSV, Parquet, JSONL or npz per model; the name defaults to the file's. A file"
             " of several members keeps their names, with NAME- before them if one is given. :logits"
-            " after a file says that its numbers are logits.",
+            " after a file says that its numbers are logits. A table with the columns item, member"
+            " and answer holds sampled answers, one per row, whose shares become probabilities.",
             show_default=False,
         ),
     ],
@@ -49,13 +54,16 @@ def join(
             "--column",
             metavar="ROLE=NAME",
             help="Another column name for item, member, group or p_CLASS, e.g. item=id or"
-            " p_yes=score; with --positive also MEMBER=NAME (repeatable).",
+            " p_yes=score; of sampled answers also for answer, annotator, model, prompt, persona or"
+            " cost; with --positive also MEMBER=NAME (repeatable).",
         ),
     ] = None,
     label_map: Annotated[
         list[str] | None,
         typer.Option(
-            "--label-map", metavar="OLD=NEW", help="Read a class as another (repeatable)."
+            "--label-map",
+            metavar="OLD=NEW",
+            help="Read a class, or a sampled answer, as another (repeatable).",
         ),
     ] = None,
     missing: Annotated[
@@ -69,6 +77,28 @@ def join(
             " each label on its own."
         ),
     ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All classes in order, separated by commas, e.g. no,yes.")
+    ] = None,
+    answer_columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns with sampled answers, one member each, of a sheet with a column per"
+            " model, e.g. small,large."
+        ),
+    ] = None,
+    smoothing: Annotated[
+        float | None,
+        typer.Option(
+            help="What is added to the count of each class where answers were sampled; else 0.5."
+        ),
+    ] = None,
+    unparsed: Annotated[
+        str,
+        typer.Option(
+            help="Sampled answers that are no class: error, or drop, which counts and lists them."
+        ),
+    ] = "error",
     cost: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,16 +149,35 @@ def join(
             missing=cast(Any, missing),
             scale=scale,
             member_info=member_info,
+            classes=options.names(classes),
+            answer_columns=options.names(answer_columns) or (),
+            smoothing=smoothing,
+            unparsed=cast(Any, unparsed),
         ).with_info(costs)
         write_predictions(joined, out)
     n, k, c = joined.shape
+    info = joined.member_info
+    sampled = {name: own["answers"] for name, own in info.items() if "answers" in own}
     noted = {} if joined.scale == NOMINAL else {"scale": joined.scale.to_text(joined.classes)}
     kind = f" ({joined.scale.kind})" if noted else ""
     console.done(
-        {"out": str(out), "items": n, "members": list(joined.members), "classes": c, **noted},
-        f"{out}: {counted(n, 'item')}, {counted(k, 'member')}, {c} classes{kind}",
+        {
+            "out": str(out),
+            "items": n,
+            "members": list(joined.members),
+            "classes": c,
+            **noted,
+            **({"member_info": info} if info else {}),
+        },
+        f"{out}: {counted(n, 'item' if joined.annotators is None else 'pair')},"
+        f" {counted(k, 'member')}, {c} classes{kind}"
+        + (f", from {counted(sum(sampled.values()), 'sampled answer')}" if sampled else ""),
         json,
     )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:24]
 
 
 def info(
@@ -153,6 +202,7 @@ def info(
     # The columns of more classes do not fit into a terminal: they become rows.
     kind = f" ({result['scale'].partition(':')[0]})" if "scale" in result else ""
     few = classes if len(classes) <= COLUMNS else []
+    known = [key for key in KNOWN if any(key in member.get("info", {}) for member in members)]
     console.print_table(
         f"{path}: {shown}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(result['shards'], 'file')}",
@@ -169,6 +219,18 @@ def info(
         ],
         ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )
+    if known:
+        console.print_table(
+            "What is known about them (cost: of one item)",
+            ["member", *known],
+            [
+                [
+                    member["name"],
+                    *(_cell(member.get("info", {}).get(key, "–")) for key in known),
+                ]
+                for member in members
+            ],
+        )
     if not few:
         rows = []
         for name in classes:

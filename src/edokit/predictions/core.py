@@ -194,7 +194,7 @@ class Predictions:
         both = {
             name: {**self.member_info.get(name, {}), **added.get(name, {})}
             for name in self.members
-            if name in self.member_info or name in added
+            if self.member_info.get(name) or added.get(name)
         }
         return replace(self, member_info=both).named()
 
@@ -378,7 +378,7 @@ class Predictions:
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Plain values about members, by name; see `Predictions`."""
 COST = "cost"
-COUNTED = ("requests", "failures")
+COUNTED = ("requests", "answers", "failures")
 """Values about a member that add up over shards."""
 
 

@@ -213,7 +213,7 @@ def from_long_table(
     item, member = (name_column(table, own[role], path) for role in ("item", "member"))
     items, whose = item.names, None
     if "annotator" in table.column_names:
-        item, items, whose = _pairs(item, _annotator_column(table))
+        item, items, whose = pair_rows(item, annotator_column(table))
     n, k = len(item.names), len(member.names)
     cells = item.codes.astype(np.int64) * k + member.codes
     _each_pair_once(cells, item, member, path)
@@ -221,7 +221,8 @@ def from_long_table(
     array = np.empty((n * k, len(classes)), dtype=np.result_type(*values))
     array[cells] = np.column_stack(values)
     held = array.reshape(n, k, len(classes))
-    groups = _groups(table, own["group"], member, path)
+    group = own["group"]
+    groups = per_member(table, group, member, path) if group in table.column_names else None
     with errors_in(path):
         scale = _noted_scale(noted, classes)
         own_names = items, tuple(member.names), classes, groups, whose, scale
@@ -240,16 +241,16 @@ def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]
     return {name.removeprefix(PREFIX): name for name in named if name not in taken} | mapped
 
 
-def _annotator_column(table: pa.Table) -> Encoded:
+def annotator_column(table: pa.Table, name: str = "annotator") -> Encoded:
     """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
-    found = encode(table["annotator"], "annotator")
+    found = encode(table[name], name)
     if (found.codes >= 0).all():
         return found
     codes = np.where(found.codes < 0, len(found.names), found.codes).astype(np.int32)
     return Encoded(codes, np.append(found.names, ""))
 
 
-def _pairs(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:
+def pair_rows(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:
     """Pairs of item and annotator as one column in order of appearance, and both of each pair."""
     many = len(annotator.names)
     cells = item.codes.astype(np.int64) * many + annotator.codes
@@ -335,10 +336,8 @@ def _each_pair_once(
     )
 
 
-def _groups(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...] | None:
-    """The group of each member [K], if the table has groups."""
-    if name not in table.column_names:
-        return None
+def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...]:
+    """A column that describes members, such as their group: one value each [K]."""
     group = encode(table[name], name)
     of_member = np.full(len(member.names), -1)
     of_member[member.codes[::-1]] = group.codes[::-1]
@@ -346,7 +345,7 @@ def _groups(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[st
     if len(differs):
         row = int(differs[0])
         raise InputError(
-            f"{path}: member {member.names[member.codes[row]]!r} has another group in"
+            f"{path}: member {member.names[member.codes[row]]!r} has another {name} in"
             f" {row_number(row)} than before",
             "make its rows agree",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -14,9 +15,9 @@ import pyarrow as pa
 
 from edokit._errors import InputError, are, counted, errors_in, examples, headings, one_of, warn
 from edokit._io.tables import number_column, read_table
-from edokit._names import as_names, check_unique, class_order, match
+from edokit._names import PAIR, as_names, check_unique, class_order, match, pair_names
 from edokit._types import Bools, Strings
-from edokit.annotations.long_table import scale_of_table
+from edokit.annotations.long_table import ordered_classes, scale_of_table
 from edokit.predictions.core import (
     COST,
     COUNTED,
@@ -30,6 +31,7 @@ from edokit.predictions.core import (
     checked,
 )
 from edokit.predictions.files import class_columns, from_long_table, name_column
+from edokit.predictions.sampled import ANSWER, ROLES, SMOOTHING, Sampled, Unparsed
 from edokit.predictions.shards import read_predictions
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
@@ -86,6 +88,10 @@ def join_models(
     missing: Missing = "error",
     scale: ScaleLike | None = None,
     member_info: MemberInfo | str | Path | None = None,
+    classes: Sequence[object] | None = None,
+    smoothing: float | None = None,
+    unparsed: Unparsed = "error",
+    answer_columns: Sequence[str] = (),
 ) -> Predictions:
     """Join one file per model into predictions, with items matched by id to the first file.
 
@@ -94,7 +100,10 @@ def join_models(
     files : sequence of str or Path
         A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
         member, named like the file; an .npz, a folder of shards, or a table with a ``member``
-        column brings all its members.
+        column brings all its members. A table with the column ``answer`` and no ``p_<class>``
+        holds sampled answers, one per row: their shares become the probabilities. Who answered is
+        in ``member``, else in ``model``, ``prompt`` and ``persona``, else the file is one member;
+        with ``annotator``, rows are pairs of an item and an annotator.
     names : sequence of str or None, default=None
         Another name for the member of each file; where a file holds several members, a prefix:
         ``a`` makes ``linear-1`` of it ``a-linear-1``.
@@ -111,8 +120,9 @@ def join_models(
         The name of the other class.
     columns : mapping of str to str, default=None
         The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
-        ``{"item": "id", "p_yes": "score"}``. With ``positive`` for ``item`` and for members; these
-        are then the only ones.
+        ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
+        ``annotator``, ``model``, ``prompt``, ``persona`` and ``cost`` (of one answer). With
+        ``positive`` for ``item`` and for members; these are then the only ones.
     label_map : mapping of str to str, default=None
         Classes to read as others, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -125,6 +135,15 @@ def join_models(
     member_info : mapping of str to mapping, str or Path, default=None
         What is known about members, such as ``{"bert": {"model": "bert-base", "cost": 0.002}}``;
         or a table with the column ``member`` and one for each such value.
+    classes : sequence, default=None
+        All classes, in order. None: those of the scale, else of the files.
+    smoothing : float, default=0.5
+        What is added to the count of each class where answers were sampled.
+    unparsed : {"error", "drop"}, default="error"
+        What to do with sampled answers that are no class: refuse them, or leave them out, with a
+        warning and the number of ``failures`` in ``member_info``.
+    answer_columns : sequence of str, default=()
+        Columns with sampled answers, one member each, of a sheet that has a column per model.
 
     Returns
     -------
@@ -149,6 +168,13 @@ def join_models(
     Predictions(2 items, 2 members, classes no, yes)
     """
     one_of("missing", missing, get_args(Missing))
+    one_of("unparsed", unparsed, get_args(Unparsed))
+    if smoothing is not None and not 0 <= smoothing < math.inf:
+        raise InputError(
+            f"smoothing is {smoothing}, not a number from 0",
+            "0.5 is usual",
+            parameters=("smoothing",),
+        )
     if negative is not None and positive is None:
         raise InputError(
             f"negative={negative!r} names the other class, but no positive class is given",
@@ -170,6 +196,9 @@ def join_models(
                 parameters=(what,),
             )
     _check_roles(columns or {}, positive)
+    order = None if classes is None else ordered_classes(classes, ())
+    usual = SMOOTHING if smoothing is None else smoothing
+    sampled = Sampled(order, label_map, usual, unparsed, tuple(answer_columns))
     sources: list[_Joined] = []
     parts: list[Predictions] = []
     for position, path in enumerate(map(Path, files)):
@@ -186,8 +215,12 @@ def join_models(
             "mark only the files that hold logits: FILE:logits (in Python: logits=[…])",
             f", or say that they are logits: {path}:logits (in Python: logits=[…])",
             scale,
+            sampled,
         )
-        part = source.read(positive, negative).per_item()
+        part = source.read(positive, negative)
+        if order is not None:
+            with errors_in(path):
+                part = part.order_classes(order)
         if name:
             several = len(part.members) > 1
             named = tuple(f"{name}-{member}" if several else name for member in part.members)
@@ -197,13 +230,15 @@ def join_models(
         sources.append(source)
         parts.append(part)
     unused = [
-        name for name in {**(columns or {})}.values() if not any(name in s.seen for s in sources)
+        name
+        for name in [*(columns or {}).values(), *answer_columns]
+        if not any(name in s.seen for s in sources)
     ]
     if unused:
         raise InputError(
             f"no file has a column {examples(unused)}",
             "check the spelling",
-            parameters=("columns",),
+            parameters=("columns", "answer_columns"),
         )
     unknown = [old for old in label_map or {} if not any(old in s.classes for s in sources)]
     if unknown:
@@ -213,7 +248,13 @@ def join_models(
             "check the spelling",
             parameters=("label_map",),
         )
-    joined = _side_by_side(parts, sources, missing)
+    if (smoothing is not None or unparsed != "error") and not any(s.sampled for s in sources):
+        raise InputError(
+            "no file holds sampled answers, in a column 'answer'",
+            "leave smoothing and unparsed out, or name the column: columns={'answer': 'NAME'}",
+            parameters=("smoothing", "unparsed", "columns"),
+        )
+    joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, missing), parts)
     joined = joined.grouped(by_member) if by_member else joined
     if isinstance(member_info, str | Path):
         path = Path(member_info)
@@ -244,12 +285,39 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     }
 
 
+def _as_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:
+    """The parts, with pairs of an item and an annotator as items, so that they can be matched."""
+    paired = [part.annotators is not None for part in parts]
+    if any(paired) and not all(paired):
+        raise InputError(
+            f"{sources[paired.index(True)]} is about pairs of an item and an annotator,"
+            f" {sources[paired.index(False)]} about items",
+            "join them separately, or give both an annotator for each row",
+        )
+    return [
+        part
+        if part.annotators is None
+        else replace(part, items=pair_names(part.items, part.annotators), annotators=None)
+        for part in parts
+    ]
+
+
+def _as_pairs(joined: Predictions, parts: Sequence[Predictions]) -> Predictions:
+    """The joined predictions, with items and annotators of the parts where these are of pairs."""
+    if parts[0].annotators is None:
+        return joined
+    pairs = [name.rpartition(PAIR) for name in joined.items]
+    items, whose = (as_names([pair[end] for pair in pairs]) for end in (0, 2))
+    return replace(joined, items=items, annotators=whose).named()
+
+
 def _check_roles(columns: Mapping[str, str], positive: str | None) -> None:
     for role, name in columns.items():
-        known = role in ("item", "member", "group") or role.startswith(PREFIX)
+        known = role in ("item", "member", "group", *ROLES) or role.startswith(PREFIX)
         if not known and positive is None:
             raise InputError(
-                f"columns maps {role!r}, which is none of item, member, group, p_<class>",
+                f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
+                f" {', '.join(ROLES)}",
                 f"for the column of a class write for example columns={{'p_yes': {name!r}}}",
                 parameters=("columns",),
             )
@@ -269,6 +337,10 @@ class _Joined:
     no_logits_hint: str = "leave out logits=True"
     logits_hint: str = LOGITS_HINT
     scale: ScaleLike | None = None
+    answers: Sampled = field(default_factory=Sampled)
+    """How sampled answers are read."""
+    sampled: bool = False
+    """Whether it holds some."""
     seen: list[str] = field(default_factory=list)
     """Its columns."""
     classes: tuple[str, ...] = ()
@@ -315,9 +387,50 @@ class _Joined:
                 "name the columns of the members: columns={'MEMBER': 'COLUMN'}",
                 parameters=("columns",),
             ) from error
+        asked = self.columns.get(ANSWER) in table.column_names
+        shares = class_columns(table, self.columns)
+        if self.answers.columns and not shares:
+            return self._sampled(self.answers.long(table, path))
+        if asked or (ANSWER in table.column_names and not shares):
+            return self._sampled(table)
         if self.own(table, "member") in table.column_names:
             return self._stored(self._long(table))
         return self.model(table)
+
+    def _sampled(self, table: pa.Table) -> Predictions:
+        """A table of sampled answers as the predictions of its members."""
+        self.sampled = True
+        if self.logits:
+            raise InputError(
+                f"{self.path} holds sampled answers and no logits",
+                self.no_logits_hint,
+                parameters=("logits",),
+            )
+        self._need_items(table)
+        part, lacking, self.classes = self.answers.predictions(
+            table,
+            self.path,
+            self.member,
+            lambda role: self.own(table, role),
+            self._declared(table),
+        )
+        if lacking.any() and self.missing == "error":
+            k = int(np.isnan(part.probabilities[lacking]).any(axis=(0, 2)).argmax())
+            none = part.items[np.isnan(part.probabilities[:, k, 0])]
+            raise InputError(
+                f"{self.path}: member {part.members[k]!r} has no answer for"
+                f" {counted(len(none), 'item')}: {examples(none)}"
+                f" ({are(int(lacking.sum()), len(part), noun='row')} incomplete in all)",
+                "complete the file; missing='drop' leaves out the items that not every member"
+                " answered",
+                parameters=("missing",),
+            )
+        (rows,) = _as_items([part], [self])
+        self.without += rows.items[lacking].tolist()
+        kept = part.take(~lacking)
+        if not len(kept):
+            raise InputError(f"{self.path} has no item that every member answered", "check the ids")
+        return kept.named()
 
     def own(self, table: pa.Table, role: str) -> str:
         """The table's name for a role: the mapped one where it has that, else ours."""
@@ -334,7 +447,7 @@ class _Joined:
                 f" {headings(table.column_names)}",
                 "name them p_0, p_1, …, or map them with columns={'p_yes': 'NAME'}; for one column"
                 " of positive-class probabilities per model use `edo predictions join --positive"
-                " CLASS`",
+                " CLASS`; for sampled answers columns={'answer': 'NAME'}",
                 parameters=("columns",),
             )
         if "" in columns:
@@ -435,6 +548,13 @@ class _Joined:
 
     def _items(self, table: pa.Table) -> Strings:
         """The ids of a table with one row per item [N]."""
+        encoded = name_column(table, self._need_items(table), self.path)
+        items = encoded.names[encoded.codes]
+        check_unique(items, f"items in {self.path}", "keep one row per item")
+        return items
+
+    def _need_items(self, table: pa.Table) -> str:
+        """The table's name for the column with the ids, which it must have."""
         own = self.own(table, "item")
         if own not in table.column_names:
             raise InputError(
@@ -443,10 +563,7 @@ class _Joined:
                 "name the column with the ids: columns={'item': 'NAME'}",
                 parameters=("columns",),
             )
-        encoded = name_column(table, own, self.path)
-        items = encoded.names[encoded.codes]
-        check_unique(items, f"items in {self.path}", "keep one row per item")
-        return items
+        return own
 
     def _present(self, values: Any, items: Strings, absent: Bools) -> tuple[Any, Strings]:
         """The rows that have numbers; others are refused, or noted to be left out."""

@@ -455,15 +455,17 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         many there are), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``, and
         ``members``: for each its ``name``, ``group``, ``mean`` prediction, mean ``entropy`` (nats)
         and mean L1 ``distance`` to the uniform mean of all members; of sets, both are means over
-        the labels.
+        the labels; where more is known, ``info`` (model, prompt, persona, cost, …).
     """
     items = shards = 0
+    parts: list[tuple[MemberInfo, int]] = []
     sums: dict[str, Any] = {}
     whose: set[str] = set()
     for shard in read_shards(path, pairs=True):
         whose.update(() if shard.annotators is None else shard.annotators)
         shards += 1
         items += len(shard)
+        parts.append((shard.member_info, len(shard)))
         probabilities = shard.probabilities.astype(np.float64, copy=False)
         rows = shard.scale.rows(probabilities)
         logs = np.log(np.where(rows > 0, rows, 1.0))
@@ -476,6 +478,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
             sums[name] = sums.get(name, 0) + value
         last = shard
     groups = last.groups or (None,) * len(last.members)
+    info = _info_of([one for one, _ in parts], [count for _, count in parts], last.members)
     return {
         "items": items,
         **({"annotators": len(whose - {""})} if whose else {}),
@@ -487,6 +490,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
             {
                 "name": name,
                 "group": groups[k],
+                **({"info": info[name]} if name in info else {}),
                 "mean": dict(zip(last.classes, (sums["mean"][k] / items).tolist(), strict=True)),
                 "entropy": float(sums["entropy"][k] / items),
                 "distance": float(sums["distance"][k] / items),

@@ -1,0 +1,236 @@
+"""A table of sampled answers becomes probabilities: smoothed shares, and nothing guessed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edokit import Predictions
+from edokit._errors import EDOWarning, InputError
+from edokit.predictions import join_models, write_predictions
+
+SHEET = """id,model,prompt,output,usd
+a,small,plain,yes,0.001
+a,small,plain,no,0.001
+a,small,plain, yes ,0.001
+a,large,plain,no,0.01
+b,small,plain,no,0.001
+b,large,plain,no,0.01
+b,large,plain,no,0.02
+"""
+COLUMNS = {"item": "id", "answer": "output", "cost": "usd"}
+
+
+def written(path: Path, content: str) -> Path:
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_shares_are_smoothed_and_the_members_described(tmp_path: Path) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET)
+    made = join_models([sheet], columns=COLUMNS, classes=["yes", "no"], smoothing=1)
+    assert made.classes == ("yes", "no")
+    assert made.members == ("small+plain", "large+plain")
+    np.testing.assert_allclose(
+        made.probabilities, [[[3 / 5, 2 / 5], [1 / 3, 2 / 3]], [[1 / 3, 2 / 3], [1 / 4, 3 / 4]]]
+    )
+    small, large = made.member_info.values()
+    assert small == {
+        "model": "small",
+        "prompt": "plain",
+        "answers": 4,
+        "cost": pytest.approx(0.002),
+    }
+    assert large == {"model": "large", "prompt": "plain", "answers": 3, "cost": pytest.approx(0.02)}
+    usual = join_models([sheet], columns=COLUMNS, classes=["yes", "no"])
+    assert usual.probabilities[0, 1].tolist() == [0.25, 0.75]
+    sharp = join_models([sheet], columns=COLUMNS, classes=["yes", "no"], smoothing=0)
+    assert sharp.probabilities[0, 1].tolist() == [0.0, 1.0]
+
+
+@given(
+    st.lists(
+        st.tuples(*(st.sampled_from(names) for names in ("ij", "xyz", ("no", "yes", "odd")))),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([0.0, 0.5, 2.0]),
+)
+def test_counting_row_by_row_gives_the_same(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], s: float
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "answers.parquet"
+    pd.DataFrame(rows, columns=["item", "member", "answer"]).to_parquet(path)
+    counts, classes = Counter(rows), ["no", "odd", "yes"]
+    members = list(dict.fromkeys(row[1] for row in rows))
+    items = list(dict.fromkeys(row[0] for row in rows))
+    asked = {(item, member) for item, member, _ in rows}
+    whole = [item for item in items if all((item, member) in asked for member in members)]
+    if whole != items:
+        with pytest.raises(InputError, match="has no answer for"):
+            join_models([path], classes=classes, smoothing=s)
+    if not whole:
+        return
+    with pytest.warns() if whole != items else _quiet():
+        made = join_models([path], classes=classes, smoothing=s, missing="drop")
+    assert made.items.tolist() == whole
+    for i, item in enumerate(whole):
+        for k, member in enumerate(members):
+            each = [counts[item, member, c] for c in classes]
+            wanted = [(n + s) / (sum(each) + 3 * s) for n in each]
+            np.testing.assert_allclose(made.probabilities[i, k], wanted)
+
+
+def _quiet() -> object:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET + "b,small,plain,No.,0.001\nb,large,plain,,0.01\n")
+    given = {"columns": COLUMNS, "classes": ["no", "yes"]}
+    with pytest.raises(
+        InputError, match=r"2 of 9 answers .*'No\.' \(1\), no answer \(1\)"
+    ) as refused:
+        join_models([sheet], **given)
+    assert "label_map={'No.': 'no'}" in refused.value.hint
+    with pytest.warns(EDOWarning, match="by member: small.plain 1, large.plain 1"):
+        made = join_models([sheet], unparsed="drop", **given)
+    assert made.member_info["large+plain"]["failures"] == 1
+    assert made.member_info["large+plain"]["answers"] == 3
+    with pytest.warns(EDOWarning, match="1 of 9 answers"):
+        made = join_models([sheet], unparsed="drop", label_map={"No.": "no"}, **given)
+    np.testing.assert_allclose(made.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
+    long = "I would rather not answer a question like this"
+    sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long},0.001\n")
+    with pytest.raises(InputError) as refused:
+        join_models([sheet], **given)
+    assert long not in str(refused.value)  # it may quote somebody's text
+
+
+def test_classes_are_taken_from_answers_only_where_these_look_like_classes(tmp_path: Path) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET)
+    with pytest.warns(EDOWarning, match="taken for the classes"):
+        assert join_models([sheet], columns=COLUMNS).classes == ("no", "yes")
+    for more in ("Yes.", "It depends on who asks"):
+        sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{more},0.001\n")
+        with pytest.raises(InputError, match="have to be declared"):
+            join_models([sheet], columns=COLUMNS)
+
+
+def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_path: Path) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET + "c,small,plain,yes,0.001\n")
+    given = {"columns": COLUMNS, "classes": ["no", "yes"]}
+    with pytest.raises(InputError, match=r"'large\+plain' has no answer for 1 item: 'c'"):
+        join_models([sheet], **given)
+    with pytest.warns(EDOWarning, match="1 of 3 is left out"):
+        assert join_models([sheet], missing="drop", **given).items.tolist() == ["a", "b"]
+
+
+def test_sets_of_labels_count_each_label_on_its_own(tmp_path: Path) -> None:
+    rows = [("a", ["rude", "odd"]), ("a", []), ("a", ["rude"]), ("b", ["odd"])]
+    path = tmp_path / "sets.parquet"
+    pd.DataFrame(rows, columns=["item", "answer"]).to_parquet(path)
+    made = join_models([path], scale="multi-label:rude,odd", smoothing=1)
+    assert made.members == ("sets",)
+    np.testing.assert_allclose(made.probabilities[:, 0], [[3 / 5, 2 / 5], [1 / 3, 2 / 3]])
+    text = written(tmp_path / "sets.csv", "item,answer\na,rude;odd\na,[]\na,rude\nb,odd\n")
+    again = join_models([text], scale="multi-label:rude,odd", smoothing=1)
+    np.testing.assert_array_equal(again.probabilities, made.probabilities)
+    bad = written(tmp_path / "bad.csv", "item,answer\na,rude;loud\na,rude\n")
+    with pytest.raises(InputError, match="1 of 2 answers is none of the classes"):
+        join_models([bad], scale="multi-label:rude,odd")
+
+
+def test_points_of_a_scale_keep_their_order(tmp_path: Path) -> None:
+    path = written(tmp_path / "stars.csv", "item,answer\na,3\na,3.0\na,1\n")
+    made = join_models([path], scale="ordinal:1,2,3", smoothing=0)
+    assert made.scale.kind == "ordinal"
+    np.testing.assert_allclose(made.probabilities[0, 0], [1 / 3, 0, 2 / 3])
+
+
+def test_answers_for_annotators_are_pairs_and_join_as_such(tmp_path: Path) -> None:
+    content = "item,annotator,answer\na,p,no\na,p,yes\na,q,yes\nb,p,no\n"
+    one = written(tmp_path / "one.csv", content)
+    other = written(tmp_path / "other.csv", content.replace("b,p,no", "b,,no\nb,p,yes"))
+    given = {"classes": ["no", "yes"]}
+    made = join_models([one], **given)
+    assert made.annotators is not None
+    assert list(zip(made.items, made.annotators, strict=True)) == [
+        ("a", "p"),
+        ("a", "q"),
+        ("b", "p"),
+    ]
+    with pytest.warns(EDOWarning, match="left out"):
+        both = join_models([one, other], missing="drop", **given)
+    assert both.members == ("one", "other")
+    assert both.annotators is not None
+    assert both.annotators.tolist() == ["p", "q", "p"]
+    assert both.probabilities[2].argmax(axis=1).tolist() == [0, 1]
+    items = written(tmp_path / "items.csv", "item,p_no,p_yes\na,0.5,0.5\nb,0.5,0.5\n")
+    with pytest.raises(InputError, match="pairs of an item and an annotator"):
+        join_models([one, items], **given)
+
+
+def test_answers_join_with_probabilities_and_a_sheet_may_have_a_column_per_model(
+    tmp_path: Path,
+) -> None:
+    shares = Predictions.from_arrays(
+        {"bert": [[0.9, 0.1], [0.2, 0.8]]}, items=["b", "a"], classes=["no", "yes"]
+    )
+    write_predictions(shares, tmp_path / "bert.npz")
+    wide = written(tmp_path / "wide.csv", "item,small,large\na,no,yes\nb,no,no\na,no,yes\n")
+    made = join_models(
+        [tmp_path / "bert.npz", wide], answer_columns=["small", "large"], classes=["no", "yes"]
+    )
+    assert made.members == ("bert", "small", "large")
+    assert made.items.tolist() == ["b", "a"]
+    np.testing.assert_allclose(made.probabilities[1, 2], [0.5 / 3, 2.5 / 3])
+    with pytest.raises(InputError, match="'huge'"):
+        join_models([wide], answer_columns=["huge"], classes=["no", "yes"])
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"smoothing": -1}, "smoothing is -1"),
+        ({"unparsed": "guess"}, "unparsed"),
+        ({"logits": True}, "no logits"),
+        ({"columns": {"cost": "usd", "answer": "output"}}, "no column 'item'"),
+    ],
+)
+def test_unusable_requests_are_refused(
+    given: dict[str, object], fault: str, tmp_path: Path
+) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET)
+    with pytest.raises(InputError, match=fault):
+        join_models([sheet], **{"columns": COLUMNS, "classes": ["no", "yes"], **given})  # type: ignore[arg-type]
+
+
+def test_what_is_for_answers_needs_some(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "item,p_no,p_yes\na,0.5,0.5\n")
+    with pytest.raises(InputError, match="no file holds sampled answers"):
+        join_models([path], smoothing=0.5)
+
+
+def test_a_member_that_changes_its_model_and_unknown_costs_are_reported(tmp_path: Path) -> None:
+    rows = "item,member,model,answer,cost\na,x,m,no,1\na,x,n,yes,1\n"
+    with pytest.raises(InputError, match="'x' has another model in row 2"):
+        join_models([written(tmp_path / "r.csv", rows)], classes=["no", "yes"])
+    gap = rows.replace(",n,", ",m,").replace("yes,1", "yes,")
+    with pytest.warns(EDOWarning, match="no cost in some rows"):
+        made = join_models([written(tmp_path / "g.csv", gap)], classes=["no", "yes"])
+    assert made.member_info == {"x": {"answers": 2, "model": "m"}}
+
+
+def test_a_spreadsheet_file_is_pointed_to_csv(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a table") as refused:
+        join_models([written(tmp_path / "book.xlsx", "PK")])
+    assert "CSV" in refused.value.hint
