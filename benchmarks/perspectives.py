@@ -37,6 +37,7 @@ KINDS = {
     "known": "answer for the annotator",
     "best": "best possible anonymous answer",
 }
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 COLOURS = {"anonymous": "#858b94", "known": "#0072b2", "best": "#d55e00"}
 
 
@@ -105,7 +106,7 @@ def draw(found: Mapping[tuple[str, int], Mapping[str, list[float]]]) -> Path:
         axes.grid(alpha=0.25)
     plots[0].set_ylabel("distance to the annotator's\ntrue distribution (KL, nats)")
     plots[0].legend(frameon=False, fontsize=8)
-    return save_figure(figure, "perspectives")
+    return save_figure(figure, "perspectives", IMAGES)
 
 
 def main() -> None:
@@ -146,7 +147,7 @@ def main() -> None:
         "",
         *lines,
         "",
-        f"![Distance to the truth against labels per annotator](figures/{figure.name})",
+        f"![Distance to the truth against labels per annotator](../docs/images/{figure.name})",
         "",
         machine("numpy", "scikit-learn"),
     ]

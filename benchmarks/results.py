@@ -52,12 +52,12 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def save_figure(figure: Any, name: str) -> Path:
-    """Write a matplotlib figure beside the file, the same bytes for the same drawing."""
+def save_figure(figure: Any, name: str, folder: Path = FIGURES) -> Path:
+    """Write a matplotlib figure, the same bytes for the same drawing."""
     import matplotlib as mpl
 
-    FIGURES.mkdir(exist_ok=True)
-    file = FIGURES / f"{name}.svg"
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{name}.svg"
     with mpl.rc_context({"svg.hashsalt": "edo"}):
         figure.savefig(file, metadata={"Date": None})
     return file
