@@ -157,6 +157,9 @@ def test_every_key_and_option_of_a_file_is_documented() -> None:
         "rps",
         "softmax",
         "cumulative",
+        "auto",
+        "logprobs",
+        "OPENAI_BASE_URL",
     }
     for name in recipe_names():
         documented = set(re.findall(r"`(\w+)`", rows.pop(name)))
@@ -164,8 +167,29 @@ def test_every_key_and_option_of_a_file_is_documented() -> None:
     assert set(rows) == set(_KEYS)
 
 
+def test_the_documented_jury_is_three_models_with_two_personas(tmp_path: Path) -> None:
+    _, example = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "jury.toml").write_text(example)
+    jury = parse_groups(str(tmp_path / "jury.toml"))
+    assert len(jury) == 6
+    assert [group.name for group in jury[:2]] == ["jury-qwen3-4b-teacher", "jury-qwen3-4b-student"]
+    assert {group.members for group in jury} == {1}
+    assert len({(group.options["model"], group.options["persona"]) for group in jury}) == 6
+
+
+def test_an_option_with_several_values_makes_a_group_for_each() -> None:
+    groups = parse_groups("linear", members=2, options={"strength": ["1", "5"], "words": "0.3"})
+    assert [(g.name, g.options["strength"]) for g in groups] == [("linear-1", 1), ("linear-5", 5)]
+    assert all(group.options["words"] == 0.3 for group in groups)
+    personas = {"persona": ["You are a cook.", "You are a pilot."], "model": "m"}
+    named = [group.name for group in parse_groups("llm", options=personas)]
+    assert named == ["llm-persona-1", "llm-persona-2"]
+    with pytest.raises(InputError, match="strength is an empty list"):
+        parse_groups("linear", options={"strength": []})
+
+
 def test_the_documented_file_is_accepted(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    example, _ = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "pool.toml").write_text(example)
     pool = parse_groups(str(tmp_path / "pool.toml"))
     assert [(g.name, g.members) for g in pool] == [("linear", 5), ("bayes", 3), ("transformer", 10)]

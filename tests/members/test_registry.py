@@ -37,7 +37,10 @@ def test_a_recipe_of_ones_own_is_named_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("lineal", "no recipe 'lineal'; recipes are 'encoder', 'linear', 'sklearn', 'transformer'"),
+        (
+            "lineal",
+            "no recipe 'lineal'; recipes are 'encoder', 'linear', 'llm', 'sklearn', 'transformer'",
+        ),
         ("no_such_module:Member", "no_such_module"),
         ("member_cases:Nobody", "Nobody"),
         ("member_cases:NotARecipe", "as its base"),

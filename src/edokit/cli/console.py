@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from edokit._errors import counted, printable
+from edokit._errors import InputError, counted, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -78,6 +78,37 @@ def print_table(
     console.print(table)
     for note in notes:
         console.print(printable(note))
+
+
+def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
+    """What members would ask servers: one prompt, and how many requests."""
+    if not previews:
+        raise InputError(
+            "--dry-run shows the requests of members that ask a server, but there are none here",
+            "leave it out",
+        )
+    new = sum(one["requests"] - one["cached"] for one in previews)
+    if json:
+        print_json({"requests": new, "members": list(previews)})
+        return
+    for message in previews[0]["messages"]:
+        for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
+            typer.echo(printable(line))
+    unknown = any(one["logprobs"] is None for one in previews)
+    print_table(
+        f"Nothing was asked. The prompt above is the first of {counted(new, 'new request')}.",
+        ["member", "model", "endpoint", "requests", "answered before"],
+        [
+            [
+                *(str(one[key]) for key in ("member", "model", "base_url")),
+                *(str(one[key]) for key in ("requests", "cached")),
+            ]
+            for one in previews
+        ],
+        ["A server that gives no log-probabilities is asked several times: see the option samples."]
+        if unknown
+        else [],
+    )
 
 
 def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:

@@ -76,6 +76,19 @@ QuoteFormulas = Annotated[
 ]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide probabilities by their sum.")]
 Device = Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or cuda.")]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        help="What the requests of members that ask a server may cost (prices are options of the"
+        " recipe); it stops there, and the same command goes on."
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Show one prompt and the number of requests to a server, and ask nothing."
+    ),
+]
 Pairs = Annotated[
     bool,
     typer.Option("--pairs", help="The first line of a text is labelled, the rest is context."),

@@ -52,11 +52,16 @@ def score(
     device: options.Device = None,
     trust: Annotated[
         str | None,
-        typer.Option(help="Packages beside scikit-learn whose types may be loaded."),
+        typer.Option(
+            help="Packages beside scikit-learn whose types may be loaded, and addresses of servers"
+            " that members may ask."
+        ),
     ] = None,
     annotators: options.Annotators = None,
     judges: options.Judges = None,
     pairs: options.Pairs = False,
+    budget: options.Budget = None,
+    dry_run: options.DryRun = False,
     overwrite: options.Overwrite = False,
     *,
     reading: options.Reading,
@@ -67,6 +72,7 @@ def score(
     from edokit.ensemble import load_ensemble
     from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
+    from edokit.members.recipes._endpoint import session
     from edokit.predictions import read_predictions, write_predictions
     from edokit.predictions.files import check_ending
 
@@ -77,8 +83,13 @@ def score(
             else "both --members and --model are given",
             "give one of them: it says which models predict",
         )
-    for option, file in (("--annotators", annotators), ("--judges", judges)):
-        if file is not None and members is None:
+    for option, given in {
+        "--annotators": annotators is not None,
+        "--judges": judges is not None,
+        "--budget": budget is not None,
+        "--dry-run": dry_run,
+    }.items():
+        if given and members is None:
             raise InputError(
                 f"{option} is for trained members (--members), but --model is given",
                 "leave one of them out",
@@ -104,7 +115,7 @@ def score(
                 parameters=("overwrite",),
             )
     maps: dict[str, LabelMap] = {}
-    with console.progress() as bars:
+    with console.progress() as bars, session(dry=dry_run) as requests:
         step = console.add_bar(bars, "scoring")
         if members is not None:
             table = score_members(
@@ -115,6 +126,7 @@ def score(
                 trust=options.names(trust) or (),
                 annotators=known,
                 by_annotator=annotators is not None,
+                budget=budget,
                 step=step,
             )
         else:
@@ -126,6 +138,9 @@ def score(
                 device=device,
                 step=step,
             )
+    if dry_run:
+        console.print_requests(requests.previews, json)
+        return
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(table, out)
     (n, k, _), items = table.shape, len(set(table.items))

@@ -23,7 +23,7 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="linear (the default), encoder, sklearn or transformer; several as"
+            help="linear (the default), encoder, sklearn, transformer or llm; several as"
             " linear:5,encoder:5; or a TOML file."
         ),
     ] = None,
@@ -42,7 +42,8 @@ def train(
         typer.Option(help="random-select draws every epoch or once.", metavar="epoch|once"),
     ] = None,
     members: Annotated[
-        int | None, typer.Option(help="How many members; 10 unless the recipe says.")
+        int | None,
+        typer.Option(help="How many members of a group; 10 (of llm 1) unless the recipe says."),
     ] = None,
     end_to_end: Annotated[
         bool,
@@ -59,7 +60,10 @@ def train(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", metavar="KEY=VALUE", help="An option of the recipe, or GROUP.KEY=VALUE."
+            "--option",
+            metavar="KEY=VALUE",
+            help="An option of the recipe, or GROUP.KEY=VALUE; one that is given several times"
+            " makes a group of members for each value.",
         ),
     ] = None,
     cross_fit: Annotated[
@@ -85,6 +89,8 @@ def train(
     forget_models: Annotated[
         bool, typer.Option("--forget-models", help="Keep the predictions, not the models.")
     ] = False,
+    budget: options.Budget = None,
+    dry_run: options.DryRun = False,
     overwrite: options.Overwrite = False,
     prepare: Annotated[
         bool,
@@ -99,10 +105,13 @@ def train(
     """Train members and write their predictions for dev and test; run it again to resume."""
     from edokit._outputs import check_output
     from edokit.members import parse_groups, train_members
-    from edokit.members.train import prepare_training
+    from edokit.members.train import prepare_training, preview_training
 
     check_output(out, "members", data, overwrite=overwrite)
-    chosen = options.pairs(option, "--option", "KEY=VALUE")
+    chosen: dict[str, Any] = {}
+    for one in option or ():
+        for key, value in options.pairs([one], "--option", "KEY=VALUE").items():
+            chosen[key] = [*_listed(chosen[key]), value] if key in chosen else value
     if end_to_end:
         _check_end_to_end(
             recipe,
@@ -113,6 +122,8 @@ def train(
                 "--engine": engine != "local",
                 "--forget-models": forget_models,
                 "--prepare": prepare,
+                "--budget": budget is not None,
+                "--dry-run": dry_run,
             },
         )
         from edokit.members import train_end_to_end
@@ -130,6 +141,10 @@ def train(
 
         annotations = crowd_targets(annotations, posterior, random_state=seed)
     how: dict[str, Any] = {"out": out, "random_state": seed, "cross_fit": cross_fit, "pairs": pairs}
+    if dry_run:
+        del how["out"]
+        console.print_requests(preview_training(annotations, groups, **how), json)
+        return
     if prepare:
         jobs_planned = prepare_training(annotations, groups, **how, overwrite=overwrite)
         line = f"{out}: {counted(jobs_planned, 'fit')} planned (python -m edokit.members)"
@@ -174,15 +189,24 @@ def train(
                 keep_models=not forget_models,
                 overwrite=overwrite,
                 source=data.name,
+                budget=budget,
                 step=step,
             )
     _show(trained, out, json, kept)
     if trained.failed:
-        listed = "; ".join(f"{one.job.path}: {one.reason}" for one in trained.failed)
+        reasons = dict.fromkeys(one.reason for one in trained.failed)
+        listed = "; ".join(
+            f"{', '.join(one.job.path for one in trained.failed if one.reason == reason)}: {reason}"
+            for reason in reasons
+        )
         raise InputError(
             f"every member must be trained, but {len(trained.failed)} failed ({listed})",
             "the others are saved; start again to try these again",
         )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _check_end_to_end(recipe: str | None, given: dict[str, bool]) -> None:
@@ -204,6 +228,8 @@ def _detail(event: dict[str, Any]) -> str:
     parts = [str(event["member"])]
     if "epoch" in event:
         parts.append(f"epoch {event['epoch']}")
+    if "requests" in event:
+        parts.append(f"request {event['requests']} of {event['of']}")
     if event.get("dev_ce") is not None:
         parts.append(f"dev CE {event['dev_ce']:.4f}")
     return ", ".join(parts)
@@ -243,6 +269,17 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
     lines = [f"Predictions: {', '.join(written)}"]
     if before:
         lines.insert(0, f"{counted(before, 'fit')} had been done before and were kept.")
+    about = [one.get("details", {}) for one in manifest["members"]]
+    for key, title, form in (
+        ("requests", "requests", ","),
+        ("tokens_in", "tokens in", ","),
+        ("tokens_out", "tokens out", ","),
+        ("cost", "cost per item", ".3g"),
+    ):
+        if any(key in one for one in about):
+            header.append(title)
+            for row, one in zip(rows, [*about, {}], strict=True):
+                row.append(f"{one[key]:{form}}" if key in one else "")
     if ensemble is None:
         header.append("seconds")
         for row, one in zip(rows, [*manifest["members"], manifest], strict=True):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Group:
     """Members of one recipe that differ in their targets, or by chance.
 
+    An option with several values makes a group for each of them, and for each combination where
+    several options have some.
+
     Parameters
     ----------
     recipe : str
-        ``"linear"``, ``"encoder"``, ``"sklearn"``, ``"transformer"`` or ``"package.module:Class"``.
+        ``"linear"``, ``"encoder"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or
+        ``"package.module:Class"``.
     members : int, default=10
         How many.
     name : str, default=""
@@ -35,7 +40,7 @@ class Group:
     draw : {"epoch", "once"}, default=None
         When random-select draws. None: every epoch if the recipe has epochs.
     options : mapping, default={}
-        Options of the recipe.
+        Options of the recipe; a list of values, or a mapping of names to values, for a group each.
     """
 
     recipe: str
@@ -79,7 +84,41 @@ class Group:
                 "choose another supervision, or leave annotators out",
                 parameters=("supervision",),
             )
-        return replace(self, name=name, draw=draw, options=options)
+        return replace(self, name=name, draw=draw, options=recipe.read_options(options))
+
+    def each(self) -> list[Group]:
+        """A group for each combination of the values of its options."""
+        several = {
+            key: _named_values(key, value)
+            for key, value in self.options.items()
+            if isinstance(value, Mapping | list | tuple)
+        }
+        if not several:
+            return [self]
+        groups = []
+        for chosen in product(*(values.items() for values in several.values())):
+            own = dict(zip(several, (value for _, value in chosen), strict=True))
+            first = self.name or self.recipe.rpartition(":")[2]
+            name = "-".join([first, *(name for name, _ in chosen)])
+            groups.append(replace(self, name=name, options={**self.options, **own}))
+        return groups
+
+
+def _named_values(option: str, values: Any) -> dict[str, Any]:
+    """Values of an option, each with a word for it: a short value's own, else its number."""
+    if not values:
+        raise InputError(f"the option {option} is an empty list", "name a value")
+    if isinstance(values, Mapping):
+        return {str(name): value for name, value in values.items()}
+    words = [
+        re.sub(r"[^A-Za-z0-9._]+", "-", re.sub(r"\.(?:txt|md|json)$", "", str(value)))
+        for value in (str(value).rpartition("/")[2] for value in values)
+    ]
+    short = all(word.strip("-") and len(word) <= 40 for word in words)
+    short = short and not any(char.isspace() for value in values for char in str(value))
+    if not short or len(set(words)) < len(words):
+        words = [f"{option}-{k + 1}" for k in range(len(words))]
+    return dict(zip((word.strip("-") for word in words), values, strict=True))
 
 
 def is_folder_name(name: object) -> bool:
@@ -103,11 +142,12 @@ def parse_groups(
         A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables;
         a file can't name code: no ``package.module:Class``, and no option ``allow``.
     members : int, default=None
-        Members of a single group whose text gives no number. None: 10.
+        Members of a single group whose text gives no number. None: 10, or 1 of ``llm``.
     supervision, draw
         Of groups that don't have their own; see `Group`.
     options : mapping, default=None
-        An option goes to every group that has one of that name; ``group.option`` to one group.
+        An option goes to every group that has one of that name; ``group.option`` to one group. A
+        list of values makes a group for each, see `Group`.
 
     Returns
     -------
@@ -129,19 +169,17 @@ def parse_groups(
             "leave members out",
             parameters=("members",),
         )
-    usual = MEMBERS if members is None else members
-    groups = (
-        read_groups(text, **common)
-        if toml
-        else [Group(recipe, usual if count is None else count, **common) for recipe, count in parts]
-    )
+    groups = read_groups(text, **common) if toml else []
+    for recipe, count in () if toml else parts:
+        usual = find_recipe(recipe).usual_members if members is None else members
+        groups.append(Group(recipe, usual if count is None else count, **common))
     with errors_in(text) if toml else nullcontext():
         return check_groups(_with_options(groups, options or {}))
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
     """The groups with nothing left open, each name once."""
-    checked = [group.checked() for group in groups]
+    checked = [one.checked() for group in groups for one in group.each()]
     names = [group.name for group in checked]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -181,7 +219,8 @@ def read_groups(path: str | Path, **common: Any) -> list[Group]:
                 "correct the file",
             )
         refuse_code(f"group {position + 1} of {path}", table["recipe"], table.get("options", {}))
-        groups.append(Group(**{**common, **table}))
+        usual = find_recipe(table["recipe"]).usual_members
+        groups.append(Group(**{"members": usual, **common, **table}))
     return groups
 
 

@@ -43,6 +43,7 @@ from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
+    Member,
     MemberData,
     Progress,
     find_recipe,
@@ -161,7 +162,10 @@ class Plan:
             how = [job.heads, options, preset, job.supervision, job.draw, job.seed]
             parts: list[Any] = [how, self.data.digest]
         else:
-            parts = [job.to_dict(), self.data.digest, self._fold_list]
+            free = find_recipe(job.recipe).operational
+            own = job.to_dict()
+            own["options"] = {key: job.options[key] for key in job.options if key not in free}
+            parts = [own, self.data.digest, self._fold_list]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def save(self, folder: Path) -> None:
@@ -237,10 +241,11 @@ def plan_jobs(
     groups can grow without changing the members they have.
     """
     check_seed(random_state)
-    numbers: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
+    every: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
     jobs = []
     for group in groups:
         annotators: list[str] | list[None] = [None] * group.members
+        numbers = every if find_recipe(group.recipe).learns(group.options) else [None]
         if group.supervision == Supervision.PER_ANNOTATOR.value:
             train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
             labelled = data.take(train)
@@ -354,28 +359,18 @@ def fit_job(
     history: list[dict[str, Any]] = []
 
     def note(event: dict[str, Any]) -> None:
-        history.append(event)
+        if "epoch" in event:  # others are of the moment
+            history.append(event)
         if progress is not None:
             progress(event)
 
     started = time.perf_counter()
-    arrays: dict[str, npt.NDArray[Any]] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         member = make_member(job.recipe, len(data.classes), job.options, device)
         seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
         member.fit(own, random_state=seed, progress=note)
-        for name, positions in rows.predict.items():
-            predicted = member.predict_proba([data.texts[i] for i in positions])
-            arrays[name] = _checked(predicted, job, len(positions), data)
-            arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
-            if member.known_annotators and not job.heads:
-                pairs = plan.pairs(positions)
-                known: Any = member
-                predicted = known.predict_proba(
-                    [data.texts[i] for i, _ in pairs], annotators=[[whose] for _, whose in pairs]
-                )
-                arrays[f"{name}{PAIRS}"] = _checked(predicted, job, len(pairs), data)
+        arrays = predict_rows(member, plan, job)
     seconds = time.perf_counter() - started
     # Each warning once, those of EDO first.
     notes = dict.fromkeys(
@@ -405,6 +400,23 @@ def fit_job(
     text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
     return ours
+
+
+def predict_rows(member: Member, plan: Plan, job: TrainingJob) -> dict[str, npt.NDArray[Any]]:
+    """What a fitted member predicts of each split, and of pairs if it knows annotators."""
+    data, arrays = plan.data, dict[str, npt.NDArray[Any]]()
+    for name, positions in plan.rows(job).predict.items():
+        predicted = member.predict_proba([data.texts[i] for i in positions])
+        arrays[name] = _checked(predicted, job, len(positions), data)
+        arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
+        if member.known_annotators and not job.heads:
+            pairs = plan.pairs(positions)
+            known: Any = member
+            predicted = known.predict_proba(
+                [data.texts[i] for i, _ in pairs], annotators=[[whose] for _, whose in pairs]
+            )
+            arrays[f"{name}{PAIRS}"] = _checked(predicted, job, len(pairs), data)
+    return arrays
 
 
 def member_data(
@@ -447,6 +459,7 @@ def member_data(
         shared=shared,
         dev_annotations=stop if len(stop) else None,
         scale=part.scale,
+        classes=part.classes,
     )
 
 

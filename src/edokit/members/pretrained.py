@@ -25,6 +25,12 @@ _PATIENCE = 10  # seconds in which the hub must answer
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
 
 
+def cache_folder() -> Path:
+    """Where things that can be computed, or asked, again are kept."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("EDO_CACHE") or user / "edokit")
+
+
 def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> None:
     """Raise an error that names the extra where a package is not installed."""
     for name in packages:

@@ -58,6 +58,8 @@ class MemberData:
         What the classes are to one another.
     shared : object, default=None
         What `Member.prepare` returned, the same for all members of a group.
+    classes : sequence of str, default=()
+        Names of the C classes.
     """
 
     texts: Sequence[Text]
@@ -69,6 +71,7 @@ class MemberData:
     shared: Any = None
     dev_annotations: Any = None
     scale: Scale = NOMINAL
+    classes: Sequence[str] = ()
 
 
 class Member(Protocol):
@@ -104,6 +107,13 @@ class Member(Protocol):
     """Options that name packages to import: no file may set them."""
     multi_label: ClassVar[bool] = False
     """Whether it can give each label a probability of its own, as sets of labels need."""
+    remote: ClassVar[bool] = False
+    """Whether it asks a server: members then follow one another, as their requests run side by
+    side, and may have a budget."""
+    usual_members: ClassVar[int] = 10
+    """How many members a group has unless people say."""
+    operational: ClassVar[tuple[str, ...]] = ()
+    """Options that change nothing of what it predicts: a member is the same with other values."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
@@ -122,6 +132,23 @@ class Member(Protocol):
         ``cost`` is of one item; ``requests`` and ``failures`` are counts.
         """
         return {}
+
+    @classmethod
+    def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with what they refer to, such as the text of a file, in its place."""
+        return dict(options)
+
+    @classmethod
+    def refuse_file(
+        cls, where: str, options: Mapping[str, Any], trust: Collection[str] | None
+    ) -> None:
+        """Refuse options of a file that people alone may set; see `refuse_code`."""
+        return
+
+    @classmethod
+    def learns(cls, options: Mapping[str, Any]) -> bool:
+        """Whether training items change what it predicts; else folds are one and the same fit."""
+        return True
 
     def check_data(self, data: Any) -> None:
         """Refuse training data that it can't learn from, before any member is trained."""
@@ -207,12 +234,14 @@ def refuse_code(
 ) -> None:
     """Refuse a file that names code to import: only people do, on the command line or in Python.
 
-    ``trust`` are packages that may be imported nevertheless; None if there is no way to say so.
+    The recipe may have more that it takes from no file. ``trust`` are packages that may be
+    imported (and endpoints that may be asked) nevertheless; None if there is no way to say so.
     """
     trusted = {"edokit", *(trust or ())}
     built_in = recipe in recipe_names()
     named = {} if built_in else {"recipe": recipe.partition(":")[0].partition(".")[0]}
     if built_in:
+        find_recipe(recipe).refuse_file(where, options, trust)
         named = {key: str(options.get(key, "")) for key in find_recipe(recipe).code_options}
     elif ":" not in recipe:
         return  # there is no such recipe, which is another error

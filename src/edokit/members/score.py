@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from edokit._types import Floats, Ints
 from edokit.members.folder import fold_details, read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
+from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
 
@@ -43,6 +45,7 @@ def score_members(
     trust: Sequence[str] = (),
     annotators: Mapping[str, Iterable[str]] | None = None,
     by_annotator: bool = False,
+    budget: float | None = None,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> Predictions:
     """Predict texts with the members in a folder that `train_members` or ``edo train`` made.
@@ -67,6 +70,9 @@ def score_members(
         answer of each item (annotator ``""``). The members of a group with per-annotator
         supervision are then one member, named like the group: the one trained on an annotator's
         labels predicts for that annotator, their mean for any other and anonymously.
+    budget : float, default=None
+        What the requests of members that ask a server may cost together, in the unit of their
+        prices. If it does not suffice, that is an error; all answers are kept.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
@@ -86,7 +92,8 @@ def score_members(
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
-    return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
+    with endpoints.session(budget=budget):
+        return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
 
 
 class LoadedMembers:
@@ -192,6 +199,8 @@ class LoadedMembers:
             each = []
             for done, name in enumerate(names):
                 step(done, len(names), name)
+                asks = endpoints.current_session()
+                asks.member, asks.report = name, partial(step, done, len(names))
                 answer, info[name] = self._predict(name, checked.texts, known)
                 each.append(answer)
                 rows = len(checked.texts) if known is None else len(known.rows)

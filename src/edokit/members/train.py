@@ -48,7 +48,9 @@ from edokit.members.jobs import (
     TrainingJob,
     clear,
     finished_card,
+    member_data,
     plan_jobs,
+    predict_rows,
 )
 from edokit.members.pretrained import choose_device, require_packages
 from edokit.members.recipe import (
@@ -60,6 +62,7 @@ from edokit.members.recipe import (
     make_member,
     takes_device,
 )
+from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.supervision import Draw, Supervision
 from edokit.members.training_data import (
     TrainingData,
@@ -124,6 +127,7 @@ def train_members(
     overwrite: bool = False,
     source: str = "",
     unlabelled: Mapping[str, Texts] | None = None,
+    budget: float | None = None,
     step: Step = lambda event: None,
 ) -> Trained:
     """Train the members of groups, and predict every split but ``train``.
@@ -163,6 +167,9 @@ def train_members(
         Where the annotations come from, for the manifest.
     unlabelled : mapping of str to Texts, default=None
         Texts without labels to predict as well, by the name of their split, such as ``test``.
+    budget : float, default=None
+        What the requests of members that ask a server may cost together, in the unit of their
+        prices. Members that it does not cover fail; all answers are kept, and not asked again.
     step : callable, default=no-op
         Called with a dict for every event: done, total, member, epoch, ….
 
@@ -207,16 +214,19 @@ def train_members(
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             keep_models = False
-        failed = train_plan(
-            plan,
-            folder,
-            jobs=jobs,
-            device=device,
-            engine=engine,
-            keep_models=keep_models,
-            overwrite=overwrite,
-            step=step,
-        )
+        if budget is not None:
+            _check_remote(checked, "budget")
+        with endpoints.session(budget=budget):
+            failed = train_plan(
+                plan,
+                folder,
+                jobs=jobs,
+                device=device,
+                engine=engine,
+                keep_models=keep_models,
+                overwrite=overwrite,
+                step=step,
+            )
         names = list(dict.fromkeys(one.job.member for one in failed))
         if len(names) == len({job.member for job in plan.jobs}):
             raise _all_failed(failed)
@@ -340,6 +350,45 @@ def make_plan(
     return plan_jobs(groups, data, random_state=random_state, folds=folds)
 
 
+def preview_training(
+    annotations: Annotations,
+    groups: Sequence[Group],
+    *,
+    random_state: int = 0,
+    cross_fit: int | None = None,
+    pairs: bool = False,
+    unlabelled: Mapping[str, Texts] | None = None,
+) -> list[dict[str, Any]]:
+    """What `train_members` would ask servers: a dict per member; nothing is sent or written.
+
+    Each has the ``member``, its ``model``, ``base_url``, one filled-in prompt (``messages``), how
+    many ``requests`` there are and how many of them have been answered before (``cached``).
+    """
+    checked = check_groups(groups)
+    _check_remote(checked, "dry_run")
+    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
+    plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
+    with endpoints.session(dry=True) as session:
+        for job in plan.jobs:
+            if find_recipe(job.recipe).remote:
+                rows = plan.rows(job)
+                own = member_data(data.take(rows.train), job, data.take(rows.stop))
+                member = make_member(job.recipe, len(data.classes), job.options)
+                member.fit(own, random_state=job.seed)
+                session.member = job.path
+                predict_rows(member, plan, job)
+    return session.previews
+
+
+def _check_remote(groups: Sequence[Group], parameter: str) -> None:
+    if not any(find_recipe(group.recipe).remote for group in groups):
+        raise InputError(
+            f"{parameter} is for members that ask a server, but there are none here",
+            "leave it out, or choose the recipe llm",
+            parameters=(parameter,),
+        )
+
+
 def prepare_training(
     annotations: Annotations,
     groups: Sequence[Group],
@@ -392,8 +441,10 @@ def train_plan(
         step({"done": done, "total": total, "member": "from before", "kept": done})
     failed: list[Outcome] = []
     noted: set[str] = set()
-    for on_device in (False, True):
-        now = [job for job in waiting if find_recipe(job.recipe).on_device == on_device]
+    for on_device, remote in ((False, False), (True, False), (False, True)):
+        kinds = {recipe for recipe in recipes if recipe.on_device == on_device}
+        kinds &= {recipe for recipe in recipes if recipe.remote == remote}
+        now = [job for job in waiting if find_recipe(job.recipe) in kinds]
         if not now:
             continue
         shared, unprepared = _prepare(plan, now, device)
@@ -403,9 +454,10 @@ def train_plan(
             JobContext(plan, shared, keep_models),
             [job for job in now if job.group in shared],
             out,
-            engine=engine,
-            jobs=engines.how_many_jobs(jobs, on_device, devices),
-            by_work=jobs is None and not on_device,
+            # A server is asked by this process alone, which counts what that costs.
+            engine=engines.LOCAL if remote else engine,
+            jobs=1 if remote else engines.how_many_jobs(jobs, on_device, devices),
+            by_work=jobs is None and not on_device and not remote,
             devices=devices,
             progress=lambda job: _report(step, job),
         ):

@@ -319,8 +319,12 @@ class JobRows(NamedTuple):
 
 
 def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
-    """The rows of a fit without folds, or of one fold's fit."""
+    """The rows of a fit without folds, of one fold's fit, or of one that is the same in all."""
     splits = dict.fromkeys(filter(None, data.splits))
+    others = {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
+    if folds is not None and fold is None:
+        inside = np.flatnonzero(folds >= 0)
+        return JobRows(inside, inside[:0], {FIT: inside, **others})
     if folds is None or fold is None:
         dev = [name for name in DEV if name in splits][:1]
         predict = {name: data.where(name) for name in splits if name != TRAIN}
@@ -329,9 +333,7 @@ def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> J
     # The labels of the held-out fold stay unknown, so a part of the rest tells when to stop.
     chosen = np.random.default_rng([fold, 0xED0]).permutation(len(train))
     stop = np.sort(chosen[: int(_STOP_SHARE * len(train))])
-    predict = {FIT: np.flatnonzero(folds == fold)}
-    predict |= {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
-    return JobRows(train, train[stop], predict)
+    return JobRows(train, train[stop], {FIT: np.flatnonzero(folds == fold), **others})
 
 
 def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,7 @@ from edokit._io.atomic import whole_folder
 from edokit._types import Floats
 from edokit.members.pretrained import (
     TO_PREDICT,
+    cache_folder,
     choose_device,
     folder_or_id,
     load_backbone,
@@ -227,12 +227,6 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     except InputError:
         pass  # a cache that can't be written costs time, not results
     return vectors
-
-
-def cache_folder() -> Path:
-    """Where things that can be computed again are kept."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("EDO_CACHE") or user / "edokit")
 
 
 class Encoder:

@@ -1,0 +1,540 @@
+"""A server that speaks OpenAI's chat protocol: requests side by side, answers kept, costs counted.
+
+The key comes from the environment and goes into one header. Texts are in requests alone: answers
+are kept under a digest of what was asked, and errors quote nothing that was sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import astuple, dataclass, field
+from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from edokit._errors import InputError, MissingExtraError, counted, printable
+from edokit.members.pretrained import cache_folder
+
+KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+_RETRIED = (408, 409, 425, 429)
+"""Besides 5xx: what may be better the next time."""
+_REFUSED = (400, 422)
+_PATH = "/chat/completions"
+_LONGEST_WAIT = 300.0
+"""Seconds; a server that asks for more is an error that says so."""
+_MOST_POSITIONS = 16
+"""Tokens of an answer whose alternatives are kept: a label is named by the first few."""
+_QUOTED = 16
+"""As many characters in a row of what was sent, and a server's message is not shown."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: the body of the request, and which of several answers to it is wanted."""
+
+    body: Mapping[str, Any]
+    draw: int = 0
+
+    @property
+    def content(self) -> str:
+        """All that is sent, as one text."""
+        return json.dumps(self.body, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answered."""
+
+    text: str
+    logprobs: list[list[list[Any]]] | None
+    """For each token of the answer [token, log-probability] of itself, then of each alternative."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class RefusedError(InputError):
+    """The server understood, and does not take this request."""
+
+
+class BudgetError(InputError):
+    """The next request may cost more than is left."""
+
+
+@dataclass
+class Session:
+    """What all requests of one command share: what they may cost, and whether any is sent."""
+
+    budget: float | None = None
+    dry: bool = False
+    member: str = ""
+    """Who asks."""
+    report: Callable[[str], None] | None = None
+    """Called with who asks, and how far that is."""
+    previews: list[dict[str, Any]] = field(default_factory=list)
+    """Of a dry run: what each member would ask."""
+    spent: float = 0.0
+    _rate: float | None = None
+    """The most that a character of a request has cost."""
+    _reserved: float = 0.0
+    _open: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def preview(self, requests: int, cached: int, **about: Any) -> None:
+        """Add what a member would ask to what it would have asked before."""
+        if not self.previews or self.previews[-1]["member"] != self.member:
+            self.previews.append({"member": self.member, **about, "requests": 0, "cached": 0})
+        self.previews[-1]["requests"] += requests
+        self.previews[-1]["cached"] += cached
+
+    def reserve(self, size: int) -> float:
+        """Wait until a request of this size fits into the budget, or refuse it."""
+        with self._changed:
+            while self.budget is not None:
+                # Nobody knows what the first one costs, so it goes alone.
+                expected = (self._rate or 0.0) * size
+                unknown = self._rate is None and self._open > 0
+                left = self.budget - self.spent - self._reserved
+                if not unknown and left > 0 and expected <= left:
+                    break
+                if not self._open:
+                    raise BudgetError(
+                        f"the budget of {self.budget:g} does not cover the next request;"
+                        f" {self.spent:.4g} was spent on requests of this run, whose answers are"
+                        " kept",
+                        "start the same command again with another budget: it goes on from there",
+                        parameters=("budget",),
+                    )
+                self._changed.wait()
+            expected = (self._rate or 0.0) * size
+            self._open, self._reserved = self._open + 1, self._reserved + expected
+            return expected
+
+    def settle(self, size: int, expected: float, cost: float | None) -> None:
+        """A request is over; it cost so much, or nothing is known of it as it failed."""
+        with self._changed:
+            self._open, self._reserved = self._open - 1, self._reserved - expected
+            if cost is not None:
+                self.spent += cost
+                self._rate = max(self._rate or 0.0, cost / max(size, 1))
+            self._changed.notify_all()
+
+
+_SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
+
+
+@contextmanager
+def session(*, budget: float | None = None, dry: bool = False) -> Iterator[Session]:
+    """Requests inside share this budget; in a dry run, or inside of one, none is sent."""
+    if budget is not None and not budget >= 0:
+        raise InputError(f"budget is {budget}, but must be at least 0", parameters=("budget",))
+    outer = _SESSION.get()
+    opened = Session(budget, dry)
+    if outer is not None and outer.dry:
+        opened.dry, opened.previews = True, outer.previews
+    token = _SESSION.set(opened)
+    try:
+        yield opened
+    finally:
+        _SESSION.reset(token)
+
+
+def current_session() -> Session:
+    """The session that is open, or one without limits."""
+    return _SESSION.get() or Session()
+
+
+def check_address(base_url: str) -> str:
+    """An endpoint as it is compared and used; one that carries a secret is refused unshown."""
+    parts = urlsplit(base_url.strip())
+    host = None
+    with suppress(ValueError):
+        host, _ = parts.hostname, parts.port
+    if parts.username or parts.password or "@" in parts.netloc or parts.query or parts.fragment:
+        raise InputError(
+            "base_url carries a user, a password or parameters, which would end up in files",
+            f"leave them out, and give the key in the environment: {KEY}",
+            parameters=("base_url",),
+        )
+    if parts.scheme not in ("http", "https") or not host or not base_url.isprintable():
+        raise InputError(
+            "base_url is no address of a server",
+            "write it as http://localhost:8000/v1",
+            parameters=("base_url",),
+        )
+    path = parts.path.rstrip("/").removesuffix(_PATH)
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether an endpoint is on this machine."""
+    host = urlsplit(base_url).hostname or ""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> None:
+    """Refuse an endpoint that a file names, unless it is on this machine or people named it, too.
+
+    They do so by the environment or by ``trust``; None if there is no way to say so.
+    """
+    base_url = check_address(base_url)
+    named = [os.environ.get(ADDRESS, ""), *(one for one in trust or () if "://" in one)]
+    if is_loopback(base_url) or base_url in [check_address(one) for one in named if one]:
+        return
+    how = f"base_url={base_url}" if trust is None else f"trust={base_url!r}"
+    raise InputError(
+        f"{where} would send texts, and your key, to {base_url}; a file can't ask for that",
+        f"if you trust it, name it yourself: {how}, or {ADDRESS} in the environment",
+        parameters=("trust", "base_url"),
+    )
+
+
+class AnswerCache:
+    """Answers by the digest of what was asked; each is on disk before the next is awaited.
+
+    SQLite keeps several processes apart, and what a killed one had written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "answers.sqlite3"
+        self._lock = threading.Lock()
+        with self._errors():
+            folder.mkdir(parents=True, exist_ok=True)
+            # A model may repeat what it was asked: answers are for their owner alone.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._file = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
+            self._file.execute("PRAGMA journal_mode=WAL")
+            self._file.execute(
+                "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL)"
+            )
+            self._file.commit()
+
+    def get(self, key: str) -> Any:
+        """What is kept under a key; None if nothing is."""
+        with self._lock, self._errors():
+            row = self._file.execute("SELECT answer FROM answers WHERE key = ?", [key]).fetchone()
+            return None if row is None else json.loads(row[0])
+
+    def put(self, key: str, answer: Any) -> None:
+        """Keep plain values under a key."""
+        with self._lock, self._errors(), self._file:
+            self._file.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?)", [key, json.dumps(answer)]
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error, ValueError) as error:
+            raise InputError(
+                f"{self.path}, where answers are kept so that none is paid for twice, can't be"
+                f" used: {error}",
+                "name another folder in EDO_CACHE, or remove the file if it is damaged",
+            ) from error
+
+
+class Endpoint:
+    """A server by its address, with prices per million tokens where they are known."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout: float = 60.0,
+        retries: int = 5,
+        concurrency: int = 8,
+        prices: tuple[float, float] | None = None,
+    ) -> None:
+        self.base_url = base_url
+        self.timeout, self.retries, self.concurrency = timeout, retries, concurrency
+        self.prices = prices
+        self._resume_at = 0.0
+        """When the server wants to be asked again, on the monotonic clock."""
+
+    def cost(self, answer: Answer) -> float | None:
+        """What an answer cost, if prices are known."""
+        if self.prices is None:
+            return None
+        return (answer.tokens_in * self.prices[0] + answer.tokens_out * self.prices[1]) / 1e6
+
+    def key(self, request: Request) -> str:
+        """A digest of everything that determines the answer."""
+        return _digest([self.base_url, dict(request.body), request.draw])
+
+    def known(self, fact: str, value: Any = None) -> Any:
+        """What was found out about the server before; with a value, keep it."""
+        key = _digest([self.base_url, fact])
+        with _opened() as cache:
+            if value is not None:
+                cache.put(key, value)
+            return cache.get(key)
+
+    def cached(self, requests: Sequence[Request]) -> int:
+        """How many of these distinct requests have been answered before."""
+        with _opened() as cache:
+            return sum(cache.get(key) is not None for key in {self.key(one) for one in requests})
+
+    def ask(
+        self, requests: Sequence[Request], report: Callable[[int], None] | None = None
+    ) -> list[Answer]:
+        """The answers, in order; what was answered before is not asked again.
+
+        A request that fails for good ends all of them; the answers that came are kept.
+        """
+        keys = [self.key(request) for request in requests]
+        waiting = dict(zip(keys, requests, strict=True))
+        with _opened() as cache:
+            answers: dict[str, Answer] = {}
+            for key in list(waiting):
+                if (kept := cache.get(key)) is not None:
+                    answers[key] = Answer(*kept)
+                    del waiting[key]
+            for key, answer in self._ask(waiting):
+                cache.put(key, astuple(answer))
+                answers[key] = answer
+                if report is not None:
+                    report(len(answers))
+        return [answers[key] for key in keys]
+
+    def _ask(self, waiting: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
+        """Answers with their keys as they come."""
+        if not waiting:
+            return
+        limits, stop, left = current_session(), threading.Event(), iter(waiting.items())
+        if limits.budget is not None and self.prices is None:
+            raise InputError(
+                "a budget needs prices, but what this server's tokens cost is not known",
+                "give price_in and price_out, per million tokens, as options of the recipe",
+                parameters=("budget",),
+            )
+        client = _client(self.timeout, self.concurrency, self.base_url)
+        pool = ThreadPoolExecutor(self.concurrency, "edo-llm")
+        running: dict[Future[Answer], str] = {}
+        try:
+            while True:
+                # No more at a time than may run: a budget is then asked for as late as it can be.
+                for key, request in left:
+                    running[pool.submit(self._one, client, request, limits, stop)] = key
+                    if len(running) >= self.concurrency:
+                        break
+                if not running:
+                    return
+                failed: BaseException | None = None
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    key = running.pop(future)
+                    if future.exception() is None:
+                        yield key, future.result()
+                    else:
+                        failed = failed or future.exception()
+                if failed is not None:
+                    # Those under way are not tried again, but may be paid for already.
+                    stop.set()
+                    for future, key in running.items():
+                        if future.exception() is None:
+                            yield key, future.result()
+                    raise failed
+        finally:
+            stop.set()
+            client.close()
+            pool.shutdown(cancel_futures=True)
+
+    def _one(self, client: Any, request: Request, limits: Session, stop: threading.Event) -> Answer:
+        size = len(request.content)
+        expected, cost = limits.reserve(size), None
+        try:
+            answer = self._post(client, request, stop)
+            cost = self.cost(answer)
+        finally:
+            limits.settle(size, expected, cost)
+        return answer
+
+    def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
+        """One request, again and again while that may help."""
+        import httpx
+
+        for attempt in range(self.retries + 1):
+            self._pause(stop)
+            asked_to_wait = None
+            try:
+                response = client.post(self.base_url + _PATH, json=request.body)
+            except httpx.TimeoutException:
+                problem = f"gave no answer within {self.timeout:g} s"
+                hint = "raise the option timeout, or lower concurrency"
+            except httpx.RequestError as error:
+                kind = type(error).__name__
+                down = isinstance(error, httpx.ConnectError)
+                problem = f"can't be reached ({kind})" if down else f"broke off ({kind})"
+                hint = "start the server, or correct base_url"
+            else:
+                status = response.status_code
+                if status == 200:
+                    try:
+                        return _read(response.json())
+                    except (ValueError, LookupError, TypeError, AttributeError):
+                        kind = response.headers.get("content-type", "").partition(";")[0]
+                        problem = f"answers with something else than a chat completion ({kind})"
+                        hint = "check base_url: most end in /v1"
+                else:
+                    self._refuse(status, response, request)
+                    problem, hint = f"answers with status {status}", "try again later"
+                    asked_to_wait = _retry_after(response.headers.get("retry-after"))
+                    if status == 429:
+                        hint = "lower the option concurrency, or try again later"
+            if attempt < self.retries:
+                backoff = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
+                if asked_to_wait is None:
+                    stop.wait(backoff)
+                elif asked_to_wait <= _LONGEST_WAIT:
+                    self._resume_at = time.monotonic() + asked_to_wait
+                else:
+                    problem += f" and asks to wait {asked_to_wait:.0f} s"
+                    break
+            if stop.is_set():
+                break
+        tried = counted(attempt + 1, "attempt")
+        raise InputError(
+            f"{self.base_url} {problem}; {tried} made; the answers so far are kept",
+            f"{hint}; the same command then goes on from there",
+            parameters=("base_url",),
+        )
+
+    def _pause(self, stop: threading.Event) -> None:
+        while (left := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
+            stop.wait(left)
+
+    def _refuse(self, status: int, response: Any, request: Request) -> None:
+        """Raise an error for a status that no repetition changes."""
+        code, message = _error_of(response, request)
+        shown = f" ({message})" if message else ""
+        if status == 429 and code == "insufficient_quota":
+            raise InputError(
+                f"{self.base_url} answers that your quota is spent (status 429)",
+                "raise it there; the same command then goes on from here",
+            )
+        if status in _RETRIED or status >= 500:
+            return
+        if status in (401, 403):
+            given = bool(os.environ.get(KEY, "").strip())
+            raise InputError(
+                f"{self.base_url} does not accept "
+                + (f"the key in {KEY}" if given else f"requests without a key, and {KEY} is empty")
+                + f" (status {status})",
+                f"put a key for this server into the environment: export {KEY}=…",
+            )
+        if status in _REFUSED:
+            raise RefusedError(
+                f"{self.base_url} refuses the request (status {status}){shown}",
+                "correct the options model, max_tokens, temperature or extra",
+            )
+        if status == 404:
+            raise InputError(
+                f"{self.base_url} knows no model {request.body.get('model')!r}, or is not the"
+                f" address of its API (status 404){shown}",
+                "check the options model and base_url: most addresses end in /v1",
+                parameters=("base_url",),
+            )
+        raise InputError(
+            f"{self.base_url} answers with status {status}{shown}",
+            "check base_url: most end in /v1",
+            parameters=("base_url",),
+        )
+
+
+@contextmanager
+def _opened() -> Iterator[AnswerCache]:
+    cache = AnswerCache(cache_folder() / "answers")
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+def _client(timeout: float, connections: int, base_url: str) -> Any:
+    try:
+        import httpx
+    except ImportError as error:
+        raise MissingExtraError(
+            f"asking a server needs httpx, but it can't be imported: {error}",
+            'install it with: pip install "edokit[llm]"',
+        ) from error
+    key = os.environ.get(KEY, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"{KEY} holds characters that no key has", "copy the key again")
+    return httpx.Client(
+        headers={"Authorization": f"Bearer {key}"} if key else {},
+        timeout=httpx.Timeout(timeout),
+        limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+        # A proxy of the environment can't reach what is on this machine.
+        trust_env=not is_loopback(base_url),
+    )
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _read(payload: Any) -> Answer:
+    """An answer from a chat completion; anything else fails."""
+    choice = payload["choices"][0]
+    text = choice["message"].get("content") or ""
+    if not isinstance(text, str):
+        raise TypeError("the content is no text")
+    usage = payload.get("usage") or {}
+    counts = [int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
+    return Answer(text, _logprobs(choice.get("logprobs")), *counts)
+
+
+def _logprobs(given: Any) -> list[list[list[Any]]] | None:
+    """Alternatives of each token, where a server gives them; None if it does not."""
+    found = []
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        for position in (given or {}).get("content") or []:
+            each = [position, *position["top_logprobs"]]
+            found.append([[str(one["token"]), float(one["logprob"])] for one in each])
+    # Only itself is among the alternatives: the server does not give them.
+    return found[:_MOST_POSITIONS] if any(len(each) > 2 for each in found) else None
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds, from a number of them or a date."""
+    if value is None:
+        return None
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return None
+
+
+def _error_of(response: Any, request: Request) -> tuple[str, str]:
+    """Code and message of an error; no message that repeats what was sent, or a key."""
+    code = message = ""
+    with suppress(ValueError, AttributeError, TypeError):
+        error = response.json().get("error") or response.json()
+        code, message = str(error.get("code") or ""), str(error.get("message") or "")
+    message = printable(" ".join(message.split()))[:300]
+    key = os.environ.get(KEY, "").strip()
+    lines = "\n".join(str(one["content"]) for one in request.body["messages"]).splitlines()
+    sent = " ".join(" ".join(lines).split())
+    pieces = (message[i : i + _QUOTED] for i in range(max(1, len(message) - _QUOTED + 1)))
+    leaks = any(piece in sent for piece in pieces)
+    leaks |= any(line.strip() in message for line in lines if len(line.strip()) > 2)
+    return code, "" if leaks or (key and key[:8] in message) else message
