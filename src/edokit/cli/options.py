@@ -89,6 +89,13 @@ DryRun = Annotated[
         "--dry-run", help="Show one prompt and the number of requests to a server, and ask nothing."
     ),
 ]
+Trust = Annotated[
+    str | None,
+    typer.Option(
+        help="Packages beside scikit-learn whose types may be loaded, and addresses of servers"
+        " that members may ask."
+    ),
+]
 Pairs = Annotated[
     bool,
     typer.Option("--pairs", help="The first line of a text is labelled, the rest is context."),

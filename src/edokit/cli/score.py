@@ -50,13 +50,7 @@ def score(
         str | None, typer.Option(help="The classes in order, separated by commas.")
     ] = None,
     device: options.Device = None,
-    trust: Annotated[
-        str | None,
-        typer.Option(
-            help="Packages beside scikit-learn whose types may be loaded, and addresses of servers"
-            " that members may ask."
-        ),
-    ] = None,
+    trust: options.Trust = None,
     annotators: options.Annotators = None,
     judges: options.Judges = None,
     pairs: options.Pairs = False,

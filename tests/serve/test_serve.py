@@ -1,0 +1,277 @@
+"""A bundle over HTTP: the answers of Python and of the command line, and one clear message each
+for what can't be answered; asked by a real client, of a server that is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serve_soak import PLANTED, Server, in_python, nonsense, same, under_load
+
+import edokit
+from edokit import InputError
+from edokit.panels import Panel
+from edokit.serve import Limits
+from edokit.serve.server import _hostname, _is_loopback, _listen
+
+TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
+
+
+def post(server: Server, body: Any, **headers: str) -> httpx.Response:
+    how: dict[str, Any] = {"json": body} if not isinstance(body, bytes) else {"content": body}
+    kind = {"content-type": "application/json"}
+    return httpx.post(f"{server.url}/predict", **how, headers={**kind, **headers}, timeout=60)
+
+
+def test_the_answers_are_those_of_python(server: Server, bundle: Path) -> None:
+    loaded: Any = edokit.load(bundle)
+    found = post(server, {"texts": TEXTS}).json()
+    assert (found["version"], found["classes"]) == (loaded.version, list(loaded.classes))
+    wanted = loaded.describe(TEXTS)
+    each = found["predictions"]
+    assert [list(one["probabilities"].values()) for one in each] == wanted.probabilities.tolist()
+    assert [one["entropy"] for one in each] == wanted.entropy.tolist()
+    assert [one["spread"] for one in each] == wanted.spread.tolist()
+    assert [one["label"] for one in each] == list(map(str, loaded.predict(TEXTS)))
+
+
+@pytest.mark.filterwarnings("ignore:1 of 2 members knows no annotators:edokit.EDOWarning")
+def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundle: Path) -> None:
+    loaded: Any = edokit.load(bundle)
+    ann, ben = loaded.known_annotators[:2]
+    whose = [[ann], [ben], [ann, ben]]
+    asked: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"annotators": whose}, {"annotators": whose}),
+        ({"panel": [ann, ben]}, {"panel": Panel((ann, ben))}),
+        ({"for": "md"}, {"answer_for": "md"}),
+    ]
+    answers = []
+    for fields, how in asked:
+        each = post(server, {"texts": TEXTS, **fields}).json()["predictions"]
+        answers.append([list(one["probabilities"].values()) for one in each])
+        assert answers[-1] == loaded.predict_proba(TEXTS, **how).tolist()
+        assert ("low" in each[0]) == ("panel" in fields)
+    assert answers[0] != answers[1] != answers[2]
+
+
+def test_clients_at_once_get_their_own_answers_from_shared_batches(
+    server: Server, bundle: Path
+) -> None:
+    assert under_load(server, in_python(bundle), 300, clients=12) == {"right": 300}
+    numbers = httpx.get(f"{server.url}/metrics").text
+    texts = float(re.findall(r"^edo_batch_texts_sum (\S+)", numbers, re.MULTILINE)[0])
+    batches = float(re.findall(r"^edo_batch_texts_count (\S+)", numbers, re.MULTILINE)[0])
+    requests = float(re.findall(r'path="/predict",status="200"} (\S+)', numbers)[0])
+    assert texts > requests > batches
+
+
+def test_malformed_requests_disturb_nobody_and_leave_no_text(server: Server, bundle: Path) -> None:
+    counts = nonsense(server, in_python(bundle), 1.0, seed=1)
+    assert {"400", "422"} <= set(counts)
+    numbers = httpx.get(f"{server.url}/metrics").text
+    assert 'status="422"' in numbers
+    for shown in (server.written(), numbers):
+        assert "marmalade" not in shown
+    assert server.process.poll() is None
+
+
+def test_a_request_of_many_texts_is_answered_in_parts(server: Server, bundle: Path) -> None:
+    texts = [f"{TEXTS[k % 3]} {k}" for k in range(200)]
+    found = post(server, {"texts": texts}).json()["predictions"]
+    assert same(found, in_python(bundle)(texts))
+
+
+REFUSED: list[tuple[Any, int, str]] = [
+    ({"texts": []}, 422, "texts are empty"),
+    ({}, 422, "texts are missing"),
+    ({"texts": PLANTED}, 422, "texts are a string, not a list"),
+    ([PLANTED], 422, "the body is not a JSON object"),
+    ({"texts": [PLANTED, 7]}, 422, "text 2 of 2 is a number, not a string"),
+    ({"texts": [PLANTED, None]}, 422, "text 2 of 2 is null, not a string"),
+    ({"texts": [PLANTED, " \n"]}, 422, "text 2 of 2 is empty"),
+    ({"texts": [PLANTED, "x" * 100_001]}, 422, "text 2 of 2 is longer than 100000 characters"),
+    (b'{"texts": ["a", "\\ud800"]}', 422, "text 2 of 2 is text with half a character"),
+    ({"texts": [PLANTED], PLANTED: 1}, 422, "unknown field"),
+    ({"texts": [PLANTED] * 1025}, 413, "texts: 1025 are more than the 1024 of one request"),
+    ({"texts": ["a"], "contexts": [PLANTED]}, 422, "trained on texts without contexts"),
+    ({"texts": ["a", "b"], "annotators": [["Ann_0"]]}, 422, "2 texts have 1 annotators"),
+    (
+        {"texts": ["a"], "annotators": [["a", PLANTED]]},
+        422,
+        "annotator 1 of 2 of text 1 is unknown",
+    ),
+    ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1 of 1 is a string, not a list"),
+    ({"texts": ["a"], "panel": [PLANTED]}, 422, "annotator 1 of 1 of the panel is unknown"),
+    ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
+    (b'{"texts": ["%b"' % PLANTED.encode(), 400, "not valid JSON: .* in line 1, column 58"),
+    (b"\xff\xfe", 400, "not"),
+    (b"[" * 100_000, 400, "can't be read"),
+    (b'{"texts": ["a"], "texts": ["b"]}', 400, "a name twice"),
+    (b"", 400, "not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "message"), REFUSED)
+def test_bad_input_is_one_clear_message_that_quotes_nothing(
+    server: Server, body: Any, status: int, message: str
+) -> None:
+    answer = post(server, body)
+    assert answer.status_code == status
+    assert re.search(message, answer.json()["error"])
+    assert answer.json()["hint"]
+    assert "marmalade" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("POST", "/predict", {"content-type": "text/plain"}, 415),
+        ("POST", "/predict", {"content-encoding": "gzip"}, 415),
+        ("GET", "/predict", {}, 405),
+        ("GET", f"/{PLANTED}", {}, 404),
+        ("GET", "/health", {"host": "elsewhere.example"}, 421),
+    ],
+)
+def test_wrong_requests_are_refused_as_json(
+    server: Server, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    kind = {"content-type": "application/json"}
+    how: dict[str, Any] = {"headers": {**kind, **headers}, "content": b"{}"}
+    answer = httpx.request(method, server.url + path, **how)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_health_docs_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
+    health = httpx.get(f"{server.url}/health")
+    assert health.json() == {"status": "ready", "version": server.about["version"]}
+    page = httpx.get(f"{server.url}/docs")
+    assert "POST /predict" in page.text
+    assert not re.search("<script|src=|https?:", page.text)
+    schema = httpx.get(f"{server.url}/openapi.json").json()
+    body = schema["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+    assert set(body["schema"]["properties"]) == {"texts", "contexts", "annotators", "panel", "for"}
+
+
+def test_limits_are_kept_while_a_body_is_read(guarded: Server) -> None:
+    token = {"authorization": "Bearer a-token-that-nobody-guesses"}
+    assert "4 are more than the 3" in post(guarded, {"texts": list("abcd")}, **token).text
+    assert "longer than 50" in post(guarded, {"texts": ["x" * 51]}, **token).text
+    whole = json.dumps({"texts": ["x" * 40], "for": "y" * 2000}).encode()
+    answers = [post(guarded, whole, **token)]
+    kind = {"content-type": "application/json", **token}
+    chunks = iter([whole[:500], whole[500:]])  # without a length, it is sent in chunks
+    answers.append(httpx.post(f"{guarded.url}/predict", content=chunks, headers=kind))
+    for answer in answers:
+        assert answer.status_code == 413
+        assert "more than 1000 bytes" in answer.json()["error"]
+
+
+def test_a_token_is_asked_for_and_never_shown(guarded: Server) -> None:
+    right = "Bearer a-token-that-nobody-guesses"
+    for given in ("", "Bearer", "Bearer wrong", f"{right}x", right[7:], "Basic YTpi"):
+        answer = post(guarded, {"texts": ["a"]}, authorization=given)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "nobody" not in answer.text
+    assert post(guarded, {"texts": ["a"]}, authorization=right).status_code == 200
+    assert httpx.get(f"{guarded.url}/health").status_code == 200
+    assert httpx.get(f"{guarded.url}/metrics").status_code == 401
+    numbers = httpx.get(f"{guarded.url}/metrics", headers={"authorization": right}).text
+    assert 'status="401"' in numbers
+    assert "nobody" not in numbers + guarded.written()
+
+
+def test_a_full_queue_is_refused_and_the_rest_is_answered(guarded: Server) -> None:
+    right = {"authorization": "Bearer a-token-that-nobody-guesses"}
+    answers = ask_at_once(guarded, 12, {"texts": ["a", "b", "c"]}, right)
+    found = {answer.status_code for answer in answers}
+    assert found == {200, 503}
+    for answer in answers:
+        if answer.status_code == 503:
+            assert answer.headers["retry-after"] == "1"
+            assert "wait already, with room for 6" in answer.json()["error"]
+        else:
+            assert len(answer.json()["predictions"]) == 3
+
+
+def ask_at_once(
+    server: Server, clients: int, body: Any, headers: dict[str, str]
+) -> list[httpx.Response]:
+    answers: list[httpx.Response] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(post(server, body, **headers)))
+        for _ in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_what_is_under_way_is_answered_before_it_ends(bundle: Path, tmp_path: Path) -> None:
+    with Server(bundle, tmp_path, "--max-delay-ms", "2000") as running:
+        answers: list[httpx.Response] = []
+        asking = threading.Thread(
+            target=lambda: answers.extend(ask_at_once(running, 8, {"texts": [PLANTED]}, {}))
+        )
+        asking.start()
+        while "edo_queue_texts 8.0" not in httpx.get(f"{running.url}/metrics").text:
+            assert not answers
+        assert running.stop() == 0
+        asking.join()
+        assert [answer.status_code for answer in answers] == [200] * 8
+        assert {answer.headers["connection"] for answer in answers} == {"close"}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{running.url}/health")
+    assert "marmalade" not in running.written()
+    assert running.err.read_text() == ""
+
+
+def edo(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from edokit.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+
+
+def test_without_a_token_other_machines_are_not_listened_to(bundle: Path) -> None:
+    for host in ("0.0.0.0", "::"):
+        with pytest.raises(InputError, match="EDO_SERVE_TOKEN"):
+            _listen(host, 0, None)
+    done = edo("serve", str(bundle), "--host", "0.0.0.0", "--port", "0")
+    assert done.returncode == 2
+    assert "--host 0.0.0.0 is open to other machines" in done.stderr
+
+
+def test_addresses_tokens_and_limits_that_cannot_be_used(server: Server) -> None:
+    with pytest.raises(InputError, match=f"port={server.port}: Address already in use"):
+        _listen("127.0.0.1", server.port, None)
+    for token in ("short", "with blanks in the token", "tokén-with-accents-in-it", ""):
+        with pytest.raises(InputError, match="EDO_SERVE_TOKEN") as caught:
+            _listen("127.0.0.1", 0, token)
+        assert not token or token not in str(caught.value)
+    with pytest.raises(InputError, match="max_queue=5"):
+        Limits(max_queue=5)
+
+
+def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) -> None:
+    done = edo("serve", str(tmp_path), "--port", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"edo: .*bundle\.json.*edo bundle.*\n", done.stderr)
+
+
+def test_what_is_this_machine() -> None:
+    for host in ("localhost:8000", "127.0.0.1", "127.0.0.2:80", "[::1]:8000", "LOCALHOST"):
+        assert _is_loopback(_hostname(host)), host
+    for host in ("", "localhost.example", "127.0.0.1.example:80", "10.0.0.1", "[::]", "0.0.0.0"):
+        assert not _is_loopback(_hostname(host)), host

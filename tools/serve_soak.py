@@ -1,0 +1,320 @@
+"""Put `edo serve` under load, send it nonsense, kill it, and count what is lost: nothing may be.
+
+    python tools/serve_soak.py --requests 10000 --minutes 3
+
+Every answer is compared with that of the same bundle in Python; a text and a token are planted and
+must not appear in what the server writes. The exit status is 1 if something was lost or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+HEADERS = {"content-type": "application/json"}
+PLANTED = "quiet marmalade evening near the old harbour"
+WORDS = ("the", "bus", "was", "late", "so", "we", "walked", "and", "talked", "kind", "reply")
+
+
+def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **options: Any) -> Path:
+    """A small bundle of members on simulated texts, some of which know annotators."""
+    from edokit import fit, simulate, train_members
+    from edokit.bundle import Bundle
+    from edokit.members import Group
+
+    people = simulate("two-camps", items=(150, 60, 5), random_state=0).annotations
+    groups = [Group(recipe, members, options=options)]
+    if recipe == "linear":
+        groups.append(Group(recipe, 1, name="annotators", options={"annotators": True}))
+    train_members(people, groups, out=folder / "members", jobs=1)
+    predictions = folder / "members" / "predictions" / "dev.npz"
+    fit(predictions, people.split("dev"), out=folder / "ensemble", preset="paper-fixed")
+    Bundle.create(folder / "ensemble", folder / "members", folder / "bundle")
+    return folder / "bundle"
+
+
+class Server:
+    """`edo serve` as a process of its own; what it writes is kept."""
+
+    def __init__(self, bundle: Path, folder: Path, *options: str, **env: str) -> None:
+        command = [sys.executable, "-c", "from edokit.cli import main; main()", "serve"]
+        self.out, self.err = folder / "serve.out", folder / "serve.err"
+        with self.out.open("ab") as out, self.err.open("ab") as err:
+            self.process = subprocess.Popen(
+                [*command, str(bundle), "--port", "0", "--json", *options],
+                stdout=out,
+                stderr=err,
+                env={**os.environ, **env},
+            )
+        self._before = self.out.stat().st_size
+
+    def __enter__(self) -> Server:
+        """The server, once its members are loaded."""
+        for _ in range(1200):
+            lines = self.out.read_bytes()[self._before :]
+            if lines.endswith(b"}\n"):
+                self.about = json.loads(lines)
+                self.url = self.about["url"]
+                self.port = int(self.url.rpartition(":")[2])
+                return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(f"the server does not start: {self.err.read_text()}")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self, how: int = signal.SIGTERM) -> int:
+        """End it, and return its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(120)
+
+    def ask(
+        self, body: Any, client: http.client.HTTPConnection | None = None, **headers: str
+    ) -> Any:
+        """The status and the content of the answer to a request."""
+        client.request("POST", "/predict", json.dumps(body), HEADERS)
+        answer = client.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def written(self) -> str:
+        """All that it wrote."""
+        return self.out.read_text() + self.err.read_text()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two answers are the same but for the last digit, which depends on the batch."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) < 1e-12
+    return bool(one == other)
+
+
+def some_texts(rng: random.Random, most: int = 8) -> list[str]:
+    """A few texts of a request, with the planted one among them now and then."""
+    found = [
+        " ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(rng.randint(1, most))
+    ]
+    return [*found, PLANTED] if rng.random() < 0.1 else found
+
+
+def under_load(
+    server: Server,
+    expected: Callable[[Sequence[str]], Any],
+    requests: int,
+    clients: int = 16,
+    seed: int = 0,
+) -> Counter[str]:
+    """Requests of many clients at once, each of which must get the answer that Python gives."""
+    rng = random.Random(seed)
+    pool = [some_texts(rng) for _ in range(100)]
+    known = [expected(texts) for texts in pool]
+    counts: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    def run(number: int) -> None:
+        rng, own = random.Random(f"{seed}-{number}"), Counter[str]()
+        client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        for _ in range(requests // clients + (number < requests % clients)):
+            k = rng.randrange(len(pool))
+            try:
+                status, answer = server.ask({"texts": pool[k]}, client)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                own[f"lost: {type(error).__name__}"] += 1
+                client.close()
+                continue
+            if status != 200:
+                own[f"status {status}"] += 1
+            else:
+                own["right" if same(answer["predictions"], known[k]) else "wrong"] += 1
+        client.close()
+        with lock:
+            counts.update(own)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return counts
+
+
+def malformed(rng: random.Random) -> bytes:
+    """The bytes of a request that should not be answered with 200."""
+    body = json.dumps({"texts": [PLANTED]}).encode()
+    other = rng.choice([1, None, "", [PLANTED], {PLANTED: 1}])
+    bodies = [
+        body[: rng.randrange(len(body))],
+        json.dumps({"texts": [PLANTED, other]}).encode(),
+        json.dumps({"texts": [PLANTED], PLANTED: 1}).encode(),
+        json.dumps({"texts": [PLANTED], "annotators": [[PLANTED]]}).encode(),
+        json.dumps({"texts": [PLANTED], "for": PLANTED}).encode(),
+        json.dumps({"texts": [PLANTED] * 5000}).encode(),
+        b"[" * 100_000,
+        rng.randbytes(rng.randrange(2000)),
+        b'{"texts": ["\\ud800"]}',
+    ]
+    content = rng.choice(bodies)
+    kind = rng.choice([b"application/json"] * 4 + [b"text/plain", PLANTED.encode()])
+    head = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: " + kind
+    size = rng.choice([len(content)] * 6 + [len(content) + 50, 10**12, -1])
+    whole = b"%b\r\ncontent-length: %d\r\n\r\n%b" % (head, size, content)
+    others = [
+        b"GET /%b HTTP/1.1\r\nhost: localhost\r\n\r\n" % PLANTED.replace(" ", "%20").encode(),
+        b"PUT /predict?%b HTTP/1.1\r\nhost: localhost\r\n\r\n" % PLANTED.replace(" ", "+").encode(),
+        b"%b\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b" % (head, len(content) + 7, content),
+        b"%b\r\nx: %b\r\n\r\n" % (head, b"x" * 100_000),
+        b"GET /metrics HTTP/1.1\r\nhost: elsewhere.example\r\n\r\n",
+        rng.randbytes(rng.randrange(1, 400)),
+    ]
+    return rng.choice([whole] * 8 + others)
+
+
+def disturb(server: Server, stop: threading.Event, seed: int, counts: Counter[str]) -> None:
+    """Send malformed requests, cut off and slow ones, until the event is set."""
+    rng = random.Random(seed)
+    while not stop.is_set():
+        try:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=1) as line:
+                line.sendall(malformed(rng))
+                if rng.random() < 0.7:
+                    line.settimeout(rng.choice([0.01, 0.3]))
+                    counts[line.recv(64)[9:12].decode("latin-1") or "closed"] += 1
+        except TimeoutError:
+            counts["left waiting"] += 1
+        except OSError as error:
+            counts[type(error).__name__] += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=10_000, help="under load")
+    parser.add_argument("--minutes", type=float, default=3.0, help="of nonsense and of kills")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    troubles: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="edo-serve-") as name:
+        folder = Path(name)
+        path = make_bundle(folder)
+        expected = in_python(path)
+        with Server(path, folder) as server:
+            begun = time.monotonic()
+            counts = under_load(server, expected, given.requests, clients=32, seed=given.seed)
+            print(f"{given.requests} requests in {time.monotonic() - begun:.0f} s: {dict(counts)}")
+            troubles += [key for key in counts if key != "right"]
+            print(
+                "beside nonsense:", dict(nonsense(server, expected, 30 * given.minutes, given.seed))
+            )
+            troubles += [] if server.process.poll() is None else ["the server ended"]
+            status = server.stop()
+            troubles += [f"exit status {status}"] if status else []
+        rounds, ends = 0, time.monotonic() + 30 * given.minutes
+        while time.monotonic() < ends:
+            counts = killed(path, folder, expected, given.seed + rounds)
+            troubles += [key for key in counts if key.startswith(("lost", "wrong", "status"))]
+            rounds += 1
+        print(f"{rounds} times ended while clients asked")
+        left = (folder / "serve.out").read_text() + (folder / "serve.err").read_text()
+        troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
+    print("\n".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong")
+    return bool(troubles)
+
+
+def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
+    """What the bundle answers in Python, as JSON has it."""
+    from edokit.bundle import Bundle
+    from edokit.serve.worker import Question, Served
+
+    served = Served(Bundle.load(bundle))
+    return lambda texts: served.answers(Question(list(texts)))
+
+
+def nonsense(
+    server: Server, expected: Callable[[Sequence[str]], Any], seconds: float, seed: int
+) -> Counter[str]:
+    """Good requests beside malformed ones; those must be answered as ever."""
+    stop, counts = threading.Event(), Counter[str]()
+    bad = [
+        threading.Thread(target=disturb, args=(server, stop, seed + k, counts)) for k in range(4)
+    ]
+    for thread in bad:
+        thread.start()
+    ends = time.monotonic() + seconds
+    try:
+        while time.monotonic() < ends:
+            good = under_load(server, expected, 100, clients=4, seed=seed)
+            counts.update({f"good requests {key}": number for key, number in good.items()})
+            if set(good) != {"right"}:
+                raise RuntimeError(f"good requests beside malformed ones: {dict(good)}")
+    finally:
+        stop.set()
+        for thread in bad:
+            thread.join()
+    return counts
+
+
+def killed(
+    bundle: Path, folder: Path, expected: Callable[[Sequence[str]], Any], seed: int
+) -> Counter[str]:
+    """End a server while clients ask: whoever was connected is answered, the next is refused."""
+    rng, counts = random.Random(seed), Counter[str]()
+    texts = some_texts(rng)
+    known = expected(texts)
+    with Server(bundle, folder, "--max-delay-ms", "20") as server:
+
+        def run() -> None:
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            while True:
+                try:
+                    client.connect()
+                except OSError:
+                    counts["refused after the end"] += 1
+                    return
+                while client.sock is not None:  # until an answer closes the connection
+                    try:
+                        status, answer = server.ask({"texts": texts}, client)
+                    except (OSError, http.client.HTTPException, ValueError) as error:
+                        counts[f"lost: {type(error).__name__}"] += 1
+                        return
+                    right = status == 200 and same(answer["predictions"], known)
+                    counts["right" if right else f"status {status} or wrong"] += 1
+
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(rng.random())
+        status = server.stop()
+        for thread in threads:
+            thread.join()
+        if status:
+            counts[f"lost: exit status {status}"] += 1
+    return counts
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
