@@ -13,6 +13,7 @@ def test_the_names_that_scripts_rely_on_are_there() -> None:
     expected = [
         "constant",
         "uniform",
+        "majority",
         "best-single",
         "top-5",
         "wel",
@@ -25,7 +26,7 @@ def test_the_names_that_scripts_rely_on_are_there() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="'uniform', 'best-single'"):
+    with pytest.raises(InputError, match="'uniform', 'majority'"):
         make_method("unifrom")
 
 

@@ -22,8 +22,17 @@ from edokit.scales import NOMINAL, Scale
 
 SETS = Scale("multi-label")
 POINTS = Scale("ordinal", (1, 2, 3, 4))
-SIMPLE = ("uniform", "best-single", "top-5", "wel", "wel-ce", "greedy", "linear-pool", "log-pool")
-METHODS = ["best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo"]
+SIMPLE = (
+    "uniform",
+    "best-single",
+    "top-5",
+    "wel",
+    "wel-ce",
+    "greedy",
+    "linear-pool",
+    "log-pool",
+)
+METHODS = ["majority", "best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo"]
 
 
 def sample(scale: Scale, split: str, items: int = 60) -> tuple[Predictions, Annotations]:
@@ -149,6 +158,17 @@ def test_weights_of_sets_are_those_of_their_rows(name: str) -> None:
     pooled = fitted.predict_proba(dev.align(by_name))
     pool = Pool(method.pool)
     assert pooled == pytest.approx(weighted(P, fitted.weights_, pool)[:, 1].reshape(20, 3))
+
+
+def test_the_majority_votes_on_each_label_of_a_set_and_on_points_of_a_scale() -> None:
+    dev, people = sample(SETS, "dev", 20)
+    voted = make_method("majority").fit(dev, people).predict_proba(dev)
+    assert voted == pytest.approx((dev.probabilities > 0.5).mean(axis=1))
+    dev, people = sample(POINTS, "dev", 20)
+    voted = make_method("majority", ties="random").fit(dev, people).predict_proba(dev)
+    likeliest = dev.probabilities.argmax(axis=2)
+    literal = [(likeliest == c).mean(axis=1) for c in range(dev.shape[2])]
+    assert voted == pytest.approx(np.stack(literal, axis=1))
 
 
 def test_scales_do_not_mix() -> None:

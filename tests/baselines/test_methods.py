@@ -31,6 +31,25 @@ def test_uniform_is_the_mean_of_all_members() -> None:
     )
 
 
+def test_majority_is_the_share_of_members_whose_likeliest_class_it_is() -> None:
+    dev, people = sample()
+    fitted = make_method("majority").fit(dev, people)
+    literal = np.stack([(dev.probabilities.argmax(axis=2) == c).mean(axis=1) for c in (0, 1)], 1)
+    np.testing.assert_allclose(fitted.predict_proba(dev), literal, atol=1e-15)
+    # One member can't decide: its vote is divided; of a tied vote the likelier class is the label.
+    votes = np.array([0.5, 0.9, 0.9, 0.4, 0.4, 0.4])
+    undecided = Predictions.from_arrays(
+        np.stack([1 - votes, votes], axis=-1)[None],
+        members=dev.members,
+        classes=("no", "yes"),
+        layout="NKC",
+    )
+    np.testing.assert_allclose(fitted.predict_proba(undecided)[0], [3.5 / 6, 2.5 / 6])
+    assert fitted.predict(undecided)[0] == "no"
+    pair = make_method("majority").fit(dev.select(dev.members[:2]), people)
+    assert pair.predict(undecided.select(dev.members[:2]))[0] == "yes"
+
+
 def test_best_single_is_the_member_with_the_lowest_cross_entropy() -> None:
     dev, people = sample()
     best = min(range(6), key=lambda k: ce(dev.probabilities[:, k], people.soft_labels))

@@ -213,12 +213,18 @@ class VotingPool(WeightedPool):
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
         """The class with most votes [N]; of equals, the more probable one. Of sets, by label."""
         P, weights = self._with_weight(predictions)
-        votes = np.eye(P.shape[2])[P.argmax(axis=2)].transpose(0, 2, 1) @ weights
+        votes = _votes(P, weights)
         level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
         likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
         chosen = np.eye(P.shape[2])[likeliest.argmax(axis=1)]
         hard = self.scale_.hard(self.scale_.from_rows(chosen, len(self.classes_)))
         return self.scale_.labels(hard, self.classes_)
+
+
+def _votes(P: Floats, weights: Floats) -> Floats:
+    """[n, C] share of the weight whose likeliest class each is; of equals, each gets a part."""
+    top = (P.max(axis=2, keepdims=True) == P).astype(np.float64)
+    return np.asarray(np.einsum("nkc,k->nc", top / top.sum(axis=2, keepdims=True), weights))
 
 
 def in_order(predictions: Predictions) -> Predictions:
@@ -285,6 +291,24 @@ class Uniform(WeightedPool):
 
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
         return np.full(P.shape[1], 1.0 / P.shape[1])
+
+
+@register_method(
+    "majority", "majority of the members: the share whose likeliest class it is", order=15
+)
+class Majority(VotingPool):
+    """Every member has one vote, for its likeliest class; the shares of votes are the distribution.
+
+    Where several classes of a member are equally likely, its vote is divided between them. Of sets,
+    each label is voted on. A class without a vote has probability 0, which cross-entropy punishes.
+    """
+
+    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        return np.full(P.shape[1], 1.0 / P.shape[1])
+
+    def predict_proba(self, predictions: Any) -> Floats:
+        votes = _votes(*self._with_weight(predictions))
+        return np.asarray(self.scale_.from_rows(votes, len(self.classes_)))
 
 
 @register_method("best-single", "the member with the lowest CE on dev", order=20)

@@ -45,9 +45,10 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Only these, separated by commas: best-single, top-5, wel, wel-ce, greedy,"
-            " linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform always);"
-            " or all. If not given, all but wel and wel-ce, which take minutes with many members.",
+            help="Only these, separated by commas: majority, best-single, top-5, wel, wel-ce,"
+            " greedy, linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform"
+            " always); or all. If not given, all but wel and wel-ce, which take minutes with many"
+            " members.",
             show_default=False,
         ),
     ] = None,
