@@ -4,19 +4,20 @@ An annotator a answers item i, whose anonymous answer has the logits z_i, with t
 z_i + u_a + s_a · (z_i − mean of z_i): u_a is an offset per class, s_a how much more (or less) than
 others the annotator follows the text. Both are normally distributed over annotators around zero
 with a covariance that is estimated from all of them (empirical Bayes), so that effects shrink the
-more the fewer labels they rest on.
+more the fewer labels they rest on. Where attributes of the annotators count, both are sums: what is
+the annotator's own, and an effect of each value of an attribute, which shrink in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, headings
 from edokit._types import Codes, Floats, Ints
 from edokit.scales import Scale
 
@@ -27,50 +28,326 @@ _BLOCK = 1 << 16
 """Annotations at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class AnnotatorEffects:
-    """Offsets and a slope [A, C + 1] of A annotators."""
+Attributes = Mapping[str, Mapping[str, str]]
+"""Attributes by annotator, as in ``{"ann": {"age": "29"}}``."""
 
-    annotators: npt.NDArray[np.str_]
-    effects: Floats
+
+class AttributeValue(NamedTuple):
+    """A value that an attribute of annotators may have."""
+
+    attribute: str
+    value: str
+    """The value, or the upper end of a range of numbers."""
+    is_range: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class KnownAnnotators:
+    """Whom a member knows: A annotators, and V values of their attributes.
+
+    Each has a row in a table of R effects: first the annotators (none where ids do not count), then
+    the values.
+    """
+
+    annotators: tuple[str, ...]
+    codes: Ints
+    """The rows of each annotator: their own, and one per attribute; -1: none [A, 1 + B]."""
+    values: tuple[AttributeValue, ...] = ()
 
     @classmethod
-    def fit(cls, anonymous: Floats, annotations: Any, scale: Scale) -> AnnotatorEffects:
-        """Learn from anonymous answers [N, C], which have not seen the labels, and annotations."""
+    def named(cls, annotators: Iterable[object]) -> KnownAnnotators:
+        """Annotators without attributes."""
+        people = tuple(map(str, annotators))
+        return cls(people, np.arange(len(people))[:, None])
+
+    @classmethod
+    def of(cls, annotations: Any, attributes: Sequence[str] = ()) -> KnownAnnotators:
+        """The annotators of annotations, with these attributes.
+
+        An attribute with many values that are numbers becomes ranges, with about equally many
+        annotators in each.
+        """
+        values: list[AttributeValue] = []
+        for name in attributes:
+            values += _values(name, find_attribute(annotations, name))
+        found = replace(cls.named(annotations.annotators), values=tuple(values))
+        given = attributes_of(annotations).values()
+        codes = [[a, *found.rows(own)] for a, own in enumerate(given)]
+        return replace(found, codes=np.array(codes, dtype=np.int64))
+
+    def without_ids(self) -> KnownAnnotators:
+        """The same where attributes alone count: annotators have no rows of their own."""
+        codes = np.where(self.codes < 0, -1, self.codes - len(self.annotators))
+        codes[:, 0] = -1
+        return replace(self, codes=codes)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that count [B]."""
+        return tuple(dict.fromkeys(one.attribute for one in self.values))
+
+    @property
+    def first_value(self) -> int:
+        """The row of the first value: as many as annotators have rows of their own."""
+        return int(self.codes[:, 0].max(initial=-1)) + 1
+
+    @property
+    def n_rows(self) -> int:
+        """R."""
+        return self.first_value + len(self.values)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its parts fit together; what was read from a file may not."""
+        codes, n, b = self.codes, len(self.annotators), len(self.attributes)
+        ends = [one.value for one in self.values if one.is_range and one.value != "inf"]
+        whole = codes.shape == (n, 1 + b) and bool((codes < self.n_rows).all())
+        return whole and all(_number(end) is not None for end in ends)
+
+    def rows(self, given: Mapping[str, str]) -> list[int]:
+        """The row of each attribute's value of one annotator [B]; -1 where it was never seen."""
+        found = dict.fromkeys(self.attributes, -1)
+        for row, (attribute, value, is_range) in enumerate(self.values, start=self.first_value):
+            own = given.get(attribute, "")
+            if found[attribute] < 0 and own:
+                number = _number(own)
+                inside = number is not None and number <= float(value) if is_range else own == value
+                found[attribute] = row if inside else -1
+        return [*found.values()]
+
+    def asked(
+        self,
+        annotators: Sequence[Iterable[str]],
+        n_texts: int,
+        attributes: Attributes | None = None,
+    ) -> tuple[Ints, Ints]:
+        """The text [P] and the rows of the annotator [P, 1 + B] of each pair that is asked for.
+
+        One that is not known has rows of the values of ``attributes``, where these are given; else,
+        as a text without annotators, -1 alone.
+        """
+        if len(annotators) != n_texts:
+            raise InputError(
+                f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
+                " annotators",
+                "give one list of annotators per text",
+            )
+        given = attributes or {}
+        row_of: dict[str, list[int]] = dict(zip(self.annotators, self.codes.tolist(), strict=True))
+        nobody = [-1] * self.codes.shape[1]
+
+        def rows(name: str) -> list[int]:
+            if name not in row_of:
+                row_of[name] = [-1, *self.rows(given[name])] if name in given else nobody
+            return row_of[name]
+
+        pairs = [[rows(str(name)) for name in names] or [nobody] for names in annotators]
+        codes = [own for each in pairs for own in each]
+        shape = (len(codes), len(nobody))
+        return (
+            np.repeat(np.arange(n_texts), list(map(len, pairs))),
+            np.array(codes, dtype=np.int64).reshape(shape),
+        )
+
+
+def attributes_of(annotations: Any) -> dict[str, dict[str, str]]:
+    """The attributes of each annotator, by name."""
+    known = getattr(annotations, "attributes", {})
+    return {
+        str(person): {name: str(values[a]) for name, values in known.items()}
+        for a, person in enumerate(annotations.annotators)
+    }
+
+
+_MANY_VALUES, _RANGES = 10, 5
+"""An attribute with more values than this, all of them numbers, becomes so many ranges."""
+
+
+def _values(attribute: str, given: Iterable[object]) -> list[AttributeValue]:
+    """The values of an attribute; a gap (empty text) is none."""
+    own = [value for value in map(str, given) if value]
+    distinct = sorted(set(own))
+    numbers = [number for value in own if (number := _number(value)) is not None]
+    if len(distinct) <= _MANY_VALUES or len(numbers) < len(own):
+        return [AttributeValue(attribute, value) for value in distinct]
+    ends = np.unique(np.quantile(numbers, np.arange(1, _RANGES) / _RANGES, method="lower"))
+    ranges = [*ends[ends < max(numbers)].tolist(), float("inf")]
+    return [AttributeValue(attribute, f"{end:g}", True) for end in ranges]
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def find_attribute(
+    annotations: Any, name: str, parameters: tuple[str, ...] = ("attributes",)
+) -> Sequence[str]:
+    """The values [A] of an attribute of the annotators; one that they have not is refused."""
+    known = getattr(annotations, "attributes", {})
+    if name in known:
+        values: Sequence[str] = known[name]
+        return values
+    others = ("item_columns", "annotation_columns")
+    varies = any(name in getattr(annotations, columns, {}) for columns in others)
+    why = f": {name!r} is not the same in all rows of an annotator" if varies else ""
+    raise InputError(
+        f"the annotators have no attribute {name!r}{why}",
+        f"their attributes are {headings(known)}"
+        if known
+        else "give the annotations a column with one value per annotator",
+        parameters=parameters,
+    )
+
+
+def attribute_names(text: str) -> tuple[str, ...]:
+    """Names of attributes in an option, separated by commas."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorEffects:
+    """Offsets and a slope [R, C + 1] of annotators and of values of their attributes."""
+
+    known: KnownAnnotators
+    effects: Floats
+
+    @property
+    def annotators(self) -> npt.NDArray[np.str_]:
+        """The annotators that it knows [A]."""
+        return np.array(self.known.annotators)
+
+    @classmethod
+    def fit(
+        cls,
+        anonymous: Floats,
+        annotations: Any,
+        scale: Scale,
+        *,
+        attributes: Sequence[str] = (),
+        ids: bool = True,
+    ) -> AnnotatorEffects:
+        """Learn from anonymous answers [N, C], which have not seen the labels, and annotations.
+
+        ``attributes`` of the annotators count beside their ``ids``, or alone.
+        """
         z = _logits(anonymous, scale)
         labels = label_shares(annotations, z.shape[1])
         # Annotations in the order of annotators, so that sums are over runs of rows.
         order = np.argsort(annotations.annotator_codes, kind="stable")
         whose = np.asarray(annotations.annotator_codes)[order]
         rows = np.asarray(annotations.item_codes)[order]
-        n, d = len(annotations.annotators), z.shape[1] + 1
-        effects, covariance = np.zeros((n, d)), np.eye(d) / 4
+        known = KnownAnnotators.of(annotations, attributes)
+        n, d = len(known.annotators), z.shape[1] + 1
+        own, spread_of_own = np.zeros((n, d)), np.eye(d) / 4
+        values = [_ValueEffects(codes - n, d) for codes in known.codes[:, 1:].T]
         for _ in range(_ROUNDS):
-            inverse = np.linalg.inv(covariance)
-            gradient, hessian = _derivatives(effects, z, labels[order], rows, whose, scale)
-            hessian += inverse
-            # One Newton step for all annotators, of a length that can't overshoot by far; the
-            # covariance settles more slowly than that.
-            step = np.linalg.solve(hessian, (gradient + effects @ inverse)[..., None])[..., 0]
-            effects = effects - step / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1.0)
-            spread = np.einsum("ai,aj->ij", effects, effects) + np.linalg.inv(hessian).sum(axis=0)
-            # As if there were as many more annotators as effects, who differ alike in all classes.
-            alike = np.append(np.full(d - 1, np.trace(spread[:-1, :-1]) / (d - 1)), spread[-1, -1])
-            covariance = (spread + np.diag(alike / n) * d) / (n + d)
-        return cls(np.array(list(map(str, annotations.annotators))), effects)
+            inverse = np.linalg.inv(spread_of_own)
+            shared = sum((each.of_annotators() for each in values), np.zeros((n, d)))
+            gradient, hessian = _derivatives(own + shared, z, labels[order], rows, whose, scale)
+            penalised = hessian + inverse
+            if values:
+                _fit_values(values, own + shared, shared, gradient, hessian, penalised)
+                moved = sum((each.of_annotators() for each in values), -shared)
+                gradient += (hessian @ moved[..., None])[..., 0]
+            # One Newton step for all annotators; the covariance settles more slowly than that.
+            own = own - _limited(np.linalg.solve(penalised, (gradient + own @ inverse)[..., None]))
+            spread_of_own = _covariance(own, np.linalg.inv(penalised))
+        effects = np.concatenate([own, *(each.effects for each in values)])
+        return cls(known, effects) if ids else cls(known.without_ids(), effects[n:])
 
     def predict(
-        self, anonymous: Floats, annotators: Sequence[Iterable[str]], scale: Scale
+        self,
+        anonymous: Floats,
+        annotators: Sequence[Iterable[str]],
+        scale: Scale,
+        attributes: Attributes | None = None,
     ) -> Floats:
         """The mean answer [N, C] of the annotators of each text.
 
-        One that is not known gives the anonymous answer, and so does a text without annotators.
+        One that is not known, nor any value of their attributes, gives the anonymous answer, and so
+        does a text without annotators.
         """
-        rows, codes = asked_pairs(annotators, self.annotators, len(anonymous))
-        answers, known = anonymous[rows], codes >= 0
-        z = _logits(anonymous, scale)[rows[known]]
-        answers[known] = _moved(z, self.effects[codes[known]], scale)
+        rows, codes = self.known.asked(annotators, len(anonymous), attributes)
+        answers, known = anonymous[rows], (codes >= 0).any(axis=1)
+        z, codes = _logits(anonymous, scale)[rows[known]], codes[known]
+        effects = (self.effects[codes] * (codes >= 0)[..., None]).sum(axis=1)
+        answers[known] = _moved(z, effects, scale)
         return mean_over_pairs(answers, rows)
+
+
+class _ValueEffects:
+    """The effects [V, E] of the values of one attribute, and how far they spread."""
+
+    def __init__(self, codes: Ints, n_effects: int) -> None:
+        present = codes >= 0
+        first = int(codes[present].min(initial=len(codes)))
+        self.people, self.codes = np.flatnonzero(present), codes[present] - first
+        self.annotators = len(codes)
+        self.effects = np.zeros((int(self.codes.max(initial=-1)) + 1, n_effects))
+        self.covariance = np.eye(n_effects) / 4
+
+    def of_annotators(self) -> Floats:
+        """The effect of each annotator's value [A, E]."""
+        found = np.zeros((self.annotators, self.effects.shape[1]))
+        found[self.people] = self.effects[self.codes]
+        return found
+
+    def step(self, precision: Floats, response: Floats) -> None:
+        """Fit what the annotators have beyond the other attributes: precision [A, E, E], and
+        precision times estimate [A, E]."""
+        v, e = self.effects.shape
+        summed, wanted = np.zeros((v, e, e)), np.zeros((v, e))
+        np.add.at(summed, self.codes, precision[self.people])
+        np.add.at(wanted, self.codes, response[self.people])
+        summed += np.linalg.inv(self.covariance)
+        step = self.effects - np.linalg.solve(summed, wanted[..., None])[..., 0]
+        self.effects = self.effects - _limited(step[..., None])
+        self.covariance = _covariance(self.effects, np.linalg.inv(summed))
+
+
+def _fit_values(
+    values: Sequence[_ValueEffects],
+    total: Floats,
+    shared: Floats,
+    gradient: Floats,
+    hessian: Floats,
+    penalised: Floats,
+) -> None:
+    """A step of each attribute in turn, the annotators' own effects integrated out.
+
+    Near the present ``total`` effects [A, E], the labels of an annotator are as good as one
+    estimate with precision H; around what the attributes explain, it varies by H⁻¹ plus the
+    covariance of own effects. H may be singular, so its inverse is avoided.
+    """
+    taken = np.linalg.solve(penalised, hessian).swapaxes(1, 2)  # H (H + S⁻¹)⁻¹
+    precision = hessian - taken @ hessian
+    estimate = (hessian @ total[..., None])[..., 0] - gradient
+    response = estimate - (taken @ estimate[..., None])[..., 0]
+    for each in values:
+        others = shared - each.of_annotators()
+        each.step(precision, response - (precision @ others[..., None])[..., 0])
+        shared = others + each.of_annotators()
+
+
+def _limited(step: Floats) -> Floats:
+    """Newton steps [n, E, 1] as [n, E], of a length that can't overshoot by far."""
+    own = step[..., 0]
+    limited: Floats = own / np.maximum(np.abs(own).max(axis=1, keepdims=True), 1.0)
+    return limited
+
+
+def _covariance(effects: Floats, posterior: npt.NDArray[Any]) -> Floats:
+    """How effects [n, E] spread, given the posterior covariance [n, E, E] of each."""
+    n, d = effects.shape
+    spread = np.einsum("ai,aj->ij", effects, effects) + posterior.sum(axis=0)
+    # As if there were as many more of them as effects, which differ alike in all classes.
+    alike = np.append(np.full(d - 1, np.trace(spread[:-1, :-1]) / (d - 1)), spread[-1, -1])
+    covariance: Floats = (spread + np.diag(alike / n) * d) / (n + d)
+    return covariance
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:
@@ -129,27 +406,8 @@ def label_shares(annotations: Any, n_classes: int, which: Any = slice(None)) -> 
     return np.asarray(np.eye(n_classes)[annotations.label_codes[which]])
 
 
-def asked_pairs(
-    annotators: Sequence[Iterable[str]], known: Iterable[object], n_texts: int
-) -> tuple[Ints, Ints]:
-    """The text and the annotator of each pair that is asked for [P], as positions.
-
-    An annotator that is not known is -1, and so is that of a text without any.
-    """
-    if len(annotators) != n_texts:
-        raise InputError(
-            f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
-            " annotators",
-            "give one list of annotators per text",
-        )
-    code_of = {str(name): code for code, name in enumerate(known)}
-    asked = [[code_of.get(str(name), -1) for name in names] or [-1] for names in annotators]
-    rows = np.repeat(np.arange(n_texts), list(map(len, asked)))
-    return rows, np.array([code for codes in asked for code in codes], dtype=np.int64)
-
-
 def mean_over_pairs(answers: Floats, rows: Ints) -> Floats:
-    """The mean answer [N, C] of the pairs [P, C] of each text; ``rows`` as of `asked_pairs`."""
+    """The mean answer [N, C] of the pairs [P, C] of each text; ``rows`` [P] are their texts."""
     first = np.flatnonzero(np.diff(rows, prepend=-1))
     sums: Floats = np.add.reduceat(answers, first) if len(first) else answers
     return sums / np.bincount(rows)[:, None]

@@ -15,6 +15,7 @@ from edokit._errors import HAVE, InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
+from edokit.annotator_effects import find_attribute
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -131,14 +132,7 @@ class Panel:
         weights = np.ones(len(annotations.annotators))
         groups: list[list[tuple[Bools, float]]] = []
         for attribute, wanted in shares.items():
-            if attribute not in annotations.attributes:
-                known = headings(annotations.attributes) or "none"
-                raise InputError(
-                    f"the annotators have no attribute {attribute!r}",
-                    f"their attributes are {known}",
-                    parameters=("panel",),
-                )
-            values = annotations.attributes[attribute]
+            values = np.asarray(find_attribute(annotations, attribute, ("panel",)))
             total = float(sum(wanted.values()))
             if total <= 0 or min(wanted.values()) < 0:
                 raise InputError(

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotator_effects import AnnotatorEffects
+from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
 from edokit.cli.app import make_app
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
@@ -151,7 +151,7 @@ def test_ids_and_order_do_not_matter() -> None:
 
 @pytest.mark.parametrize("kind", SCALES)
 def test_an_offset_is_what_is_added_to_logits(kind: str) -> None:
-    effects = AnnotatorEffects(np.array(["x"]), np.array([[1.0, 0.0, 0.0, 0.0]]))
+    effects = AnnotatorEffects(KnownAnnotators.named(["x"]), np.array([[1.0, 0.0, 0.0, 0.0]]))
     p = np.array([[0.2, 0.3, 0.5]])
     found = effects.predict(p, [["x"]], SCALES[kind])
     moved = expit(logit(0.2) + 1) if kind == "multi-label" else 0.2 * np.e / (0.2 * np.e + 0.8)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tiny_transformer import LONGEST, tiny_model, torch
 
 from edokit._errors import InputError
+from edokit.annotator_effects import KnownAnnotators
 from edokit.members.pretrained import load_backbone, load_tokenizer
 from edokit.members.recipes._fine_tuning import FineTuning
 from edokit.members.recipes._network import (
@@ -289,8 +290,8 @@ def test_pairs_of_texts_are_found_in_any_order() -> None:
         label_codes=np.array([0, 1, 1, 0]),
         label_probabilities=None,
     )
-    pairs, labels = annotator_labels(people, ["bob", "ann"], 2)
-    assert pairs.annotators.tolist() == [-1, 1, 1, 0]
+    pairs, labels = annotator_labels(people, KnownAnnotators.named(["bob", "ann"]), 2)
+    assert pairs.annotators.tolist() == [[-1], [1], [1], [0]]
     assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
     where, rows = pairs.of(np.array([2, 1, 0]))
     assert (where.tolist(), rows.tolist()) == ([2, 3, 0, 1], [0, 0, 2, 2])
@@ -307,12 +308,12 @@ def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
         label_probabilities=None,
     )
     targets = EpochTargets(lambda epoch: np.full((n, 2), 0.5), (n, 2))
-    labels = AnnotatorTargets(targets, people, 2, 0.2, seed=3)
+    labels = AnnotatorTargets(targets, people, KnownAnnotators.of(people), 2, 0.2, seed=3)
     hidden = []
     for epoch in (0, 1, 0):
         labels.begin(epoch)
         batch = labels.of(np.arange(n))
-        hidden.append(batch["pair_annotators"] < 0)
+        hidden.append(batch["pair_annotators"][:, 0] < 0)
         weights = np.bincount(batch["pair_rows"], batch["pair_weights"])
         np.testing.assert_allclose(weights, 1.0)
     assert 0.1 < hidden[0].mean() < 0.3

@@ -270,6 +270,15 @@ class Reading:
             return texts, None
         return texts, read_annotators(judges, columns=given, items=texts.items)
 
+    def attributes(self, members: Path, people: Path | None) -> dict[str, dict[str, str]]:
+        """Attributes by annotator, as far as the members use them and the file has them."""
+        from edokit.members.score import attributes_of_members
+        from edokit.members.texts import read_attributes
+
+        if people is None or not (names := attributes_of_members(members)):
+            return {}
+        return read_attributes(people, names, columns=self.keywords().get("columns"))
+
 
 class Streaming:
     """Whether and how shards are read one by one, as the options of a command say."""

@@ -141,6 +141,7 @@ def predict(
             device=device,
             annotators=known,
             by_annotator=view is not None,
+            attributes=reading.attributes(members, annotators or judges),
         )
     shown = texts if annotations is None else annotations
 

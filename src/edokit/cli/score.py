@@ -121,6 +121,7 @@ def score(
                 annotators=known,
                 by_annotator=annotators is not None,
                 budget=budget,
+                attributes=reading.attributes(members, annotators or judges),
                 step=step,
             )
         else:

@@ -35,6 +35,8 @@ _ROUNDED = 0.0101
 """How far a published soft label may be off: it has two digits."""
 _COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])')
 """A text, or a comma after the last entry of an object or a list."""
+_GAPS = ("nan", "DATA_EXPIRED", "CONSENT_REVOKED")
+"""What the metadata hold where an annotator's attribute is not known, or may not be used."""
 _EXPLANATION = "explanation"
 """Annotators' own reasons give the answer away, so they are no column of an item."""
 
@@ -117,11 +119,17 @@ def read_lewidi2025(
 def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Items:
     """The texts of one file or a folder and who annotated them, with labels or without."""
     items, _ = _read(path, split)
+    known = _metadata(Path(path))
+    names = dict.fromkeys(name for one in known.values() for name in one)
+    people = dict.fromkeys(name for item in items for name in item.annotators)
     return Items(
         items=as_names(item.name for item in items),
         texts=as_names(item.text for item in items),
         contexts=as_names(item.context for item in items),
         annotators=[tuple(dict.fromkeys(item.annotators)) for item in items],
+        attributes={
+            person: {name: _attribute(known, person, name) for name in names} for person in people
+        },
     )
 
 
@@ -297,7 +305,7 @@ def _metadata(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _is_gap(value: str | float | None) -> bool:
-    return value in (None, "nan") or (isinstance(value, float) and math.isnan(value))
+    return value in (None, *_GAPS) or (isinstance(value, float) and math.isnan(value))
 
 
 def _attribute(known: Mapping[str, Mapping[str, str]], annotator: str, name: str) -> str:

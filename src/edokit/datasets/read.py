@@ -19,6 +19,7 @@ from edokit._io import check_file, read_json
 from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations import Annotations
+from edokit.annotator_effects import attributes_of
 from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
 
 FOLDER = "/"
@@ -51,6 +52,8 @@ class Items:
     contexts: Strings | None
     annotators: Sequence[tuple[str, ...]]
     """The annotators of each item [N]."""
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Attributes by annotator."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,8 @@ def read_items(
     annotators: list[dict[str, None]] = [{} for _ in found.items]
     for item, annotator in zip(found.item_codes, found.annotator_codes, strict=True):
         annotators[item][str(found.annotators[annotator])] = None
-    return Items(found.items, found.texts, found.contexts, [*map(tuple, annotators)])
+    whose = [*map(tuple, annotators)]
+    return Items(found.items, found.texts, found.contexts, whose, attributes_of(found))
 
 
 def _kind(path: Path, format: str | None) -> Source:

@@ -14,6 +14,7 @@ from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
+from edokit.annotator_effects import find_attribute
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
 from edokit.diagnosis.vectors import LabelVectors, label_sums, products, squares, totals
@@ -292,14 +293,7 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
     values: list[Any] = []
     problem: tuple[str, str] | None = None
     if isinstance(groups, str):
-        if groups in annotations.attributes:
-            values = list(annotations.attributes[groups])
-        else:
-            known = ", ".join(map(repr, sorted(annotations.attributes))) or "none"
-            problem = (
-                f"the annotators have no attribute {groups!r}; they have {known}",
-                "give the table a column with one value per annotator, or leave groups out",
-            )
+        values = list(find_attribute(annotations, groups, ("groups",)))
     elif isinstance(groups, Mapping):
         given = {str(name): value for name, value in groups.items()}
         values = [given.get(name) for name in annotators]

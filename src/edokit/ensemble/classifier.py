@@ -34,7 +34,7 @@ from edokit._names import as_name, as_names
 from edokit._outputs import output_folder
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
-from edokit.annotator_effects import AnnotatorEffects
+from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.files import FORMAT, reading, write_fitted
 from edokit.ensemble.fitted import Pooled, Reason
@@ -475,13 +475,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             if held["feature_names_in"] is not None:
                 model.feature_names_in_ = np.array(held["feature_names_in"], dtype=object)
             if held.get("annotators"):
-                people = np.array(held["annotators"])
+                people = held["annotators"]
                 effects = [np.array(one) for one in held["annotator_effects"] or ()]
                 shape = (len(people), len(classes) + 1)
                 fits = len(effects) == len(pool.members_)
                 fits &= all(one.shape == shape for one in effects)
                 needs(fits, "annotator_effects", "are not those of its annotators")
-                model.effects_ = [AnnotatorEffects(people, one) for one in effects]
+                known = KnownAnnotators.named(people)
+                model.effects_ = [AnnotatorEffects(known, one) for one in effects]
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))

@@ -258,6 +258,7 @@ def make_manifest(
             "scale": data.scale.to_text(data.classes),
             "pairs": are_pairs(data.texts),
             "annotators": len(data.annotators),
+            **({"attributes": list(data.attributes)} if data.attributes else {}),
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
@@ -322,7 +323,8 @@ _MANIFEST = record(
     {
         "members": _named,
         "data": record(
-            {"classes": distinct(listed(text, least=2))}, {"scale": text, "pairs": flag}
+            {"classes": distinct(listed(text, least=2))},
+            {"scale": text, "pairs": flag, "attributes": listed(text)},
         ),
     },
     {"format": number(0, whole=True), "end_to_end": mapping(loose)},

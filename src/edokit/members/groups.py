@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, errors_in, examples, one_of
+from edokit.annotator_effects import attribute_names
 from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
 
@@ -77,11 +78,12 @@ class Group:
                 parameters=("draw",),
             )
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        if options.get("annotators") and self.supervision == Supervision.PER_ANNOTATOR.value:
+        knows = [key for key in ("annotators", "attributes") if options.get(key)]
+        if knows and self.supervision == Supervision.PER_ANNOTATOR.value:
             raise InputError(
-                f"group {name!r} has annotators=True, but its members learn one annotator's labels"
-                " each (supervision='per-annotator')",
-                "choose another supervision, or leave annotators out",
+                f"group {name!r} has {knows[0]}={options[knows[0]]!r}, but its members learn one"
+                " annotator's labels each (supervision='per-annotator')",
+                f"choose another supervision, or leave {knows[0]} out",
                 parameters=("supervision",),
             )
         return replace(self, name=name, draw=draw, options=recipe.read_options(options))
@@ -119,6 +121,12 @@ def _named_values(option: str, values: Any) -> dict[str, Any]:
     if not short or len(set(words)) < len(words):
         words = [f"{option}-{k + 1}" for k in range(len(words))]
     return dict(zip((word.strip("-") for word in words), values, strict=True))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes of annotators that its members use."""
+        named = self.options.get("attributes")
+        return attribute_names(named) if isinstance(named, str) else ()
 
 
 def is_folder_name(name: object) -> bool:

@@ -41,6 +41,7 @@ from edokit._io.schema import (
 )
 from edokit._types import Codes, Floats
 from edokit._version import __version__
+from edokit.annotator_effects import attributes_of
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
     Member,
@@ -412,9 +413,10 @@ def predict_rows(member: Member, plan: Plan, job: TrainingJob) -> dict[str, npt.
         if member.known_annotators and not job.heads:
             pairs = plan.pairs(positions)
             known: Any = member
-            predicted = known.predict_proba(
-                [data.texts[i] for i, _ in pairs], annotators=[[whose] for _, whose in pairs]
-            )
+            how: dict[str, Any] = {"annotators": [[whose] for _, whose in pairs]}
+            if member.known_attributes:
+                how["attributes"] = attributes_of(data)
+            predicted = known.predict_proba([data.texts[i] for i, _ in pairs], **how)
             arrays[f"{name}{PAIRS}"] = _checked(predicted, job, len(pairs), data)
     return arrays
 

@@ -51,7 +51,8 @@ class MemberData:
     annotations : object, default=None
         The annotations of the N texts, for recipes that learn who labelled: ``annotators`` [A],
         ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
-        ``label_probabilities`` [M, C]) as in `edokit.Annotations`.
+        ``label_probabilities`` [M, C]) as in `edokit.Annotations`; ``attributes`` by name, each
+        [A], holds those that an option asks for.
     dev_annotations : object, default=None
         The same of the dev texts.
     scale : Scale, default=nominal
@@ -121,6 +122,15 @@ class Member(Protocol):
 
         Where there are some, ``predict_proba`` also takes ``annotators``: for each text those
         whose labels are to be predicted.
+        """
+        return ()
+
+    @property
+    def known_attributes(self) -> Sequence[str]:
+        """The attributes of annotators that it uses; none unless it overrides this.
+
+        Where there are some, ``predict_proba`` also takes ``attributes`` by annotator, as in
+        ``{"ann": {"age": "29"}}``, for annotators that it does not know.
         """
         return ()
 
@@ -355,9 +365,9 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
 def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str, npt.NDArray[Any]]:
     """Read them back; a file that is cut off, or lacks one, is refused.
 
-    ``needed`` says what each array must be: its kind (``f`` numbers, ``i`` whole numbers, ``t``
-    text) and the names of its axes, as in ``{"weights": "f RF", "seen": "i P"}``; axes of one name
-    are equally long. Whole numbers are at least 0, all others finite.
+    ``needed`` says what each array must be: its kind (``f`` numbers, ``i`` whole numbers, ``b``
+    true or false, ``t`` text) and the names of its axes, as in ``{"weights": "f RF", "seen": "i
+    P"}``; axes of one name are equally long. Whole numbers are at least 0, all others finite.
     """
     try:
         arrays = archives.read_arrays(path)
@@ -378,7 +388,7 @@ def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str
     for name, form in wanted.items():
         kind, _, axes = form.partition(" ")
         array = arrays[name]
-        right = array.dtype.kind in {"f": "fiu", "i": "iu", "t": "U"}[kind]
+        right = array.dtype.kind in {"f": "fiu", "i": "iu", "b": "b", "t": "U"}[kind]
         right = right and array.ndim == len(axes)
         for axis, length in zip(axes, array.shape, strict=False):
             right = right and lengths.setdefault(axis, length) == length
@@ -409,7 +419,7 @@ def known_labels(data: MemberData) -> Any:
     if data.annotations is None:
         raise InputError(
             "a member that knows annotators needs annotations, but there are only targets",
-            "pass annotations, or choose annotators=False",
+            "pass annotations, or choose annotators=False and no attributes",
         )
     return data.annotations
 

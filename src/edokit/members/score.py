@@ -25,6 +25,7 @@ from edokit._errors import (
     warn,
 )
 from edokit._types import Floats, Ints
+from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
 from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
@@ -46,6 +47,7 @@ def score_members(
     annotators: Mapping[str, Iterable[str]] | None = None,
     by_annotator: bool = False,
     budget: float | None = None,
+    attributes: Attributes | None = None,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> Predictions:
     """Predict texts with the members in a folder that `train_members` or ``edo train`` made.
@@ -73,6 +75,9 @@ def score_members(
     budget : float, default=None
         What the requests of members that ask a server may cost together, in the unit of their
         prices. If it does not suffice, that is an error; all answers are kept.
+    attributes : mapping of str to mapping of str to str, default=None
+        Attributes by annotator, as in ``{"ann": {"age": "29"}}``: members that were trained with
+        these answer by them for annotators that they do not know.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
@@ -93,7 +98,8 @@ def score_members(
     """
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with endpoints.session(budget=budget):
-        return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
+        how: Any = {"annotators": annotators, "by_annotator": by_annotator, "step": step}
+        return loaded.predict(texts, attributes=attributes, **how)
 
 
 class LoadedMembers:
@@ -169,6 +175,7 @@ class LoadedMembers:
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,
+        attributes: Attributes | None = None,
         step: Callable[[int, int, str], None] = lambda done, total, member: None,
     ) -> Predictions:
         """Predict texts; parameters, result and errors as those of `score_members`."""
@@ -185,7 +192,7 @@ class LoadedMembers:
             )
         known, info = None, dict[str, dict[str, Any]]()
         if annotators is not None:
-            known = _ItemAnnotators(annotators, checked.items, by_annotator)
+            known = _ItemAnnotators(annotators, checked.items, by_annotator, attributes)
         if self._end_to_end:
             step(0, len(names), f"{len(self._listed)} heads")
             (heads,) = self._models(END_TO_END)
@@ -309,6 +316,11 @@ class LoadedMembers:
         return mean, fold_details(details)
 
 
+def attributes_of_members(folder: str | Path) -> tuple[str, ...]:
+    """The attributes of annotators that the members in a folder were trained with."""
+    return tuple(read_manifest(Path(folder))["data"].get("attributes") or ())
+
+
 def _annotator_of(member: Mapping[str, Any]) -> str | None:
     """Whose labels a member was trained on, if it was one annotator's."""
     targets = member.get("targets")
@@ -379,7 +391,11 @@ class _ItemAnnotators:
     """
 
     def __init__(
-        self, known: Mapping[str, Iterable[str]], items: Sequence[str], by_annotator: bool = False
+        self,
+        known: Mapping[str, Iterable[str]],
+        items: Sequence[str],
+        by_annotator: bool = False,
+        attributes: Attributes | None = None,
     ) -> None:
         nobody = by_annotator and not known  # the anonymous answers alone
         if not nobody and not any(item in known for item in items):
@@ -401,14 +417,27 @@ class _ItemAnnotators:
             self.rows = np.append(np.repeat(self.rows, list(map(len, each))), self.rows)
             each = [*((name,) for names in each for name in names), *[()] * len(items)]
         self._annotators = each
+        self._attributes = attributes or {}
         self._known: set[str] = set()
+        self._by_attributes: dict[str, None] = {}
+        self._used: dict[str, None] = {}
         self._unknown = np.zeros(len(each), dtype=bool)
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row: of its annotators, if the member knows some."""
-        heads = set(member.known_annotators)
+        heads, more = set(member.known_annotators), {}
+        if used := member.known_attributes:
+            described = {
+                name
+                for name, own in self._attributes.items()
+                if name not in heads and any(own.get(attribute) for attribute in used)
+            }
+            heads |= described
+            self._by_attributes |= dict.fromkeys(described)
+            self._used |= dict.fromkeys(used)
+            more = {"attributes": self._attributes}
         self.unused[name] = not heads
         if not heads:
             return np.asarray(member.predict_proba(texts))[self.rows]
@@ -418,7 +447,7 @@ class _ItemAnnotators:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # once for all members, see notes
             found: Floats = by_annotator.predict_proba(
-                [texts[row] for row in self.rows], annotators=self._annotators
+                [texts[row] for row in self.rows], annotators=self._annotators, **more
             )
         return found
 
@@ -473,6 +502,12 @@ class _ItemAnnotators:
             )
         if len(without) == len(self.unused):
             return
+        named = {name for names in self._annotators for name in names}
+        if described := sorted(named & {*self._by_attributes}):
+            warn(
+                f"{are(len(described), len(named), noun='annotator')} unknown to members, and"
+                f" answered by {' and '.join(self._used)}: {examples(described)}"
+            )
         if self._row == "pair":
             asked = {name for names in self._annotators for name in names}
             if strangers := sorted(asked - self._known):

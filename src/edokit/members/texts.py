@@ -168,6 +168,41 @@ def read_annotators(
     return {item: tuple(names) for item, names in found.items()}
 
 
+def read_attributes(
+    path: str | Path, names: Sequence[str], *, columns: Mapping[str, str] | None = None
+) -> dict[str, dict[str, str]]:
+    """These attributes by annotator, as far as a table with an ``annotator`` column, or any source
+    of annotations, has them."""
+    from edokit._io.tables import TABLE_SUFFIXES, read_table
+    from edokit._names import encode
+
+    path, given = Path(path), columns or {}
+    if not names or path.suffix.lower() == ".txt":
+        return {}
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        from edokit.datasets.read import read_items
+
+        source = read_items(path, columns=columns or None)
+        return {person: {**own} for person, own in source.attributes.items()}
+    table = read_table(path)
+    role = given.get("annotator", "annotator")
+    if role not in table.column_names:
+        return {}
+    whose = _encoded(table, role, "annotator", path)
+    found: dict[str, dict[str, str]] = {str(name): {} for name in whose.names}
+    for name in (name for name in names if name in table.column_names):
+        values = encode(table[name], name)
+        for row, (code, value) in enumerate(zip(whose.codes, values.codes, strict=True), start=1):
+            person, own = str(whose.names[code]), "" if value < 0 else str(values.names[value])
+            before = found[person].setdefault(name, own)
+            if before != own:
+                raise InputError(
+                    f"{path}: annotator {person!r} has {name} {before!r}, and {own!r} in row {row}",
+                    "give each annotator one value",
+                )
+    return found
+
+
 def _paired(items: Iterable[str], texts: Iterable[str], contexts: Iterable[str] | None) -> Texts:
     if contexts is not None:
         return Texts(tuple(items), tuple(zip(texts, map(str, contexts), strict=True)))

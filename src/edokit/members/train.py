@@ -200,7 +200,7 @@ def train_members(
     ('linear-01',)
     """
     checked = check_groups(groups)
-    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
+    data = _training_data(annotations, checked, pairs=pairs, unlabelled=unlabelled)
     with ExitStack() as stack:
         if out is not None:
             folder = local_path(out)
@@ -334,6 +334,12 @@ def train_end_to_end(
         return Trained(predictions, manifest, (), ensemble)
 
 
+def _training_data(annotations: Annotations, groups: Sequence[Group], **how: Any) -> TrainingData:
+    """Texts, annotations and the attributes of annotators that groups ask for."""
+    attributes = dict.fromkeys(name for group in groups for name in group.attributes)
+    return TrainingData.from_annotations(annotations, attributes=attributes, **how)
+
+
 def make_plan(
     data: TrainingData,
     groups: Sequence[Group],
@@ -401,8 +407,9 @@ def prepare_training(
     overwrite: bool = False,
 ) -> int:
     """Write what ``python -m edokit.members`` trains on another machine; returns how many jobs."""
-    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
-    plan = make_plan(data, check_groups(groups), random_state=random_state, cross_fit=cross_fit)
+    checked = check_groups(groups)
+    data = _training_data(annotations, checked, pairs=pairs, unlabelled=unlabelled)
+    plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
     with output_folder(out, "members", overwrite=overwrite, more=("course.json", "plan.json")):
         plan.save(out)
     return len(plan.jobs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples, warn
 from edokit._io.atomic import whole_file
 from edokit._io.schema import (
     Check,
@@ -30,7 +30,7 @@ from edokit._io.schema import (
     text,
 )
 from edokit._types import Codes, Floats, Ints
-from edokit.annotator_effects import label_shares
+from edokit.annotator_effects import find_attribute, label_shares
 from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Declared, Scale
 
@@ -76,6 +76,8 @@ class TrainingData:
     """The answer scale of the classes."""
     asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Items without annotations, with the annotators whose labels are to be predicted."""
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Attributes of the annotators that members use, by name, each [A]; "" is a gap."""
 
     @classmethod
     def from_annotations(
@@ -85,8 +87,9 @@ class TrainingData:
         pairs: bool = False,
         ties: Ties = "first",
         unlabelled: Mapping[str, Texts] | None = None,
+        attributes: Iterable[str] = (),
     ) -> TrainingData:
-        """From annotations with texts.
+        """From annotations with texts, and with no more than these attributes of the annotators.
 
         Where the annotations have contexts, texts are pairs (text, context). With ``pairs`` the
         first line of a text is the utterance and the others are its context. Items without splits
@@ -125,6 +128,7 @@ class TrainingData:
             label_probabilities=annotations.label_probabilities,
             hard=annotations.hard_labels(ties),
             scale=annotations.scale,
+            attributes={name: _attribute(annotations, name) for name in attributes},
         )._and_unlabelled(unlabelled or {})
 
     def _and_unlabelled(self, splits: Mapping[str, Texts]) -> TrainingData:
@@ -219,6 +223,10 @@ class TrainingData:
                 for i in chosen
                 if self.items[i] in self.asked
             },
+            attributes={
+                name: tuple(values[a] for a in annotators)
+                for name, values in self.attributes.items()
+            },
         )
 
     @cached_property
@@ -242,7 +250,9 @@ class TrainingData:
             fields[name] = None if stored[name] is None else np.asarray(stored[name], dtype=dtype)
         scale = Declared(stored.get("scale") or NOMINAL).on(fields["classes"])
         asked = {item: tuple(whose) for item, whose in (stored.get("asked") or {}).items()}
-        return cls(**{**fields, "texts": tuple(texts), "scale": scale, "asked": asked})
+        attributes = {name: tuple(own) for name, own in (stored.get("attributes") or {}).items()}
+        more = {"scale": scale, "asked": asked, "attributes": attributes}
+        return cls(**{**fields, "texts": tuple(texts), **more})
 
     def _json(self) -> str:
         stored = {name: getattr(self, name) for name in _NAMES}
@@ -254,6 +264,8 @@ class TrainingData:
             stored["scale"] = self.scale.to_text(self.classes)
         if self.asked:
             stored["asked"] = dict(self.asked)
+        if self.attributes:
+            stored["attributes"] = dict(self.attributes)
         return json.dumps(stored)
 
 
@@ -265,10 +277,12 @@ def _text(value: Any, at: str) -> Any:
 def _whole(value: Any, at: str) -> Any:
     """Training data whose codes name what is there."""
     strings = dict.fromkeys(("items", "classes", "annotators"), distinct(names))
-    more = {"scale": text, "asked": mapping(distinct(names))}
+    more = {"scale": text, "asked": mapping(distinct(names)), "attributes": mapping(listed(text))}
     held = record({**strings, "texts": listed(_text), "splits": names}, more)(value, at)
     sets = Declared(held.get("scale") or NOMINAL).on(held["classes"]).is_multi_label
     n, c = len(held["items"]), len(held["classes"])
+    for name, own in (held.get("attributes") or {}).items():
+        needs(len(own) == len(held["annotators"]), name, "is not one value for each annotator")
     for name in ("texts", "splits"):
         needs(len(held[name]) == n, name, f"are {len(held[name])}, not one for each of {n} items")
 
@@ -292,6 +306,26 @@ def _whole(value: Any, at: str) -> Any:
 
 
 _PER_ANNOTATION = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
+
+
+def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:
+    """An attribute of the annotators; gaps are counted in a warning."""
+    values = tuple(map(str, find_attribute(annotations, name)))
+    missing = [str(annotations.annotators[a]) for a, value in enumerate(values) if not value]
+    if len(missing) == len(values):
+        raise InputError(
+            f"no annotator has a value of {name!r}",
+            "fill the gaps, or leave it out",
+            parameters=("attributes",),
+        )
+    if missing:
+        warn(
+            f"{are(len(missing), len(values), HAVE, 'annotator')} no {name}, which then changes"
+            f" nothing in their answers: {examples(missing)}"
+        )
+    if len({*values} - {""}) == 1:
+        warn(f"all annotators have {name} {max(values)!r}, from which nothing can be learned")
+    return values
 
 
 def refuse_two_contexts(pairs: bool) -> None:

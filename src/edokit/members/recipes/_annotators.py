@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,12 +13,20 @@ import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import AnnotatorEffects
+from edokit.annotator_effects import (
+    AnnotatorEffects,
+    Attributes,
+    AttributeValue,
+    KnownAnnotators,
+    attribute_names,
+)
 from edokit.members.recipe import MemberData, known_labels, read_arrays
 from edokit.members.recipes._regression import LABELS, Logistic, check_loss
 from edokit.scales import NOMINAL, Scale
 
 _FOLDS = 5
+_VALUES = {"attribute": "t V", "value": "t V", "is_range": "b V"}
+"""Arrays of the values of attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +49,7 @@ class Classifier:
         loss: str,
         link: str,
         annotators: bool,
+        attributes: str = "",
     ) -> Classifier:
         """Learn from the features [N, F] of the texts and the targets of epoch 0.
 
@@ -55,7 +64,8 @@ class Classifier:
             return Logistic.fit(features[rows], targets[rows], strength, data.scale, **kinds)
 
         model = fitted(slice(None))
-        if not annotators:
+        names = attribute_names(attributes)
+        if not annotators and not names:
             return cls(model, data.scale)
         annotations = known_labels(data)
         held_out = model.predict(features)
@@ -65,27 +75,45 @@ class Classifier:
             for fold in range(_FOLDS if len(held_out) > _FOLDS else 0):
                 rows = np.flatnonzero(folds == fold)
                 held_out[rows] = fitted(np.flatnonzero(folds != fold)).predict(features[rows])
-        effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
+        effects = AnnotatorEffects.fit(
+            held_out, annotations, data.scale, attributes=names, ids=annotators
+        )
         return cls(model, data.scale, effects)
 
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that it knows."""
-        return () if self.effects is None else tuple(map(str, self.effects.annotators))
+        return () if self.effects is None else self.effects.known.annotators
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of annotators that it uses."""
+        return () if self.effects is None else self.effects.known.attributes
 
     def predict(
-        self, features: Any, rows: Ints, annotators: Sequence[Iterable[str]] | None = None
+        self,
+        features: Any,
+        rows: Ints,
+        annotators: Sequence[Iterable[str]] | None = None,
+        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C] of these rows of the features: anonymous, or of annotators."""
         anonymous = self.anonymous.predict(features)[rows]
         if annotators is None or self.effects is None:
             return anonymous
-        return self.effects.predict(anonymous, annotators, self.scale)
+        return self.effects.predict(anonymous, annotators, self.scale, attributes)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it by name."""
-        effects = {} if self.effects is None else vars(self.effects)
-        return {**self.anonymous.arrays(), **effects}
+        if self.effects is None:
+            return self.anonymous.arrays()
+        known = self.effects.known
+        own = {"annotators": np.array(known.annotators), "effects": self.effects.effects}
+        if known.values:
+            columns = zip(_VALUES, zip(*known.values, strict=True), strict=True)
+            own |= {name: np.array(column) for name, column in columns}
+            own["rows_of_annotators"] = known.codes + 1
+        return {**self.anonymous.arrays(), **own}
 
     @classmethod
     def of(cls, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Classifier:
@@ -95,10 +123,16 @@ class Classifier:
         scale = Scale("multi-label") if model.link == LABELS else NOMINAL
         if "effects" not in arrays:
             return cls(model, scale)
-        found = read_arrays(path, {"annotators": "t A", "effects": "f AE"})
-        if found["effects"].shape[1] != model.n_classes + 1:
+        found = read_arrays(path, {"annotators": "t A", "effects": "f RE"})
+        known, effects = KnownAnnotators.named(found["annotators"]), found["effects"]
+        if "rows_of_annotators" in found:
+            found = read_arrays(path, {**_VALUES, "rows_of_annotators": "i AL"})
+            values = zip(*(found[name].tolist() for name in _VALUES), strict=True)
+            codes = found["rows_of_annotators"].astype(np.int64) - 1
+            known = replace(known, codes=codes, values=tuple(map(AttributeValue._make, values)))
+        if not known.is_whole or effects.shape != (known.n_rows, model.n_classes + 1):
             raise InputError(
                 f"{path} is damaged: its annotators' effects are not of {model.n_classes} classes",
                 "train the member again",
             )
-        return cls(model, scale, AnnotatorEffects(found["annotators"], found["effects"]))
+        return cls(model, scale, AnnotatorEffects(known, effects))

@@ -42,7 +42,7 @@ class EndToEndMembers(FineTunedMember):
         check_number("n_members", self.n_members, 1, whole=True)
         check_number("member_weight", self.member_weight, 0.0)
         check_number("joint_learning_rate", self.joint_learning_rate, 0.0, 1.0, above=True)
-        if self.annotators:
+        if self.knows_annotators:
             raise InputError(
                 "end to end there is a head per member, so annotators can't be set",
                 "choose annotators=False",

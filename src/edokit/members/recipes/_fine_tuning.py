@@ -82,6 +82,9 @@ class FineTuning:
     """None: as the encoder's."""
     annotators: bool = False
     """Learn who labelled: the member predicts for nobody in particular, and for each annotator."""
+    attributes: str = ""
+    """Attributes of the annotators that count, separated by commas: beside who labelled, or
+    alone."""
     annotator_learning_rate: float = 1e-3
     """Learning rate of what is an annotator's own: a vector beside the features of a text, and a
     bias per class."""
@@ -113,11 +116,16 @@ class FineTuning:
         check_number("annotator_dropout", self.annotator_dropout, 0.0, 1.0)
         check_number("annotator_shrinkage", self.annotator_shrinkage, 0.0)
         check_number("anonymous_weight", self.anonymous_weight, 0.0)
-        if self.annotators and self.loss == "md":
+        if self.knows_annotators and self.loss == "md":
             raise InputError(
                 "annotators give single labels, from which loss='md' learns no distribution",
-                "choose loss='ce', or annotators=False",
+                "choose loss='ce', or annotators=False and no attributes",
             )
+
+    @property
+    def knows_annotators(self) -> bool:
+        """Whether it learns from each annotator's own labels."""
+        return self.annotators or bool(self.attributes)
 
     def weight_decay_of(self, seed: int) -> float:
         """The weight decay of the member with this seed."""
@@ -145,6 +153,8 @@ class FineTunedMember(FineTuning, Member):
     """What a folder with this file is, for messages."""
     _kept: ClassVar[tuple[str, ...]]
     """Fitted attributes that are kept, without their underscore."""
+    _newer: ClassVar[tuple[str, ...]] = ()
+    """Those that files of earlier versions lack."""
 
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
     """Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps."""
@@ -209,7 +219,7 @@ class FineTunedMember(FineTuning, Member):
         folder.mkdir(parents=True, exist_ok=True)
         if self.constant_ is None:
             self._fitted().save(folder)
-        kept = {name: getattr(self, f"{name}_") for name in self._kept}
+        kept = {name: getattr(self, f"{name}_") for name in (*self._kept, *self._newer)}
         kept["scale"] = asdict(self.scale_)
         state = json.dumps({"options": self.options(), **kept}, ensure_ascii=False, indent=2)
         (folder / self._file).write_text(state + "\n", encoding="utf-8")
@@ -225,7 +235,7 @@ class FineTunedMember(FineTuning, Member):
             )
         needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, loose)}
         scale = record({"kind": text}, {"positions": listed(number())}, only=True)
-        form = record(needed, {"scale": scale})
+        form = record(needed, {"scale": scale, **dict.fromkeys(cls._newer, loose)})
         state = read_document(path, form, f"a file of {cls._kind}", hint)
         for file in folder.glob("*config.json"):
             read_document(file, plain, "a whole configuration", hint)
@@ -238,7 +248,7 @@ class FineTunedMember(FineTuning, Member):
                 member.scale_ = Scale(**(state.get("scale") or {}))
         except TypeError as error:
             raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
-        for name in cls._kept:
+        for name in (name for name in (*cls._kept, *cls._newer) if name in state):
             setattr(member, f"{name}_", state[name])
         constant = optional(listed(number(0, 1), member.n_classes))
         checked(member.constant_, constant, path, f"a file of {cls._kind}", hint)

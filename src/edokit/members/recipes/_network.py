@@ -43,7 +43,7 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Logits of the texts [B, …]; with pairs, [B + P, …] where those of the pairs follow.
 
-        A pair is the row of a text and the code of an annotator, -1 for nobody in particular.
+        A pair is the row of a text and the rows [P, L] of an annotator; -1: nobody in particular.
         """
         pooled = self.dropout(self.features(**tokens))
         with torch.autocast(pooled.device.type, enabled=False):
@@ -176,8 +176,9 @@ class OneHead(nn.Module):  # type: ignore[misc]
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
     """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
 
-    Both count by n / (n + ``shrinkage``), n the labels that they are learned from [A]. Nobody in
-    particular (code -1) has neither.
+    So is a value of an attribute, and those of one person add up. Both count by
+    n / (n + ``shrinkage``), n the labels that they are learned from [R]. Nobody in particular (rows
+    of -1) has neither.
     """
 
     def __init__(self, width: int, link: Link, labels: Sequence[float], shrinkage: float) -> None:
@@ -203,12 +204,13 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         hidden = self.first(pooled)
         if rows is None or annotators is None:
             return self._logits(hidden, None)
+        annotators = annotators.reshape(len(rows), -1)
         codes = annotators.clamp(min=0)
-        share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(1)
-        vectors = F.embedding(codes, self.vectors) * (share * self.scale)
+        share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
+        vectors = (F.embedding(codes, self.vectors) * (share * self.scale)).sum(dim=1)
         # A layer of a sum is the sum of the layers: each text goes through it once.
         own = hidden[rows] + F.linear(vectors, self.first.weight)
-        offsets = F.embedding(codes, self.offsets) * share
+        offsets = (F.embedding(codes, self.offsets) * share).sum(dim=1)
         nobody = offsets.new_zeros((len(hidden), offsets.shape[1]))
         return self._logits(torch.cat([hidden, own]), torch.cat([nobody, offsets]))
 
@@ -217,12 +219,15 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         logits: torch.Tensor = self.link(scores if offsets is None else scores + offsets)
         return logits
 
-    def set_prior(self, targets: Floats, labels: Floats | None = None) -> None:
+    def set_prior(
+        self, targets: Floats, labels: Floats | None = None, codes: Ints | None = None
+    ) -> None:
         """Predict the mean of targets [N, C] whatever the text.
 
-        With the sums of the annotators' labels [A, C], each of them starts at their own mean, to
-        which ``shrinkage`` labels of that mean are added. (A cumulative link has no bias per class:
-        there all start alike.)
+        With the sums of the labels [R, C], each annotator starts at their own mean, to which
+        ``shrinkage`` labels of that mean are added. Where ``codes`` [A, L] also name attributes,
+        their values start likewise, each attribute with an equal part. (A cumulative link has no
+        bias per class: there all start alike.)
         """
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
@@ -231,9 +236,15 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
             return
         more = max(self.shrinkage, 1.0)
         own = (labels + more * prior) / (self.counts[:, None] + more)
-        offsets = torch.from_numpy(self.link.bias(own) - scores)
+        offsets = self.link.bias(own) - scores
+        if codes is not None and codes.shape[1] > 1:
+            values = codes[:, 1:]
+            offsets[int(codes[:, 0].max()) + 1 :] /= values.shape[1]
+            mine = codes[:, 0] >= 0
+            explained = (offsets[values] * (values >= 0)[..., None]).sum(axis=1)
+            offsets[codes[mine, 0]] -= explained[mine]
         with torch.no_grad():
-            self.offsets.copy_(offsets / self.share.clamp(min=1e-3))
+            self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Take features of this scale as if it were 1, beside which the vectors learn."""
@@ -460,7 +471,7 @@ def _predicted(
                 known = np.empty((len(pairs.annotators), *anonymous.shape[1:]))
             where, rows = pairs.of(items)
             known[where] = anonymous[rows]
-            is_known = pairs.annotators[where] >= 0
+            is_known = (pairs.annotators[where] >= 0).reshape(len(where), -1).any(axis=1)
             where, rows = where[is_known], rows[is_known]
             for start in range(0, len(where), _PAIRS):
                 some = slice(start, start + _PAIRS)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import label_shares
+from edokit.annotator_effects import KnownAnnotators, attributes_of, label_shares
 from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -206,7 +206,7 @@ class Pairs(NamedTuple):
     starts: Ints
     """Where the pairs of each of N texts begin, and the end [N + 1]."""
     annotators: Ints
-    """The code of the annotator of each pair [P]; -1: not known."""
+    """The rows of the annotator of each pair [P, L], as of `KnownAnnotators`; -1: not known."""
 
     def of(self, items: Ints) -> tuple[Ints, Ints]:
         """Positions of the pairs of these texts, and which of the texts each belongs to."""
@@ -219,32 +219,44 @@ class Pairs(NamedTuple):
 class AnnotatorTargets:
     """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
 
-    In every epoch, annotators are hidden (-1) in a share of the pairs. The pairs of an item weigh
-    1 together.
+    In every epoch, annotators are hidden (-1) in a share of the pairs; in as many others, their
+    attributes alone are left. The pairs of an item weigh 1 together.
     """
 
     def __init__(
-        self, targets: EpochTargets, annotations: Any, n_classes: int, hidden: float, seed: int
+        self,
+        targets: EpochTargets,
+        annotations: Any,
+        known: KnownAnnotators,
+        n_classes: int,
+        hidden: float,
+        seed: int,
     ) -> None:
         self._targets, self._hidden, self._seed = targets, hidden, seed
-        self.annotators = [str(name) for name in annotations.annotators]
-        self.pairs, self._labels = annotator_labels(annotations, self.annotators, n_classes)
-        self.activity = np.bincount(self.pairs.annotators, minlength=len(self.annotators))
-        """How many labels each annotator gave [A]."""
+        self.known = known
+        self.pairs, self._labels = annotator_labels(annotations, known, n_classes)
+        self.totals = np.zeros((known.n_rows, n_classes))
+        """Sum of the labels of each annotator and value [R, C]."""
+        self.activity = np.zeros(known.n_rows, dtype=np.int64)
+        """How many labels each of them gave [R]."""
+        for codes in self.pairs.annotators.T:
+            present = codes >= 0
+            np.add.at(self.totals, codes[present], self._labels[present])
+            self.activity += np.bincount(codes[present], minlength=known.n_rows)
         self._codes = self.pairs.annotators
 
     @property
-    def prior(self) -> tuple[Floats, ...]:
+    def prior(self) -> tuple[npt.NDArray[Any], ...]:
         """What heads predict at the start: the mean of targets, and of each annotator's labels."""
-        totals = np.zeros((len(self.annotators), self._labels.shape[1]))
-        np.add.at(totals, self.pairs.annotators, self._labels)
-        return (*self._targets.prior, totals)
+        return (*self._targets.prior, self.totals, self.known.codes)
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch, and who is hidden."""
         self._targets.begin(epoch)
         drawn = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
-        self._codes = np.where(drawn < self._hidden, -1, self.pairs.annotators)
+        self._codes = np.where(drawn[:, None] < self._hidden, -1, self.pairs.annotators)
+        if self.known.values:
+            self._codes[drawn < 2 * self._hidden, 0] = -1
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
@@ -259,11 +271,11 @@ class AnnotatorTargets:
 
 
 def annotator_labels(
-    annotations: Any, annotators: Sequence[str], n_classes: int
+    annotations: Any, known: KnownAnnotators, n_classes: int
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
-    code_of = {name: code for code, name in enumerate(annotators)}
-    codes = np.array([code_of.get(str(name), -1) for name in annotations.annotators], dtype=int)
+    people = [[str(name)] for name in annotations.annotators]
+    _, codes = known.asked(people, len(people), attributes_of(annotations))
     item = np.asarray(annotations.item_codes)
     order = np.argsort(item, kind="stable")
     n_items = len(annotations.items)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
+from edokit.annotator_effects import Attributes
 from edokit.members.pretrained import (
     TO_PREDICT,
     cache_folder,
@@ -110,17 +111,19 @@ class EncoderMember(Member):
         loss: str = LOSSES[0],
         link: str = LINKS[0],
         annotators: bool = False,
+        attributes: str = "",
         device: str | None = None,
     ) -> None:
         """``model`` is a hub id or folder, ``strength`` how freely weights may grow, ``context``
-        what a context counts against the text itself; ``loss``, ``link`` and ``annotators`` are
-        as in the recipe ``linear``."""
+        what a context counts against the text itself; ``loss``, ``link``, ``annotators`` and
+        ``attributes`` are as in the recipe ``linear``."""
         check_loss(loss, link)
         check_number("strength", strength, 0.0, above=True)
         check_number("context", context, 0.0)
         self.n_classes, self.model, self.device = n_classes, model, device
         self.strength, self.context = strength, context
-        self.loss, self.link, self.annotators = loss, link, annotators
+        self.loss, self.link = loss, link
+        self.annotators, self.attributes = annotators, attributes
         self._vectors: TextVectors | None = None
         self._classifier: Classifier | None = None
         self._whole = True
@@ -129,6 +132,11 @@ class EncoderMember(Member):
     def known_annotators(self) -> Sequence[str]:
         """The annotators whose effects it has learned."""
         return () if self._classifier is None else self._classifier.annotators
+
+    @property
+    def known_attributes(self) -> Sequence[str]:
+        """The attributes whose effects it has learned."""
+        return () if self._classifier is None else self._classifier.attributes
 
     def check_data(self, data: Any) -> None:
         """Refuse data without an order where an option needs one."""
@@ -153,17 +161,21 @@ class EncoderMember(Member):
             loss=self.loss,
             link=self.link,
             annotators=self.annotators,
+            attributes=self.attributes,
         )
         return self
 
     def predict_proba(
-        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+        self,
+        texts: Sequence[Text],
+        annotators: Sequence[Iterable[str]] | None = None,
+        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._classifier is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
         distinct, rows = distinct_texts(texts)
-        return self._classifier.predict(self._features(distinct), rows, annotators)
+        return self._classifier.predict(self._features(distinct), rows, annotators, attributes)
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""

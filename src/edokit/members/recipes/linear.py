@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from edokit._errors import InputError
 from edokit._types import Floats
+from edokit.annotator_effects import Attributes
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -51,12 +52,14 @@ class LinearMember(Member):
         loss: str = LOSSES[0],
         link: str = LINKS[0],
         annotators: bool = False,
+        attributes: str = "",
     ) -> None:
         """``strength`` is how freely weights may grow, ``words`` and ``context`` what words and a
         context count against the characters of the text, ``fewest`` in how many texts a piece of
         text must occur. Ordered classes may be learned by the ranked probability score
         (``loss="rps"``) or with thresholds on one score (``link="cumulative"``); ``annotators``
-        learns how each annotator differs from the anonymous answer."""
+        learns how each annotator differs from the anonymous answer, ``attributes`` (names,
+        separated by commas) how those differ who share a value of an attribute."""
         check_loss(loss, link)
         check_number("strength", strength, 0.0, above=True)
         check_number("words", words, 0.0)
@@ -64,7 +67,8 @@ class LinearMember(Member):
         check_number("fewest", fewest, 1)
         self.n_classes, self.strength = n_classes, strength
         self.words, self.context, self.fewest = words, context, fewest
-        self.loss, self.link, self.annotators = loss, link, annotators
+        self.loss, self.link = loss, link
+        self.annotators, self.attributes = annotators, attributes
         self._features: TfIdf | None = None
         self._model: Classifier | None = None
         self._count: Any = recall
@@ -73,6 +77,11 @@ class LinearMember(Member):
     def known_annotators(self) -> Sequence[str]:
         """The annotators whose effects it has learned."""
         return () if self._model is None else self._model.annotators
+
+    @property
+    def known_attributes(self) -> Sequence[str]:
+        """The attributes whose effects it has learned."""
+        return () if self._model is None else self._model.attributes
 
     def check_data(self, data: Any) -> None:
         """Refuse data without an order where an option needs one."""
@@ -100,18 +109,22 @@ class LinearMember(Member):
             loss=self.loss,
             link=self.link,
             annotators=self.annotators,
+            attributes=self.attributes,
         )
         return self
 
     def predict_proba(
-        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+        self,
+        texts: Sequence[Text],
+        annotators: Sequence[Iterable[str]] | None = None,
+        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._model is None or self._features is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
         distinct, rows = distinct_texts(texts)
         return self._model.predict(
-            self._features.transform(self._count(distinct)), rows, annotators
+            self._features.transform(self._count(distinct)), rows, annotators, attributes
         )
 
     def save(self, folder: Path) -> None:

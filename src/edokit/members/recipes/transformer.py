@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from edokit._errors import warn
 from edokit._types import Floats
-from edokit.annotator_effects import asked_pairs, mean_over_pairs
+from edokit.annotator_effects import (
+    Attributes,
+    AttributeValue,
+    KnownAnnotators,
+    attribute_names,
+    mean_over_pairs,
+)
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import (
     MemberData,
@@ -32,16 +38,33 @@ class TransformerMember(FineTunedMember):
     _file = "transformer.json"
     _kind = "a saved transformer member"
     _kept = ("history", "best_epoch", "annotators", "activity", "constant")
+    _newer = ("values", "rows")
 
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
     """The annotators that it knows."""
     activity_: list[int] = field(default_factory=list, init=False, repr=False)
-    """How many labels of each of them there were to train on."""
+    """How many labels of each of them, and of each value, there were to train on."""
+    values_: list[list[Any]] = field(default_factory=list, init=False, repr=False)
+    """Values of their attributes, and the upper ends of ranges."""
+    rows_: list[list[int]] = field(default_factory=list, init=False, repr=False)
+    """The rows of each annotator, where attributes count."""
 
     @property
     def known_annotators(self) -> Sequence[str]:
         """The annotators that it knows."""
         return tuple(self.annotators_)
+
+    @property
+    def known_attributes(self) -> Sequence[str]:
+        """The attributes of annotators that it uses."""
+        return self._known().attributes
+
+    def _known(self) -> KnownAnnotators:
+        known = KnownAnnotators.named(self.annotators_)
+        if not self.values_:
+            return known
+        values = tuple(AttributeValue(*one) for one in self.values_)
+        return replace(known, codes=np.array(self.rows_), values=values)
 
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
@@ -53,7 +76,7 @@ class TransformerMember(FineTunedMember):
         n_texts = len(data.texts)
         self.constant_ = None
         targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
-        if self.annotators:
+        if self.knows_annotators:
             return self._fit_annotators(data, targets, random_state, progress)
         exclusive = not data.scale.is_multi_label
         if exclusive and n_texts and (only := targets.only_class(self.epochs)) is not None:
@@ -78,13 +101,20 @@ class TransformerMember(FineTunedMember):
         from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._trainer import Task
 
+        annotations = known_labels(data)
+        known = KnownAnnotators.of(annotations, attribute_names(self.attributes))
+        if not self.annotators:
+            known = known.without_ids()
+        hidden = self.annotator_dropout
         labels = _tokens.AnnotatorTargets(
-            targets, known_labels(data), self.n_classes, self.annotator_dropout, random_state
+            targets, annotations, known, self.n_classes, hidden, random_state
         )
-        self.annotators_, self.activity_ = labels.annotators, labels.activity.tolist()
+        self.annotators_, self.activity_ = list(known.annotators), labels.activity.tolist()
+        self.values_ = [[*value] for value in known.values]
+        self.rows_ = known.codes.tolist() if known.values else []
         dev = None
         if data.dev_annotations is not None and len(data.dev_texts):
-            dev = _tokens.annotator_labels(data.dev_annotations, self.annotators_, self.n_classes)
+            dev = _tokens.annotator_labels(data.dev_annotations, known, self.n_classes)
 
         def loss_of(network: Any, logits: Any, batch: Any) -> Any:
             n, steps = len(batch["targets"]), network.head.link.steps
@@ -98,23 +128,27 @@ class TransformerMember(FineTunedMember):
         return self
 
     def predict_proba(
-        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+        self,
+        texts: Sequence[Text],
+        annotators: Sequence[Iterable[str]] | None = None,
+        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
 
         With ``annotators``, those known to label each text: the mean over what each of them would
-        answer. For annotators that the member does not know, and texts without any, that is
-        exactly the answer for nobody in particular. Each text is encoded once.
+        answer. For annotators that the member does not know, and whose ``attributes`` are not
+        given, and texts without any, that is exactly the answer for nobody in particular. Each text
+        is encoded once.
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
         distinct, rows = distinct_texts(texts)
-        if annotators is None or not self.annotators:
+        if annotators is None or not self.knows_annotators:
             anonymous: Floats = self._probabilities(distinct, ())[0]
             return np.asarray(anonymous[rows])
         from edokit.members.recipes._tokens import Pairs
 
-        given, codes = asked_pairs(annotators, self.annotators_, len(texts))
+        given, codes = self._known().asked(annotators, len(texts), attributes)
         order = np.argsort(rows[given], kind="stable")
         starts = np.searchsorted(rows[given][order], np.arange(len(distinct) + 1))
         found = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
@@ -126,6 +160,6 @@ class TransformerMember(FineTunedMember):
         """Heads on so many features, not trained yet."""
         from edokit.members.recipes._network import AnnotatorHead, OneHead
 
-        if self.annotators:
+        if self.knows_annotators:
             return AnnotatorHead(width, self.new_link(), self.activity_, self.annotator_shrinkage)
         return OneHead(width, self.new_link())
