@@ -183,6 +183,15 @@ def _number(text: str) -> float | None:
     return number if np.isfinite(number) else None
 
 
+ATTRIBUTES_NOTE = (
+    "An answer by attributes is a shrunken mean of the annotators who share them, not of everybody"
+    " who does, and not of any person: people with the same attributes differ. Use attributes that"
+    " people have given with consent; never infer them, and never decide about a person by them."
+    " Age, gender, origin, religion or health are personal data, in many places protected by law."
+)
+"""Belongs in the card of every model that uses attributes."""
+
+
 def find_attribute(
     annotations: Any, name: str, parameters: tuple[str, ...] = ("attributes",)
 ) -> Sequence[str]:

@@ -273,6 +273,27 @@ def test_training_and_scoring_take_the_attributes_of_new_annotators(trained: Pat
     np.testing.assert_array_equal(p["unknown"], p[""])
 
 
+def test_cards_name_the_attributes_and_how_to_use_them(trained: Path, tmp_path: Path) -> None:
+    from edokit.ensemble import fit
+
+    card = json.loads((trained / "members/members/linear-01/member.json").read_text())
+    assert card["details"]["attributes"] == "town"
+    assert "consent" in card["attributes_note"]
+    pairs = trained / "members/predictions/dev-pairs.npz"
+    how: Any = {"split": "dev", "read_options": {"learn": "pairs"}}
+    fit(pairs, trained / "people.csv", out=tmp_path / "ensemble", **how)
+    text = (tmp_path / "ensemble/README.md").read_text()
+    assert (
+        "1 member used attributes of the annotators, beside or instead of their ids: town." in text
+    )
+    assert "never infer them" in text
+    plain = train_members(small_people(), [Group("linear", 2)], out=tmp_path / "plain", jobs=1)
+    write_annotations(small_people(), tmp_path / "people.csv")
+    dev = plain.predictions["dev"]
+    fit(dev, tmp_path / "people.csv", split="dev", out=tmp_path / "other")
+    assert "attributes" not in (tmp_path / "other/README.md").read_text().lower()
+
+
 def invoke(*words: object) -> Any:
     return CliRunner().invoke(make_app(), [str(word) for word in words])
 

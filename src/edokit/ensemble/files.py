@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import EDOWarning, InputError, examples, warn
+from edokit._errors import EDOWarning, InputError, counted, examples, warn
 from edokit._io import whole_file, write_json
 from edokit._io.markup import markdown_text
 from edokit._io.schema import WrongValueError, number, read_document, record, text
@@ -21,6 +21,7 @@ from edokit._io.tables import write_tables
 from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
 from edokit._version import __version__
 from edokit.annotations import Annotations
+from edokit.annotator_effects import ATTRIBUTES_NOTE, attribute_names
 from edokit.ensemble._fit import (
     PARAMETERS,
     choices,
@@ -35,6 +36,7 @@ from edokit.fitdata import FitData
 from edokit.metrics import main_metrics
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, Shards, read_shards
+from edokit.predictions.core import MemberInfo
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared
 
@@ -461,6 +463,10 @@ A low entropy means that the annotators' labels are predictable, not that a labe
   and keep to the data protection rules that apply to you.
 - Weights fit the data above; on other topics, languages or groups of people, measure first
   (`edo evaluate`).
+{attributes}"""
+_ATTRIBUTES = """
+## Attributes of annotators
+{users} used attributes of the annotators, beside or instead of their ids: {names}. {note}
 """
 
 
@@ -525,4 +531,15 @@ def card(content: dict[str, Any]) -> str:
         settings=", ".join(f"{name} {settings[name]}" for name in named if name in settings),
         penalty=penalty,
         certificate=certificate,
+        attributes=_attributes_of(content.get("member_info") or {}),
     )
+
+
+def _attributes_of(member_info: MemberInfo) -> str:
+    """The part of a card about attributes of annotators, if members use some."""
+    used = [str(own["attributes"]) for own in member_info.values() if own.get("attributes")]
+    if not used:
+        return ""
+    names = dict.fromkeys(name for text in used for name in attribute_names(text))
+    shown = ", ".join(map(markdown_text, names))
+    return _ATTRIBUTES.format(users=counted(len(used), "member"), names=shown, note=ATTRIBUTES_NOTE)

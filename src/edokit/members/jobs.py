@@ -41,7 +41,7 @@ from edokit._io.schema import (
 )
 from edokit._types import Codes, Floats
 from edokit._version import __version__
-from edokit.annotator_effects import attributes_of
+from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.recipe import (
     Member,
@@ -386,6 +386,7 @@ def fit_job(
         **job.to_dict(),
         "fingerprint": plan.fingerprint(job),
         **(member.details if job.heads else {"details": dict(member.details)}),
+        **({"attributes_note": ATTRIBUTES_NOTE} if member.known_attributes else {}),
         "classes": data.classes,
         "scale": data.scale.to_text(data.classes),
         "items": len(own.texts),

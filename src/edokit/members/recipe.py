@@ -139,9 +139,11 @@ class Member(Protocol):
         """Plain values about it, once it is fitted: its ``member.json`` and its predictions hold
         them (``Predictions.member_info``).
 
-        ``cost`` is of one item; ``requests`` and ``failures`` are counts.
+        ``cost`` is of one item; ``requests`` and ``failures`` are counts; ``attributes`` are those
+        of annotators that it uses.
         """
-        return {}
+        used = self.known_attributes
+        return {"attributes": ", ".join(used)} if used else {}
 
     @classmethod
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
