@@ -88,6 +88,12 @@ class Group:
             )
         return replace(self, name=name, draw=draw, options=recipe.read_options(options))
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes of annotators that its members use."""
+        named = self.options.get("attributes")
+        return attribute_names(named) if isinstance(named, str) else ()
+
     def each(self) -> list[Group]:
         """A group for each combination of the values of its options."""
         several = {
@@ -121,12 +127,6 @@ def _named_values(option: str, values: Any) -> dict[str, Any]:
     if not short or len(set(words)) < len(words):
         words = [f"{option}-{k + 1}" for k in range(len(words))]
     return dict(zip((word.strip("-") for word in words), values, strict=True))
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Attributes of annotators that its members use."""
-        named = self.options.get("attributes")
-        return attribute_names(named) if isinstance(named, str) else ()
 
 
 def is_folder_name(name: object) -> bool:
