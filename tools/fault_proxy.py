@@ -3,7 +3,7 @@
     python tools/fault_proxy.py http://127.0.0.1:8000/v1 --rate 0.2
 
 prints its own address for `base_url`. Requests are counted by a digest of their bodies, so that
-no text is kept. `FaultProxy` is the same for tests and for tools/llm_soak.py.
+no text is kept. `FaultProxy` is the same for tests and for tools/faults.
 """
 
 from __future__ import annotations
@@ -73,8 +73,12 @@ class FaultProxy:
     ----------
     asked, answered : Counter
         Attempts, and whole answers with status 200, by digest of the body.
+    injected : Counter
+        How often each fault happened.
     most_in_flight : int
         The most requests that were open at a time.
+    tokens : int
+        Tokens of the whole answers and of their requests, as the server counts them.
     """
 
     def __init__(
@@ -87,12 +91,10 @@ class FaultProxy:
         port: int = 0,
     ) -> None:
         self.upstream, self.plan, self.slow, self.memory = urlsplit(upstream), plan, slow, memory
-        self.asked, self.answered = Counter[str](), Counter[str]()
-        self.injected = Counter[str]()
-        self.in_flight = self.most_in_flight = 0
-        self._numbers: dict[str, int] = {}
+        self.in_flight = 0
         self._left: int | None = None
         self.lock = threading.Condition()
+        self.reset()
         handler = type("Handler", (_Handler,), {"proxy": self})
         self.server = _Server(("127.0.0.1", port), handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}{self.upstream.path}"
@@ -105,6 +107,15 @@ class FaultProxy:
         self.release()
         self.server.shutdown()
         self.server.server_close()
+
+    def reset(self) -> None:
+        """Count from zero."""
+        with self.lock:
+            self.asked, self.answered = Counter[str](), Counter[str]()
+            self.injected = Counter[str]()
+            self.most_in_flight = self.tokens = 0
+            self._numbers: dict[str, int] = {}
+            self._draws = Counter[str]()
 
     def hold_after(self, answers: int) -> None:
         """Give so many more answers, then keep everyone waiting."""
@@ -128,17 +139,24 @@ class FaultProxy:
         """Whole answers that were given before."""
         return sum(self.answered.values()) - len(self.answered)
 
-    def begin(self, digest: str) -> tuple[str, int]:
-        """Count an attempt; its fault, and how often the request was answered before."""
+    def begin(self, digest: str) -> str:
+        """Count an attempt; its fault."""
         with self.lock:
             number = self._numbers.setdefault(digest, len(self._numbers))
             fault = self.plan(number, self.asked[digest])
             self.asked[digest] += 1
-            self.injected[fault] += bool(fault)
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            if fault:
+                self.injected[fault] += 1
             self.lock.notify_all()
-            return fault, self.answered[digest]
+            return fault
+
+    def draw(self, digest: str) -> int:
+        """The number of an answer among those to the same request."""
+        with self.lock:
+            self._draws[digest] += 1
+            return self._draws[digest]
 
     def turn(self) -> None:
         """Wait while answers are held."""
@@ -147,11 +165,13 @@ class FaultProxy:
             if self._left is not None:
                 self._left -= 1
 
-    def end(self, digest: str, whole: bool) -> None:
-        """Count the end of an attempt."""
+    def end(self, digest: str, answer: bytes) -> None:
+        """Count the end of an attempt, with its whole answer if there was one."""
         with self.lock:
             self.in_flight -= 1
-            self.answered[digest] += whole
+            if answer:
+                self.answered[digest] += 1
+                self.tokens += json.loads(answer).get("usage", {}).get("total_tokens", 0)
             self.lock.notify_all()
 
     def ask(
@@ -188,15 +208,14 @@ class _Handler(BaseHTTPRequestHandler):
         """One request."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         digest = hashlib.sha256(self.path.encode() + b"\n" + body).hexdigest()
-        fault, times = self.proxy.begin(digest)
-        whole = False
+        fault, whole = self.proxy.begin(digest), b""
         try:
-            whole = self.answer(fault, body, digest, times)
+            whole = self.answer(fault, body, digest)
         finally:
             self.proxy.end(digest, whole)
 
-    def answer(self, fault: str, body: bytes, digest: str, times: int) -> bool:
-        """Fail or answer; whether the client got a whole answer."""
+    def answer(self, fault: str, body: bytes, digest: str) -> bytes:
+        """Fail or answer; the whole answer, if the client got one."""
         if fault == "429-after":
             return self.fail(429, "busy", headers={"Retry-After": "1"})
         if fault in ("401", "404", "429", "500", "503"):
@@ -208,16 +227,18 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "refuse-logprobs" and "logprobs" in json.loads(body):
             return self.fail(400, "logprobs are not supported", param="logprobs")
         if fault == "slow":
-            time.sleep(self.proxy.slow)
+            end = time.monotonic() + self.proxy.slow
+            while time.monotonic() < end and not self.gone():
+                time.sleep(0.01)
         if fault == "closed":
             return self.hang_up()
         if fault == "html":
             self.reply(200, b"<!DOCTYPE html><title>Sign in</title>", "text/html")
-            return False
-        status, data = self.remembered(body, digest, times)
+            return b""
+        status, data = self.remembered(body, digest)
         if fault == "broken-json":
             self.reply(200, data[: len(data) // 2])
-            return False
+            return b""
         if fault == "cut":
             self.reply(200, data[: len(data) // 2], length=len(data))
             return self.hang_up()
@@ -227,7 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.gone():
             return self.hang_up()
         self.reply(status, data)
-        return status == 200
+        return data if status == 200 else b""
 
     def gone(self) -> bool:
         """Whether the client waits no longer: killed, or out of patience."""
@@ -238,14 +259,16 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             return True
 
-    def remembered(self, body: bytes, digest: str, times: int) -> tuple[int, bytes]:
+    def remembered(self, body: bytes, digest: str) -> tuple[int, bytes]:
         """The server's answer, from memory if the proxies share one."""
-        memory = self.proxy.memory
-        if memory is not None and (digest, times) in memory:
-            return 200, memory[digest, times]
+        memory = {} if self.proxy.memory is None else self.proxy.memory
+        # Only where the most probable token is asked for, each answer is the same.
+        key = digest, self.proxy.draw(digest) if json.loads(body).get("temperature") != 0 else 0
+        if key in memory:
+            return 200, memory[key]
         status, data = self.proxy.ask("POST", self.path, body, self.passed_on())
-        if memory is not None and status == 200:
-            memory[digest, times] = data
+        if status == 200:
+            memory[key] = data
         return status, data
 
     def passed_on(self) -> dict[str, str]:
@@ -259,11 +282,11 @@ class _Handler(BaseHTTPRequestHandler):
         message: str,
         param: str | None = None,
         headers: dict[str, str] | None = None,
-    ) -> bool:
+    ) -> bytes:
         """An error as OpenAI's API words it."""
         error = {"message": message, "type": "error", "param": param, "code": status}
         self.reply(status, json.dumps({"error": error}).encode(), headers=headers)
-        return False
+        return b""
 
     def reply(
         self,
@@ -283,12 +306,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.wfile.flush()
 
-    def hang_up(self) -> bool:
+    def hang_up(self) -> bytes:
         """Close the connection without another word."""
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
-        return False
+        return b""
 
     def log_message(self, *_: object) -> None:
         """Nothing is logged: requests hold texts."""

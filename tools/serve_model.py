@@ -21,7 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # The small model has read texts, not conversations: it continues what it is given.
-AS_TEXT = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+AS_TEXT = (
+    "{% for message in messages %}{{ message.content }}"
+    "{% if not loop.last %}\n\n{% endif %}{% endfor %}"
+)
 
 
 def weights() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,14 +13,51 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from fault_proxy import PASSING, FaultProxy, always, at_random, in_turn
+from fault_proxy import PASSING, FaultProxy, always, in_turn
+from faults.zygote import KEY
 from serve_model import running
 
-__all__ = ["KEY", "MODEL", "PASSING", "FaultProxy", "always", "at_random", "in_turn"]
+__all__ = ["KEY", "PASSING", "FaultProxy", "always", "in_turn"]
 
 MODEL = "gemma-3-270m"
-KEY = "sk-planted-7f3a9c51e2d84b06"
-"""The server answers nobody else, and no file may hold it."""
+TEMPLATE = """Text: You are so kind, thank you.
+Label: polite
+
+Text: Get lost, you fool.
+Label: rude
+
+Text: {text}
+Label:"""
+"""The small model has read texts, not conversations: a pattern is what it goes on with."""
+TEXTS = (
+    "Have a lovely day!",
+    "Shut up, you idiot.",
+    "What a wonderful cake, well done.",
+    "Go away, nobody wants you here.",
+    "The bus is late again.",
+    "Your work is garbage and so are you.",
+    "Could you help me, please?",
+    "Are you too stupid to read?",
+    "Thanks for waiting so long.",
+    "The soup was cold.",
+    "Nice to meet you all.",
+    "Keep your nose out of it.",
+)
+RUDE = (1, 3, 5, 7, 11)
+PEOPLE = {"ann": (), "bob": (4,), "eve": (4, 9)}
+"""Who labelled, and the complaints that each finds rude besides."""
+
+
+def write_votes(path: Path, texts: Sequence[str] = TEXTS) -> Path:
+    """Everyone's label of each text: four to train on, six in dev, the others in test."""
+    rows = ["item,text,annotator,label,split"]
+    for number, text in enumerate(texts):
+        split = "train" if number % 3 == 2 else "dev" if number < 9 else "test"
+        for name, more in PEOPLE.items():
+            label = "rude" if number in (*RUDE, *more) else "polite"
+            rows.append(f't{number},"{text}",{name},{label},{split}')
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
 
 
 @contextmanager

