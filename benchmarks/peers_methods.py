@@ -99,7 +99,7 @@ def evolution(data: Data) -> np.ndarray:
     rows = np.ascontiguousarray(data.P.transpose(1, 0, 2)).reshape(data.P.shape[1], -1)
     targets = data.q.ravel()
 
-    def loss(points: np.ndarray) -> np.ndarray:
+    def loss(points: np.ndarray, limits: np.ndarray) -> np.ndarray:
         weights = simplex(points)
         step = max(1, _BLOCK // len(targets))
         blocks = range(0, len(weights), step)

@@ -58,7 +58,7 @@ REFERENCE = "uniform"
 """The method that the others are tested against."""
 _TEST = ("difference", "low", "high", "p_value")
 
-_SLOW = "a search that takes minutes with many members; ask for it by name, or for all methods"
+_SLOW = "a search that takes seconds to a minute; ask for it by name, or for all methods"
 
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
@@ -228,7 +228,7 @@ def compare(
         Only these splits of them, or, without ``train_annotations``, of ``annotations``.
     methods : iterable of str or "all", default=None
         Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
-        ``wel-ce``, whose search takes minutes with many members; ``"all"`` runs them, too.
+        ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
         ``constant`` and ``uniform`` are always there.
     by : str or sequence of str, default=None
         Columns of the test items to compare by, as in `edokit.evaluate`.

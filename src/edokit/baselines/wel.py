@@ -22,11 +22,16 @@ import numpy.typing as npt
 from edokit._types import Codes, Floats
 from edokit.annotations import Ties
 from edokit.baselines.methods import VotingPool, register_method
+from edokit.metrics._arrays import CLIP
 
-Singles = npt.NDArray[np.float32]
+Parts = npt.NDArray[np.floating]
 TERMS = ("alpha", "beta", "gamma", "mu")
 CROSSING = 0.7
 MUTATION = (0.5, 1.0)
+CLOSE, COLUMNS = 128, 512
+TANGENTS = 8
+SLACK = 2e-6
+"""Far above the rounding of single precision: which points win doesn't depend on the bound."""
 
 
 @register_method("wel", "Weak Ensemble Learning as published", order=40, slow=True)
@@ -98,57 +103,115 @@ class WELCE(WEL):
     squash = False
 
     def criterion(self, loss: _Loss, weights: Floats, value: float) -> float:
-        return float(loss.terms(weights[None, :])[1][0])
+        return float(loss.distances(weights[None, :])[0][0])
 
 
 class _Loss:
-    """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out."""
+    """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out.
+
+    Most points of an evolution are not better than what they would replace, and to know that takes
+    little. CE and MD are convex, so neither is below its tangents at earlier weights. And votes
+    that are clear at the best weights so far stay as they are under similar ones.
+    """
+
+    precision: type[np.floating] = np.float32
+    """Single precision halves the time of millions of evaluations and is exact enough to rank."""
 
     def __init__(self, P: Floats, q: Floats, y: Codes, parts: list[float], squash: bool) -> None:
         self.parts, self.squash = parts, squash
-        # Single precision halves the time of millions of evaluations and is exact enough to rank;
-        # the last class is one minus the others.
-        self.rows = _by_class(P)[:-1]
-        self.targets = np.ascontiguousarray(q.T, dtype=np.float32)
-        votes = _by_class(np.eye(P.shape[2])[P.argmax(axis=2)])
-        self.hits = votes[y, :, np.arange(len(y))].T.copy()
-        self.votes = votes if P.shape[2] > 2 else None
+        self.items, members, classes = P.shape
+        # Clipped here, every mean is at least as large, and the CE convex. [K, N·C].
+        rows = np.maximum(P, CLIP).transpose(1, 0, 2).reshape(members, -1)
+        self.rows, self.targets = rows.astype(self.precision), q.ravel().astype(self.precision)
+        # Items with the same label and votes are one: [U, 1 + K].
+        ballots = np.column_stack([y, P.argmax(axis=2)])
+        ballots, counts = np.unique(ballots, axis=0, return_counts=True)
+        # Votes [C, K, U] for the right class, then for the others; of two classes only the first.
+        turned = (ballots[:, :1] + np.arange(classes if classes > 2 else 1)) % classes
+        self.votes = (
+            (ballots[:, 1:, None] == turned[:, None]).transpose(2, 1, 0).astype(self.precision)
+        )
+        self.counts = counts / self.precision(self.items)
+        self.floors = np.zeros((members, 2, 0))
+        self.weights, self.lowest = np.full((1, members), np.nan), np.inf
+        self.look_from(np.full(members, 1.0 / members))
 
-    def __call__(self, points: Floats) -> Floats:
+    def __call__(self, points: Floats, limits: Floats) -> Floats:
+        """Losses [S]; infinite where they are above ``limits`` [S], the losses so far."""
         weights = _weights(points)
-        f1, ce, md = self.terms(weights)
+        norms = np.sqrt(np.einsum("sk,sk->s", weights, weights))
+        ce, md = np.einsum("sk,kar->asr", weights, self.floors, optimize=True).max(axis=2)
+        room = limits - self.total(0.0, ce, md, norms) + SLACK * sum(self.parts)
+        lost = self.lost_votes(weights, room / self.parts[0])
+        # Other sizes and points may mean the same weights: as good, whatever the rounding.
+        same = (weights == self.weights).all(axis=1)
+        found = np.where(same, limits, np.inf)
+        left = np.flatnonzero((self.parts[0] * lost <= room) & ~same)
+        found[left] = self.total(lost[left], *self.distances(weights[left]), norms[left])
+        self.weights = np.where((found <= limits)[:, None], weights, self.weights)
+        best = int(found.argmin())
+        if found[best] < self.lowest:
+            self.lowest = found[best]
+            self.look_from(weights[best])
+        return found
+
+    def total(self, lost: Floats | float, ce: Floats, md: Floats, norms: Floats) -> Floats:
+        """The loss, where the share ``lost`` of the votes is wrong: 1 − F1."""
         alpha, beta, gamma, mu = self.parts
         if self.squash:
             ce = 1.0 / (1.0 + np.exp(-ce))
-        norms = np.sqrt((weights**2).sum(axis=1))
-        total: Floats = -alpha * f1 + beta * ce + gamma * md + mu * norms
+        total: Floats = alpha * (lost - 1.0) + beta * ce + gamma * md + mu * norms
         return total
 
-    def terms(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
-        """F1 of the vote, CE and MD of the mean under weights [S, K]: [S] each."""
-        single = weights.astype(np.float32)
-        count, items = len(weights), self.targets.shape[1]
-        ce, md = np.zeros(count), np.zeros(count)
-        last = np.ones((count, items), dtype=np.float32)
-        for rows, targets in zip(self.rows, self.targets, strict=False):
-            mean = single @ rows
-            last -= mean
-            _add(ce, md, mean, targets)
-        _add(ce, md, last, self.targets[-1])
-        hits = single @ self.hits
-        if self.votes is None:
-            won = hits > 0.5
-        else:
-            won = hits >= np.max([single @ votes for votes in self.votes], axis=0)
-        f1: Floats = won.sum(axis=1) / items
-        return f1, ce / items, md / items
+    def look_from(self, weights: Floats) -> None:
+        """Bounds from these weights: tangents, and the votes in order of how close they are."""
+        self.center = weights
+        mean = weights @ self.rows
+        signs = np.sign(mean - self.targets)
+        # Since weights sum to one, weights @ this [K, 2] are CE and MD here, and below elsewhere.
+        ce = self.targets @ (1.0 - np.log(mean)) - self.rows @ (self.targets / mean)
+        md = self.rows @ signs - self.targets @ signs
+        newest = np.column_stack([ce, md])[:, :, None] / self.items
+        self.floors = np.concatenate([self.floors[:, :, 1 - TANGENTS :], newest], axis=2)
+        lead = self.lead(weights, self.votes)
+        order = np.argsort(np.abs(lead))
+        self.votes, self.counts, lead = self.votes[:, :, order], self.counts[order], lead[order]
+        starts = np.arange(0, len(lead), CLOSE)
+        self.clear = np.abs(lead[starts])
+        wrong = np.add.reduceat(self.counts * (lead <= 0), starts)
+        self.wrong = np.append(np.cumsum(wrong[::-1])[::-1], 0.0)
 
+    def lead(self, weights: Floats, votes: Parts) -> Parts:
+        """By how much the right class is ahead of the strongest other."""
+        right, *others = weights.astype(self.precision) @ votes
+        lead: Parts = right - (np.maximum.reduce(others) if others else 1 - right)
+        return lead
 
-def _add(ce: Floats, md: Floats, mean: Singles, targets: Singles) -> None:
-    """Add one class, [S, N] against [N], to the sums [S]."""
-    md += np.abs(mean - targets).sum(axis=1)
-    np.maximum(mean, 1e-12, out=mean)
-    ce -= np.log(mean, out=mean) @ targets
+    def lost_votes(self, weights: Floats, most: Floats) -> Floats:
+        """The share [S] of items that the vote under weights [S, K] is wrong about; where it is
+        above ``most`` [S], at least that."""
+        # Moving weights of L1 norm r from some members to others moves no lead by more than r.
+        reach = np.abs(weights - self.center).sum(axis=1) + SLACK
+        blocks = np.searchsorted(self.clear, reach)
+        lost: Floats = self.wrong[blocks]
+        for number in range(blocks.max()):
+            looked = np.flatnonzero((blocks > number) & (lost <= most))
+            columns = slice(number * CLOSE, (number + 1) * CLOSE)
+            lead = self.lead(weights[looked], self.votes[:, :, columns])
+            lost[looked] += (lead <= 0).astype(self.precision) @ self.counts[columns]
+        return lost
+
+    def distances(self, weights: Floats) -> tuple[Floats, Floats]:
+        """CE and MD of the mean under weights [S, K]: [S] each."""
+        ce, md = np.zeros((2, len(weights)))
+        single, ones = weights.astype(self.precision), np.ones(COLUMNS, dtype=self.precision)
+        for start in range(0, len(self.targets), COLUMNS):
+            targets = self.targets[start : start + COLUMNS]
+            mean = single @ self.rows[:, start : start + COLUMNS]
+            apart = mean - targets
+            md += np.abs(apart, out=apart) @ ones[: len(targets)]
+            ce -= np.log(mean, out=mean) @ targets
+        return ce / self.items, md / self.items
 
 
 def _weights(points: Floats) -> Floats:
@@ -156,20 +219,15 @@ def _weights(points: Floats) -> Floats:
     raw, members = points[:, :-1], points.shape[1] - 1
     size = np.clip(np.round(points[:, -1:]), 1, members)
     inside = np.arange(members) < size
-    kept = np.where(inside, raw, 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    shared: Floats = np.where(total > 0, kept / np.where(total > 0, total, 1.0), inside / size)
+    shared: Floats = raw * inside
+    nothing = ~shared.any(axis=1)
+    shared[nothing] = inside[nothing]
+    shared /= shared.sum(axis=1, keepdims=True)
     return shared
 
 
-def _by_class(P: Floats) -> Singles:
-    """[N, K, C] as [C, K, N]."""
-    rows: Singles = np.ascontiguousarray(P.transpose(2, 1, 0), dtype=np.float32)
-    return rows
-
-
 def evolve(
-    loss: Callable[[Floats], Floats],
+    loss: Callable[[Floats, Floats], Floats],
     low: Floats,
     high: Floats,
     rng: np.random.Generator,
@@ -181,7 +239,8 @@ def evolve(
     """The best point [D] found between ``low`` and ``high`` [D], and its loss.
 
     Differential evolution, a whole generation per call of ``loss``, which maps points [S, D] to
-    [S]: ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
+    [S]; of a point above its limit [S], the second argument, any number above it will do. As
+    ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
     without the final polish. There are ``population`` points per dimension. It ends early when the
     losses of a generation differ by less than ``tolerance`` of their mean.
     """
@@ -189,7 +248,8 @@ def evolve(
     count = max(5, population * dimensions)
     # Points live in the unit box.
     points = rng.random((count, dimensions))
-    losses = loss(low + points * (high - low))
+    losses = loss(low + points * (high - low), np.full(count, np.inf))
+    drawn = np.empty_like(points)
     for _ in range(generations):
         best = points[losses.argmin()]
         # Two others for each point, all three different.
@@ -198,13 +258,16 @@ def evolve(
         second = rng.integers(count - 2, size=count)
         second += second >= np.minimum(own, first)
         second += second >= np.maximum(own, first)
-        mutants = best + rng.uniform(*MUTATION) * (points[first] - points[second])
-        crossed = rng.random((count, dimensions)) < CROSSING
+        tried = points[first]
+        tried -= points[second]
+        tried *= rng.uniform(*MUTATION)
+        tried += best
+        crossed = rng.random(out=drawn) < CROSSING
         crossed[own, rng.integers(dimensions, size=count)] = True
-        tried = np.where(crossed, mutants, points)
+        tried = np.where(crossed, tried, points)
         outside = (tried < 0) | (tried > 1)
-        tried[outside] = rng.random(int(outside.sum()))
-        found = loss(low + tried * (high - low))
+        np.place(tried, outside, rng.random(np.count_nonzero(outside)))
+        found = loss(low + tried * (high - low), losses)
         better = found <= losses
         points[better], losses[better] = tried[better], found[better]
         if losses.std() <= tolerance * abs(losses.mean()):
