@@ -25,6 +25,7 @@ TOPICS = {
     "evaluate": ("Metrics", "metrics.md"),
     "fit": ("The method", "method.md"),
     "predict": ("Ten minutes", "guide.md"),
+    "bundle": ("Ten minutes", "guide.md"),
     "predictions": ("Input formats", "formats.md"),
     "report": ("The report", "report.md"),
     "score": ("Training members", "members.md"),

@@ -104,7 +104,7 @@ _KEYS: dict[str, set[str]] = {
 }
 """What each document of EDO's says, by which it is known."""
 _WORDS = {
-    "README.md": re.compile(r"(?m)^# An EDO ensemble$"),
+    "README.md": re.compile(r"(?m)^# An EDO (?:ensemble|bundle)$"),
     "report.html": re.compile(r'<meta name="generator" content="edokit|EDO report</title>'),
     "journal.log": re.compile(r'\A(?:\Z|\{"op_code":)'),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import (
@@ -18,18 +19,23 @@ from edokit._errors import (
     counted,
     errors_in,
     examples,
+    in_bytes,
     local_path,
 )
-from edokit._io.atomic import files_below, whole_content
+from edokit._io.atomic import digest_of, files_below, whole_content
 from edokit._io.json import write_json
-from edokit._io.schema import mapping, number, plain, record, text
+from edokit._io.markup import markdown_text
+from edokit._io.schema import mapping, needs, number, plain, record, text
 from edokit._outputs import BUNDLE, other_content, output_folder
 from edokit._types import Floats
 from edokit._version import __version__
+from edokit.annotator_effects import Attributes
 from edokit.ensemble.files import reading, write_fitted
 from edokit.ensemble.fitted import Pooled
 from edokit.members.folder import copy_members
-from edokit.members.jobs import digest_of, hardware
+from edokit.members.groups import is_folder_name
+from edokit.members.jobs import hardware
+from edokit.members.pretrained import check_model, copy_model, licence_of
 from edokit.members.recipe import Text
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
@@ -50,6 +56,7 @@ MAX_LENGTH = 100_000
 """Characters that a text may have, unless another limit is given."""
 ROWS = 2048
 """Texts that are predicted at once."""
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _SAMPLE = 16
 """Texts that the time per text is measured on."""
 
@@ -126,6 +133,7 @@ class Bundle:
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
         panel: Panel | None = None,
+        attributes: Attributes | None = None,
         answer_for: str | None = None,
     ) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes``.
@@ -139,6 +147,8 @@ class Bundle:
             over them. Annotators that no member knows get the anonymous answer.
         panel : Panel, default=None
             Or a panel whose answer is to be predicted for every text.
+        attributes : mapping of str to mapping of str to str, default=None
+            Attributes by annotator, as in `score_members`.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Answers for this metric, as in `EDOEnsemble.predict_proba`.
 
@@ -153,7 +163,8 @@ class Bundle:
             If a text is empty, too long or no string, or a context is missing: the message names
             its position.
         """
-        found = self.describe(texts, annotators=annotators, panel=panel, answer_for=answer_for)
+        how: Any = {"panel": panel, "attributes": attributes, "answer_for": answer_for}
+        found = self.describe(texts, annotators=annotators, **how)
         return found.probabilities if found.answers is None else found.answers
 
     def predict(
@@ -176,6 +187,7 @@ class Bundle:
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
         panel: Panel | None = None,
+        attributes: Attributes | None = None,
         answer_for: str | None = None,
         level: float = 0.9,
     ) -> Pooled:
@@ -183,7 +195,7 @@ class Bundle:
 
         Parameters
         ----------
-        texts, annotators, panel, answer_for
+        texts, annotators, panel, attributes, answer_for
             As for ``predict_proba``.
         level : float, default=0.9
             Level of the intervals of a panel's votes.
@@ -196,9 +208,8 @@ class Bundle:
         """
         checked = Texts.of(_listed(texts))
         known = None if annotators is None else self._by_item(annotators, checked.items)
-        parts = self.describe_parts(
-            checked.parts(ROWS), annotators=known, panel=panel, answer_for=answer_for, level=level
-        )
+        how: Any = {"panel": panel, "attributes": attributes, "answer_for": answer_for}
+        parts = self.describe_parts(checked.parts(ROWS), annotators=known, level=level, **how)
         return Pooled.concatenate(list(parts))
 
     def describe_parts(
@@ -207,6 +218,7 @@ class Bundle:
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         panel: Panel | None = None,
+        attributes: Attributes | None = None,
         answer_for: str | None = None,
         level: float = 0.9,
     ) -> Iterator[Pooled]:
@@ -219,25 +231,32 @@ class Bundle:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
         for part in parts:
             if panel is not None:
-                predictions = self.pairs(part, panel.annotators)
+                predictions = self.pairs(part, panel.annotators, attributes)
                 pooled = self.ensemble.describe(predictions, answer_for=answer_for)
                 yield pooled.panel(panel, level=level)
                 continue
             by_annotator = self._on_pairs
             known = {} if annotators is None and by_annotator else annotators
-            predictions = self._predict(part, known, by_annotator)
+            predictions = self._predict(part, known, by_annotator, attributes)
             pooled = self.ensemble.describe(predictions, answer_for=answer_for)
             yield pooled.mean_over_annotators() if by_annotator else pooled
 
-    def pairs(self, texts: Texts, annotators: Sequence[str]) -> Predictions:
+    def pairs(
+        self, texts: Texts, annotators: Sequence[str], attributes: Attributes | None = None
+    ) -> Predictions:
         """The members' predictions for each of these annotators, and the anonymous ones."""
-        return self._predict(texts, dict.fromkeys(texts.items, tuple(annotators)), True)
+        return self._predict(texts, dict.fromkeys(texts.items, tuple(annotators)), True, attributes)
 
     def _predict(
-        self, texts: Texts, annotators: Mapping[str, Iterable[str]] | None, by_annotator: bool
+        self,
+        texts: Texts,
+        annotators: Mapping[str, Iterable[str]] | None,
+        by_annotator: bool,
+        attributes: Attributes | None,
     ) -> Predictions:
         texts.check_lengths(self.max_length)
-        return self.members.predict(texts, annotators=annotators, by_annotator=by_annotator)
+        how: Any = {"annotators": annotators, "attributes": attributes}
+        return self.members.predict(texts, by_annotator=by_annotator, **how)
 
     def _by_item(
         self, annotators: Sequence[str | Iterable[str]], items: Sequence[str]
@@ -309,6 +328,8 @@ class Bundle:
         _check_files(folder, home, content["files"])
         ensemble = load_ensemble(folder / ENSEMBLE)
         models = {name: folder / MODELS / place for name, place in content["models"].items()}
+        for place in models.values():
+            check_model(place, home)
         needed = ensemble.needed_members()
         members = LoadedMembers(
             folder / MEMBERS, needed, device=device, trust=trust, models=models
@@ -372,14 +393,17 @@ class Bundle:
         guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
-            (folder / ENSEMBLE / CARD).unlink()  # the bundle has one of its own
-            loaded = LoadedMembers(source, fitted.needed_members(), device=device, trust=trust)
+            about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
+            (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
+            needed = fitted.needed_members()
+            loaded = LoadedMembers(source, needed, device=device, trust=trust, keep=False)
             copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS)
+            models = {name: copy_model(name, folder / MODELS) for name in loaded.models}
             content: dict[str, Any] = {
                 "format": FORMAT,
                 "kind": "edo-bundle",
                 "edokit": __version__,
-                "models": {},
+                "models": models,
                 "files": {
                     name: {"size": path.stat().st_size, "sha256": digest_of(path)}
                     for name, path in _files(folder, folder).items()
@@ -395,6 +419,7 @@ class Bundle:
             content["seconds_per_text"] = bundle._measured()
             content["hardware"] = hardware()
             write_json(content, folder / BUNDLE)
+            (folder / CARD).write_text(_card(bundle, content, about), encoding="utf-8")
         bundle.folder, bundle.members.folder = out, out / MEMBERS
         bundle._content = content
         return bundle
@@ -411,6 +436,88 @@ class Bundle:
             started = time.perf_counter()
             self.predict_proba(texts[1:])
         return round((time.perf_counter() - started) / _SAMPLE, 6)
+
+
+_CARD = """---
+library_name: edokit
+pipeline_tag: text-classification
+tags:
+- text-classification
+- annotator-disagreement
+- soft-labels
+{base}---
+
+# An EDO bundle
+{about}
+Version {version}, {size} in {files} files, made by edokit {edokit}.
+{seconds}
+
+```python
+import edokit
+
+bundle = edokit.load("FOLDER")  # or edokit.Bundle.from_pretrained("ORG/NAME")
+bundle.predict_proba(["a text"])  # one column per class
+bundle.describe(["a text"]).to_table()  # with entropy, spread of the members and label
+```
+
+`edo predict FOLDER --texts texts.parquet --out answers.parquet` predicts many texts{pairs}.
+Nothing in the folder executes on load.
+
+## Where its members come from
+Trained on {source} ({items}; {annotators} annotators).
+
+| member | recipe | learned from | pretrained model |
+|---|---|---|---|
+{members}
+{known}
+## Members{rest}"""
+
+
+def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
+    """The card: that of the ensemble, what its members are, size and time, and how to use it."""
+    about, _, rest = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
+    manifest = bundle.members.manifest
+    groups = {one["name"]: one for one in manifest.get("groups", ()) if "name" in one}
+    rows, hub = [], dict[str, None]()
+    for name in bundle.members.names:
+        member = next(one for one in manifest["members"] if one["name"] == name)
+        options = groups.get(member["group"], {}).get("options") or {}
+        model = str(options.get("model") or "")
+        if _HUB_ID.fullmatch(model):
+            hub[model] = None
+        shown = model if model in hub else PurePath(model).name
+        licence = licence_of(model) if model else None
+        shown += f" (licence: {licence})" if licence else ""
+        targets = member.get("targets") or {}
+        cells = name, member.get("recipe", ""), targets.get("supervision", ""), shown
+        rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
+    people = bundle.known_annotators
+    known = (
+        f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of them: the"
+        " names are in its files.\n"
+        if people
+        else ""
+    )
+    data, seconds = manifest["data"], content["seconds_per_text"]
+    items = data.get("items") or {}
+    where = content["hardware"]
+    return _CARD.format(
+        base="".join(["base_model:\n", *(f"- {name}\n" for name in hub)]) if hub else "",
+        about=about.rstrip("\n") + "\n",
+        version=bundle.version,
+        size=in_bytes(sum(file["size"] for file in content["files"].values())),
+        files=len(content["files"]),
+        edokit=__version__,
+        seconds=f"A text took {1000 * seconds:.3g} ms, in a batch of {_SAMPLE} short ones, on"
+        f" {where['gpu'] or where['machine']} with {counted(where['cpus'], 'processor')}.",
+        pairs=" (with a column `context`)" if data.get("pairs") else "",
+        source=markdown_text(str(data.get("source") or "texts")),
+        items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
+        annotators=data.get("annotators", "some"),
+        members="\n".join(rows),
+        known=known,
+        rest=rest,
+    )
 
 
 def load(folder: str | Path, **how: Any) -> Any:
@@ -445,11 +552,17 @@ def is_bundle(folder: str | Path) -> bool:
     return os.path.lexists(Path(folder) / BUNDLE)
 
 
+def _place(value: Any, at: str) -> Any:
+    """The name of a folder below that of models."""
+    needs(is_folder_name(value), at, "is no name of a folder")
+    return value
+
+
 _SCHEMA = record(
     {
         "edokit": text,
         "files": mapping(record({"size": number(0, whole=True), "sha256": text}, only=True)),
-        "models": mapping(text),
+        "models": mapping(_place),
     },
     {"seconds_per_text": number(0), "hardware": mapping(plain)},
 )

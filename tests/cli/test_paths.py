@@ -110,6 +110,7 @@ FOLDERS = {  # what each command writes into its folder
     "fit": ("ensemble.json", "README.md"),
     "search": ("run.json", "report.html", "ensemble/README.md", "search/trials.parquet"),
     "compare": ("run.json", "report.html", "ensemble/README.md", "compare/methods.csv"),
+    "bundle": ("bundle.json", "README.md", "ensemble/ensemble.json", "members/manifest.json"),
     "data get": ("Tone/Tone_train.json",),
 }
 FILES = {
@@ -149,6 +150,7 @@ def words(name: str, data: Path) -> list[str]:
         "fit": fitted,
         "search": [*fitted, "--trials", "4", "--population", "2", "--solver", "exact"],
         "compare": [*fitted, *tested, "--methods", "edo", "--bootstrap", "0"],
+        "bundle": [str(data / "ensemble"), "--members", str(data / "members")],
         "data get": ["lewidi2023"],
         "data convert": [people],
         "data split": [people, "--from", "dev", "--into", "train,dev"],

@@ -13,6 +13,7 @@ from member_cases import small_people
 import edokit
 from edokit._errors import InputError
 from edokit.members import parse_groups, score_members, train_members
+from edokit.members.pretrained import check_model
 
 PEOPLE = small_people()
 TEXTS = ["a sunny garden", "awful rubbish nonsense", "bread and dull music"]
@@ -91,3 +92,58 @@ def test_a_damaged_bundle_is_refused(made: Path, change: str, message: str, tmp_
         (member / "linear.npz").symlink_to(tmp_path / "outside.npz")
     with pytest.raises(InputError, match=message):
         edokit.load(folder)
+
+
+def test_heads_on_one_encoder_encode_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiny_transformer import tiny_model
+
+    from edokit.members.recipes import encoder
+
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+    model = tiny_model(tmp_path / "tiny")
+    pool = [
+        *parse_groups("encoder:2", options={"model": model}),
+        *parse_groups("linear:2"),
+    ]
+    trained = train_members(PEOPLE, pool, out=tmp_path / "members", jobs=1)
+    given = trained.predictions["dev"], PEOPLE.split("dev")
+    ensemble = edokit.EDOEnsemble.from_weights([0.25] * 4, *given)
+    edokit.Bundle.create(ensemble, tmp_path / "members", tmp_path / "bundle")
+    scored = score_members(tmp_path / "members", TEXTS)
+    # The bundle holds the encoder: it needs neither the model nor the cache any more.
+    (tmp_path / "tiny").rename(tmp_path / "elsewhere")
+    (tmp_path / "cache").rename(tmp_path / "old cache")
+    (tmp_path / "bundle").rename(tmp_path / "moved")
+    bundle = edokit.load(tmp_path / "moved")
+    asked: list[int] = []
+    embed = encoder.Encoder.__call__
+
+    def counted(self: Any, texts: Any, device: Any = None) -> Any:
+        asked.append(len(texts))
+        return embed(self, texts, device)
+
+    monkeypatch.setattr(encoder.Encoder, "__call__", counted)
+    found = bundle.predict_proba(TEXTS)
+    assert asked == [len(TEXTS)]
+    np.testing.assert_allclose(found, ensemble.predict_proba(scored), atol=1e-6)
+    assert not (tmp_path / "cache").exists()
+    both = [bundle.members._kept[name][0] for name in ("linear-01", "linear-02")]
+    assert both[0]._features is both[1]._features
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", '[{"type": "joblib.numpy_pickle", "path": ""}]'),
+        ("modules.json", '[{"type": "sentence_transformers.models.Router", "path": ""}]'),
+        ("config.json", '{"auto_map": {"AutoModel": "code.Model"}}'),
+        ("2_Dense/config.json", '{"activation_function": "os.abort"}'),
+        ("code.py", "raise SystemExit"),
+        ("pytorch_model.bin", "weights"),
+    ],
+)
+def test_models_that_name_code_are_refused(file: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(content)
+    with pytest.raises(InputError, match=r"names code to run|no file of weights"):
+        check_model(tmp_path)

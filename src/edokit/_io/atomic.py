@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import filecmp
+import hashlib
 import os
 import re
 import shutil
@@ -95,6 +96,15 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
             raise InputError(f"{path} is no ordinary file", "remove it")
         found[path.relative_to(folder).as_posix()] = path
     return found
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def check_file(path: str | Path) -> Path:

@@ -104,16 +104,22 @@ def number_column(
     return values
 
 
-def parquet_columns(path: str | Path) -> list[str]:
-    """The column names of a Parquet file, without reading it; none for any other file."""
-    if Path(path).suffix.lower() != ".parquet":
-        return []
+def parquet_parts(
+    path: str | Path, columns: Callable[[list[str]], list[str]], rows: int
+) -> Iterator[pa.Table]:
+    """Some of the columns of a Parquet file, so many rows at a time."""
     path = check_file(path)
     try:
-        names: list[str] = pa_parquet.read_schema(path).names
+        with pa_parquet.ParquetFile(path) as file:
+            names: list[str] = file.schema_arrow.names
+            _distinct(names, path)
+            _refuse_bomb(file.metadata, path, whole=False)
+            for batch in file.iter_batches(rows, columns=columns(names)):
+                table = pa.Table.from_batches([batch])
+                table.validate(full=True)
+                yield table
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, "Parquet", error) from error
-    return names
 
 
 def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.Table:
@@ -218,11 +224,16 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
-    """Refuse what would take far more memory than its size on the disk lets expect."""
+def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, whole: bool = True) -> None:
+    """Refuse what would take far more memory than its size on the disk lets expect.
+
+    It is read as a ``whole``, or one group of rows at a time.
+    """
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    unpacked = sum(group.total_byte_size for group in groups)
+    total = sum if whole else max
+    rows = total([group.num_rows for group in groups] or [0])
+    rows = max(about.num_rows, rows) if whole else rows
+    unpacked = total([group.total_byte_size for group in groups] or [0])
     # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
     cost = max(rows * 4 * max(1, about.num_columns), unpacked)
     if rows < 0 or unpacked < 0:

@@ -49,6 +49,7 @@ COMMANDS = {
     "fit": "fit",
     "search": "search",
     "predict": "predict",
+    "bundle": "bundle",
     "evaluate": "evaluate",
     "report": "report",
     "serve": "serve",

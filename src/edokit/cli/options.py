@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -259,15 +259,10 @@ class Reading:
         """Texts, and the annotators of each item where these are known."""
         from edokit.members import read_annotators, read_texts
 
-        how = self.keywords()
-        columns = given = how.pop("columns", {})
-        if judges is not None and "split" not in how:
-            # The column of the annotators is in their own table, not among the texts.
-            columns = {role: name for role, name in columns.items() if role != "annotator"}
-        split = ",".join(how.pop("split", ())) or None
-        texts = read_texts(source, columns=columns, pairs=pairs, split=split, **how)
+        texts = read_texts(source, pairs=pairs, **self._texts(judges is not None))
         if judges is None:
             return texts, None
+        given = self.keywords().get("columns")
         return texts, read_annotators(judges, columns=given, items=texts.items)
 
     def attributes(self, members: Path, people: Path | None) -> dict[str, dict[str, str]]:
@@ -278,6 +273,21 @@ class Reading:
         if people is None or not (names := attributes_of_members(members)):
             return {}
         return read_attributes(people, names, columns=self.keywords().get("columns"))
+
+    def text_parts(self, source: Path, rows: int, *, pairs: bool = False) -> Iterator[Texts]:
+        """Texts, so many at a time."""
+        from edokit.members import read_text_parts
+
+        return read_text_parts(source, rows, pairs=pairs, **self._texts(False))
+
+    def _texts(self, judges: bool) -> dict[str, Any]:
+        """Arguments of `read_texts`."""
+        how = self.keywords()
+        columns = how.pop("columns", {})
+        if judges and "split" not in how:
+            # The column of the annotators is in their own table, not among the texts.
+            columns = {role: name for role, name in columns.items() if role != "annotator"}
+        return {**how, "columns": columns, "split": ",".join(how.pop("split", ())) or None}
 
 
 class Streaming:

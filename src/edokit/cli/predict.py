@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,8 @@ def predict(
     ensemble: Annotated[
         Path,
         typer.Argument(
-            help="A folder made by `edo fit`, or RUN/ensemble of a search.", show_default=False
+            help="A folder made by `edo fit`, RUN/ensemble of a search, or a bundle.",
+            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option(help="The probabilities: .csv, .tsv, .parquet or .jsonl.")],
@@ -29,13 +31,19 @@ def predict(
         typer.Option(help="Its members' predictions: .npz, Parquet or shards."),
     ] = None,
     members: Annotated[
-        Path | None, typer.Option(help="Or its members themselves (a folder of `edo train`), …")
+        Path | None,
+        typer.Option(help="Or its members themselves (a folder of `edo train`; a bundle has them)"),
     ] = None,
     texts: Annotated[
-        Path | None, typer.Option(help="… with texts: item and text columns, or a text per line.")
+        Path | None,
+        typer.Option(help="with texts: item and text columns, or a text per line."),
     ] = None,
     pairs: options.Pairs = False,
     device: options.Device = None,
+    trust: options.Trust = None,
+    max_length: Annotated[
+        int, typer.Option(min=1, help="Characters that a text may have, with its context.")
+    ] = 100_000,
     judges: options.Judges = None,
     review: Annotated[
         int | None,
@@ -86,6 +94,7 @@ def predict(
 ) -> None:
     """Pool the members' predictions: probabilities, entropy, spread of the members and a label."""
     from edokit._outputs import output_files
+    from edokit.bundle import ROWS, Bundle, is_bundle
     from edokit.ensemble import load_ensemble, predict_to_file
 
     if review is None and (review_out is not None or (annotations is not None and page is None)):
@@ -94,22 +103,32 @@ def predict(
             "add the number of items to review, or leave them out",
         )
     # Texts are what members predict for, or what people see in the review or on the page.
-    unused = texts is not None and members is None and review is None and page is None
-    incomplete = members is not None and texts is None
-    if (predictions is None) == (members is None) or unused or incomplete:
+    bundled = is_bundle(ensemble)
+    by_members = members is not None or (bundled and predictions is None)
+    unused = texts is not None and not by_members and review is None and page is None
+    incomplete = by_members and texts is None
+    if (predictions is None) != by_members or (bundled and members) or unused or incomplete:
         given = {"--predictions": predictions, "--members": members, "--texts": texts}
         there = [name for name, value in given.items() if value is not None]
         raise InputError(
             f"got {' and '.join(there) or 'nothing'} to pool, which is not enough or too much",
-            "give either --predictions, or --members with --texts",
+            "a bundle holds its members: give --texts alone"
+            if bundled
+            else "give either --predictions, or --members with --texts",
         )
-    if judges is not None and members is None:
+    if judges is not None and not by_members:
         raise InputError(
             "--judges is for members that predict now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
     inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations, *(panel or ()))
-    fitted = load_ensemble(ensemble)
+    how: Any = {"device": device, "trust": options.names(trust) or ()}
+    whole = None
+    if bundled:
+        whole = Bundle.load(ensemble, max_length=max_length, **how)
+        fitted = whole.ensemble
+    else:
+        fitted = load_ensemble(ensemble)
     views = _panels(panel or (), as_annotator or (), annotators)
     if len(views) > 2 or (len(views) == 2 and review is not None):
         what = f"{len(views)} panels and persons" if len(views) > 2 else "--review and two panels"
@@ -126,23 +145,30 @@ def predict(
     if answer_for is not None:
         fitted.answer_step(answer_for)  # refused before anything is read
     source: Any = predictions
-    if members is not None and texts is not None:
-        from edokit.members import score_members
+    if by_members and texts is not None:
+        from edokit.members import LoadedMembers
 
-        asked, known = reading.texts(texts, judges, pairs=pairs)
-        needed = fitted.needed_members()
-        if view is not None:
+        if whole is None and members is not None:
+            # Those that predict once only need not all be in memory.
+            how["keep"] = texts.suffix.lower() == ".parquet"
+            loaded = LoadedMembers(members, fitted.needed_members(), **how)
+            whole = Bundle(fitted, loaded, max_length=max_length)
+        assert whole is not None
+        known = None
+        if judges is not None:
+            asked, known = reading.texts(texts, judges, pairs=pairs)
+            parts = iter([asked])
+        else:
+            rows = ROWS if how.get("keep", True) else sys.maxsize
+            parts = reading.text_parts(texts, rows, pairs=pairs)
+        people = reading.attributes(whole.members.folder, annotators or judges)
+        more: dict[str, Any] = {"attributes": people}
+        if len(views) == 2:
             everybody = dict.fromkeys(name for each in views for name in each.annotators)
-            known = dict.fromkeys(asked.items, tuple(everybody))
-        source = score_members(
-            members,
-            asked,
-            needed,
-            device=device,
-            annotators=known,
-            by_annotator=view is not None,
-            attributes=reading.attributes(members, annotators or judges),
-        )
+            source = (whole.pairs(part, tuple(everybody), **more) for part in parts)
+        else:
+            more |= {"panel": view, "answer_for": answer_for, "level": level}
+            source = whole.describe_parts(parts, annotators=known, **more)
     shown = texts if annotations is None else annotations
 
     def read_texts() -> dict[str, str] | None:

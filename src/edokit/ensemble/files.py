@@ -29,7 +29,7 @@ from edokit.ensemble._fit import (
     objective_of,
     stored_parameters,
 )
-from edokit.ensemble.fitted import Fitted, describe_lambda_reg
+from edokit.ensemble.fitted import Fitted, Pooled, describe_lambda_reg
 from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
@@ -215,7 +215,7 @@ def load_ensemble(folder: str | Path) -> EDOEnsemble:
 
 def predict_to_file(
     ensemble: EDOEnsemble,
-    predictions: Predictions | Shards | str | Path,
+    predictions: Predictions | Shards | Iterable[Pooled] | str | Path,
     out: str | Path,
     *,
     review: int | None = None,
@@ -233,7 +233,8 @@ def predict_to_file(
     ensemble : EDOEnsemble
         A fitted ensemble.
     predictions : Predictions, Shards, str or Path
-        The members' predictions, or where they are: a file, or a folder of shards.
+        The members' predictions, or where they are: a file, or a folder of shards. Or what the
+        ensemble made of them already, as `Pooled` in parts.
     out : str or Path
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
         and label; see `Pooled.to_table`.
@@ -269,7 +270,7 @@ def predict_to_file(
     tasks = Path(review_out) if review_out else out.with_name(f"{out.stem}-review.json")
     if review is not None:
         check_path(tasks)
-    parts: Iterable[Predictions]
+    parts: Iterable[Predictions | Pooled]
     if isinstance(predictions, str | Path):
         for made in (out, tasks if review is not None else None):
             refuse_input(made, Path(predictions))
@@ -284,10 +285,12 @@ def predict_to_file(
     def tables() -> Iterator[pa.Table]:
         nonlocal queue, shown, classes
         for part in parts:
-            pooled = ensemble.describe(part, answer_for=answer_for)
-            if panel is not None:
-                pooled = pooled.panel(panel, level=level)
-            elif review is not None and pooled.annotators is not None:
+            if isinstance(part, Pooled):
+                pooled = part
+            else:
+                pooled = ensemble.describe(part, answer_for=answer_for)
+                pooled = pooled if panel is None else pooled.panel(panel, level=level)
+            if review is not None and pooled.annotators is not None:
                 raise InputError(
                     "a review picks items, but these predictions are of pairs of an item and an"
                     " annotator",
@@ -323,7 +326,7 @@ def predict_to_file(
 
 def compare_panels(
     ensemble: EDOEnsemble,
-    predictions: Predictions | Shards | str | Path,
+    predictions: Predictions | Iterable[Predictions] | str | Path,
     one: Panel,
     other: Panel,
     *,

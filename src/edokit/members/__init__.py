@@ -4,7 +4,7 @@ from edokit.members.groups import Group, parse_groups
 from edokit.members.hub import score_models
 from edokit.members.jobs import Plan, TrainingJob
 from edokit.members.recipe import Member, MemberData, find_recipe, recipe_names
-from edokit.members.score import load_member, score_members
+from edokit.members.score import LoadedMembers, load_member, score_members
 from edokit.members.supervision import (
     Draw,
     Supervision,
@@ -14,7 +14,7 @@ from edokit.members.supervision import (
     random_select,
     soft,
 )
-from edokit.members.texts import Texts, read_annotators, read_texts
+from edokit.members.texts import Texts, read_annotators, read_text_parts, read_texts
 from edokit.members.train import (
     Trained,
     make_plan,
@@ -28,6 +28,7 @@ from edokit.members.training_data import TrainingData
 __all__ = [
     "Draw",
     "Group",
+    "LoadedMembers",
     "Member",
     "MemberData",
     "Plan",
@@ -46,6 +47,7 @@ __all__ = [
     "prepare_training",
     "random_select",
     "read_annotators",
+    "read_text_parts",
     "read_texts",
     "recipe_names",
     "score_members",

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, warn
-from edokit._io.atomic import discard, whole_file, whole_folder
+from edokit._io.atomic import digest_of, discard, whole_file, whole_folder
 from edokit._io.schema import (
     flag,
     listed,
@@ -503,15 +503,6 @@ def sizes_of(folder: Path) -> dict[str, int]:
 def digests_of(folder: Path) -> dict[str, str]:
     """SHA-256 of each file in a folder, by name: a damaged model is not loaded."""
     return {name: digest_of(folder / name) for name in sizes_of(folder)}
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

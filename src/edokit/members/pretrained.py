@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
+import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOError, InputError, MissingExtraError, examples, warn
+from edokit._io.atomic import digest_of, files_below
+from edokit._io.schema import plain, read_document
 
 if TYPE_CHECKING:
     import torch
@@ -63,13 +68,25 @@ def folder_or_id(model: str) -> str:
     raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
 
 
-def _from_hub(model: str) -> str:
+def hub_folder(model: str, **which: Any) -> Path:
+    """The folder of a hub id, downloaded if the environment has EDO_DOWNLOAD.
+
+    ``which`` are further arguments of ``huggingface_hub.snapshot_download``, such as ``revision``.
+    """
+    found = _from_hub(model, **which)
+    from huggingface_hub import snapshot_download
+
+    with loading(model):
+        return Path(found if found != model else snapshot_download(model, **which))
+
+
+def _from_hub(model: str, **which: Any) -> str:
     require_packages(f"the model {model!r}", ("huggingface_hub",))
     from huggingface_hub import model_info, snapshot_download
 
     if not os.environ.get(DOWNLOAD):
         try:
-            return snapshot_download(model, local_files_only=True)
+            return str(snapshot_download(model, local_files_only=True, **which))
         except Exception as error:
             raise InputError(
                 f"{model!r} is no folder, and no model of that name has been downloaded",
@@ -78,13 +95,81 @@ def _from_hub(model: str) -> str:
             ) from error
     try:
         # Asked once: the libraries that load a model would try for minutes.
-        model_info(model, timeout=_PATIENCE)
+        asked = {key: which[key] for key in ("revision", "token") if key in which}
+        model_info(model, timeout=_PATIENCE, **asked)
     except Exception as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
             f"the model {model!r} can't be downloaded: {reason}", "check the name and the network"
         ) from error
     return model
+
+
+SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
+"""Endings of a model's files from which nothing is executed."""
+_MODULES = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
+"""Modules of sentence-transformers that may be part of a model in a bundle."""
+
+
+def copy_model(model: str, out: Path) -> str:
+    """Copy a pretrained model below a folder, under a name that is made of its content."""
+    where = Path(folder_or_id(model))
+    where = where if where.is_dir() else hub_folder(model)
+    # In the cache of the hub, files are links to blobs two folders above.
+    home = where.parent.parent if where.parent.name == "snapshots" else where
+    files = {
+        name: path
+        for name, path in files_below(where, home).items()
+        if path.suffix in SAFE_FILES and not name.startswith(".")
+    }
+    if not any(name.endswith(".safetensors") for name in files):
+        raise InputError(
+            f"the model {model!r} has no weights as safetensors, and others could run code when"
+            " they are loaded",
+            "load it and save it again: AutoModel.from_pretrained(…).save_pretrained(…)",
+        )
+    content = hashlib.sha256()
+    for name, path in files.items():
+        content.update(f"{name} {digest_of(path)}\n".encode())
+    name = content.hexdigest()[:16]
+    for file, path in files.items():
+        (out / name / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, out / name / file)
+    check_model(out / name)
+    return name
+
+
+def check_model(folder: Path, home: Path | None = None) -> None:
+    """Refuse a model whose files name code that would run when it is loaded."""
+    for name, path in files_below(folder, home).items():
+        if path.suffix not in SAFE_FILES:
+            raise InputError(f"{path} is no file of weights, settings or words", "remove it")
+        if not path.name.endswith("config.json") and path.name != "modules.json":
+            continue
+        held = read_document(path, plain, "a whole configuration", "download the model again")
+        modules = held if isinstance(held, list) else []
+        types = [str(one.get("type")) for one in modules if isinstance(one, dict)]
+        known = all(
+            one.startswith("sentence_transformers.") and one.rpartition(".")[2] in _MODULES
+            for one in types
+        )
+        settings = held if isinstance(held, dict) else {}
+        function = str(settings.get("activation_function", ""))
+        custom = "auto_map" in settings or (
+            "." in function and not function.startswith("torch.nn.")
+        )
+        if not known or custom or "auto_map" in settings or len(types) != len(modules):
+            raise InputError(f"{name} in {folder} names code to run", "choose another model")
+
+
+def licence_of(model: str) -> str | None:
+    """What the card of a model says, if it is on this machine."""
+    with suppress(EDOError, OSError, ValueError):
+        card = Path(folder_or_id(model)) / "README.md"
+        front = card.read_text(encoding="utf-8").split("---")[1]
+        found = re.search(r"(?m)^license:\s*([\w.-]+)\s*$", front)
+        return found and found[1]
+    return None
 
 
 @contextmanager
@@ -113,7 +198,9 @@ def load_backbone(model: str) -> nn.Module:
     from transformers import AutoModel
 
     with loading(model):
-        backbone, loaded = AutoModel.from_pretrained(folder_or_id(model), output_loading_info=True)
+        backbone, loaded = AutoModel.from_pretrained(
+            folder_or_id(model), output_loading_info=True, trust_remote_code=False
+        )
     # The pooler on top of the first token is not ours to train: heads pool for themselves.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
     if missing:
@@ -129,7 +216,8 @@ def empty_backbone(folder: Path) -> nn.Module:
     from transformers import AutoConfig, AutoModel
 
     with loading(str(folder)):
-        return _encoder(AutoModel.from_config(AutoConfig.from_pretrained(folder)), str(folder))
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        return _encoder(AutoModel.from_config(config, trust_remote_code=False), str(folder))
 
 
 def load_tokenizer(model: str) -> Any:
@@ -137,7 +225,7 @@ def load_tokenizer(model: str) -> Any:
     from transformers import AutoTokenizer
 
     with loading(model):
-        tokenizer = AutoTokenizer.from_pretrained(folder_or_id(model))
+        tokenizer = AutoTokenizer.from_pretrained(folder_or_id(model), trust_remote_code=False)
     if tokenizer.pad_token_id is None:
         raise InputError(
             f"the tokenizer of {model} has no padding token",

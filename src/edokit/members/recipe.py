@@ -162,6 +162,15 @@ class Member(Protocol):
         """Whether training items change what it predicts; else folds are one and the same fit."""
         return True
 
+    @property
+    def models(self) -> Sequence[str]:
+        """Pretrained models that it needs and ``save`` does not write: hub ids or folders.
+
+        Where there are some, ``load`` also takes ``models``: a mapping of these names to folders,
+        in a bundle, which are to be kept in memory.
+        """
+        return ()
+
     def check_data(self, data: Any) -> None:
         """Refuse training data that it can't learn from, before any member is trained."""
         if data.scale.is_multi_label and not self.multi_label:

@@ -28,7 +28,7 @@ from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
 from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
-from edokit.members.recipe import Member, Text, are_pairs, find_recipe, refuse_code
+from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
@@ -159,6 +159,12 @@ class LoadedMembers:
         return self
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Pretrained models that members need and do not hold."""
+        each = () if self._end_to_end else map(self._models, self.names)
+        return tuple(dict.fromkeys(chain.from_iterable(one.models for one in chain(*each))))
+
+    @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators that some of the members have learned apart."""
         found: dict[str, None] = {}
@@ -183,7 +189,7 @@ class LoadedMembers:
 
         names, classes = list(self.names), self.classes
         checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
-        self._check_contexts(checked.texts)
+        self._check_contexts(checked)
         if by_annotator and annotators is None:
             raise InputError(
                 "a prediction for each annotator needs to know the annotators of the items",
@@ -249,19 +255,20 @@ class LoadedMembers:
         listed = self._listed.items()
         return [name for name, one in listed if one["group"] == group and _annotator_of(one)]
 
-    def _check_contexts(self, texts: Sequence[Text]) -> None:
+    def _check_contexts(self, texts: Texts) -> None:
         paired = self.manifest["data"].get("pairs")
-        if paired is not None and paired != are_pairs(texts):
-            raise InputError(
-                f"the members in {self.folder} were trained on texts"
-                f" {'with a' if paired else 'without'} context, but these have"
-                f" {'none' if paired else 'one'}",
-                "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in the"
-                " lines after the text"
-                if paired
-                else "leave the context out",
-                parameters=("columns", "pairs"),
-            )
+        for item, text in zip(texts.items, texts.texts, strict=True):
+            if paired is not None and paired == isinstance(text, str):
+                raise InputError(
+                    f"the members in {self.folder} were trained on texts"
+                    f" {'with a' if paired else 'without'} context, but {texts.place(item)} has"
+                    f" {'none' if paired else 'one'}",
+                    "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in"
+                    " the lines after the text"
+                    if paired
+                    else "leave the context out",
+                    parameters=("columns", "pairs"),
+                )
 
     def _models(self, name: str) -> Iterable[Any]:
         """A member, or its folds, or all members that were trained end to end."""

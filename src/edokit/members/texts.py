@@ -11,6 +11,9 @@ from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
 from edokit.members.recipe import Text, are_pairs, check_texts
 from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
+_ROLES = ("item", "text", "context")
+"""Columns of a table of texts."""
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -22,6 +25,8 @@ class Texts:
     """Texts [N], or pairs (text, context)."""
     annotators: tuple[tuple[str, ...], ...] | None = None
     """Who will label each text [N], where that is known."""
+    numbered: bool = False
+    """Whether items are the positions of texts, counted from 0, for want of ids."""
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> Texts:
@@ -33,14 +38,18 @@ class Texts:
         for start in range(0, len(self.items), rows):
             some = slice(start, start + rows)
             whose = None if self.annotators is None else self.annotators[some]
-            yield Texts(self.items[some], self.texts[some], whose)
+            yield Texts(self.items[some], self.texts[some], whose, self.numbered)
+
+    def place(self, item: str) -> str:
+        """A text in a message."""
+        return f"text {int(item) + 1}" if self.numbered else f"the text of item {item!r}"
 
     def check_lengths(self, most: int) -> None:
         """Refuse texts of more than so many characters, with their context."""
         for item, text in zip(self.items, self.texts, strict=True):
             if (length := sum(map(len, (text,) if isinstance(text, str) else text))) > most:
                 raise InputError(
-                    f"the text of item {item!r} has {length:,} characters, more than {most:,}",
+                    f"{self.place(item)} has {length:,} characters, more than {most:,}",
                     "shorten it, or raise the limit with max_length",
                     parameters=("max_length",),
                 )
@@ -55,6 +64,11 @@ class Texts:
             for item, text in zip(self.items, self.texts, strict=True)
             if not (text if isinstance(text, str) else text[0]).strip()
         ]
+        if missing and self.numbered:
+            raise InputError(
+                f"{self.place(missing[0])} is empty (so {are(len(missing), len(self.items))})",
+                "fill the gap or drop it",
+            )
         if missing:
             raise InputError(
                 f"{are(len(missing), len(self.items), HAVE)} no text: {examples(missing)}",
@@ -118,13 +132,63 @@ def read_texts(
             )
         found = _paired(map(str, source.items), map(str, source.texts), source.contexts)
         found = replace(found, annotators=tuple(source.annotators))
-    if pairs:
-        with errors_in(path):
-            refuse_two_contexts(are_pairs(found.texts))
-        texts = tuple(utterance_and_context(str(text)) for text in found.texts)
-        found = replace(found, texts=texts)
+    return _checked(found, path, pairs)
+
+
+def _checked(found: Texts, path: Path, pairs: bool) -> Texts:
+    """Texts of a file, in utterances and contexts where they are ``pairs``."""
     with errors_in(path):
+        if pairs:
+            refuse_two_contexts(are_pairs(found.texts))
+            texts = tuple(utterance_and_context(str(text)) for text in found.texts)
+            found = replace(found, texts=texts)
         return found.checked()
+
+
+def read_text_parts(
+    path: str | Path,
+    rows: int,
+    *,
+    columns: Mapping[str, str] | None = None,
+    pairs: bool = False,
+    **reading: Any,
+) -> Iterator[Texts]:
+    """Read texts as `read_texts` does, so many at a time.
+
+    Of a Parquet file whose items have a row each, no more than some rows are in memory.
+    """
+    path, names = Path(path), {role: (columns or {}).get(role, role) for role in _ROLES}
+    streams = path.suffix.lower() == ".parquet" and not any(reading.values())
+    if not streams or not _one_row_each(path, names["item"]):
+        yield from read_texts(path, columns=columns, pairs=pairs, **reading).parts(rows)
+        return
+    from edokit._io.tables import parquet_parts
+
+    def wanted(held: list[str]) -> list[str]:
+        return [name for name in held if name in names.values()]
+
+    done = 0
+    for table in parquet_parts(path, wanted, rows):
+        found = _of_table(table, path, columns or {}, done)
+        done += table.num_rows
+        yield _checked(found, path, pairs)
+    if not done:
+        raise InputError(f"{path} has no rows", "check that it is the right file")
+
+
+def _one_row_each(path: Path, item: str) -> bool:
+    """Whether no item occurs twice in a Parquet file, as in a table with a row per annotation."""
+    import numpy as np
+    import pandas as pd
+
+    from edokit._io.tables import parquet_parts
+
+    hashes = [
+        pd.util.hash_array(np.asarray(part[item].to_pandas().astype(str), dtype=object))
+        for part in parquet_parts(path, lambda names: [item] if item in names else [], 1 << 16)
+        if part.num_columns
+    ]
+    return not hashes or len(np.unique(np.concatenate(hashes))) == sum(map(len, hashes))
 
 
 def read_annotators(
@@ -209,15 +273,19 @@ def _paired(items: Iterable[str], texts: Iterable[str], contexts: Iterable[str] 
     return Texts(tuple(items), tuple(texts))
 
 
-def _numbered(texts: Sequence[Text]) -> Texts:
-    return Texts(tuple(map(str, range(len(texts)))), tuple(texts))
+def _numbered(texts: Sequence[Text], first: int = 0) -> Texts:
+    items = map(str, range(first, first + len(texts)))
+    return Texts(tuple(items), tuple(texts), numbered=True)
 
 
 def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     from edokit._io.tables import read_table
 
-    table = read_table(path)
-    unknown = [role for role in columns if role not in ("item", "text", "context")]
+    return _of_table(read_table(path), path, columns)
+
+
+def _of_table(table: Any, path: Path, columns: Mapping[str, str], first_row: int = 0) -> Texts:
+    unknown = [role for role in columns if role not in _ROLES]
     if unknown:
         raise InputError(
             f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"
@@ -231,7 +299,7 @@ def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
     if columns.get("context", "context") in table.column_names or "context" in columns:
         texts = list(zip(column("text"), column("context"), strict=True))
     if "item" not in columns and "item" not in table.column_names:
-        return _numbered(texts)
+        return _numbered(texts, first_row)
     item = _encoded(table, columns.get("item", "item"), "item", path)
     first: dict[str, Text] = {}
     for code, one in zip(item.codes, texts, strict=True):

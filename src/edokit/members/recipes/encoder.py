@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -91,9 +94,13 @@ def _parts(text: Text) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _last_vectors(texts: tuple[Text, ...], model: str, device: str | None) -> TextVectors:
-    distinct = list(dict.fromkeys(part for text in texts for part in _parts(text)))
-    rows = {text: row for row, text in enumerate(distinct)}
-    return TextVectors(rows, embed(distinct, model, device))
+    rows = _rows(texts)
+    return TextVectors(rows, embed(list(rows), model, device))
+
+
+def _rows(texts: Sequence[Text]) -> dict[str, int]:
+    """Each part of the texts once, and its row."""
+    return {part: row for row, part in enumerate(dict.fromkeys(chain(*map(_parts, texts))))}
 
 
 class EncoderMember(Member):
@@ -127,6 +134,12 @@ class EncoderMember(Member):
         self._vectors: TextVectors | None = None
         self._classifier: Classifier | None = None
         self._whole = True
+        self._encoder: Encoder | None = None  # in memory, in a bundle
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The encoder."""
+        return (self.model,)
 
     @property
     def known_annotators(self) -> Sequence[str]:
@@ -188,8 +201,14 @@ class EncoderMember(Member):
         write_arrays(folder / _FILE, **how, **self._classifier.arrays())
 
     @classmethod
-    def load(cls, folder: Path, *, device: str | None = None) -> EncoderMember:
-        """Read what ``save`` wrote."""
+    def load(
+        cls,
+        folder: Path,
+        *,
+        device: str | None = None,
+        models: Mapping[str, Path] | None = None,
+    ) -> EncoderMember:
+        """Read what ``save`` wrote; with ``models``, its encoder is among them."""
         path = folder / _FILE
         arrays = read_arrays(path, {"model": "t", "context": "f", **Classifier.arrays_needed})
         model, context = str(arrays["model"]), float(arrays["context"])
@@ -197,9 +216,19 @@ class EncoderMember(Member):
         member._classifier = Classifier.of(path, arrays)
         # Members that were trained before saw text and context side by side alone.
         member._whole = bool(arrays.get("whole", False))
+        if models is not None:
+            if model not in models:
+                raise InputError(
+                    f"{path} needs the encoder {model!r}, which is not in the bundle",
+                    "make the bundle again with `edo bundle`",
+                )
+            require_packages("a sentence encoder", TO_PREDICT)
+            member._encoder = Encoder.in_memory(str(models[model]), device)
         return member
 
     def _features(self, texts: Sequence[Text]) -> Floats:
+        if self._encoder is not None:
+            return self._encoder.vectors(texts)(texts, self.context, self._whole)
         if self._vectors is None or not self._vectors.knows(texts):
             self._vectors = TextVectors.of(texts, self.model, self.device)
         return self._vectors(texts, self.context, self._whole)
@@ -231,8 +260,6 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     except (OSError, ValueError, EOFError):
         pass
     vectors = encoder(texts, device)
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = (vectors / np.where(length > 0, length, 1)).astype(np.float32)
     try:
         with whole_folder(place) as folder:
             np.save(folder / _VECTORS, vectors)
@@ -255,22 +282,49 @@ class Encoder:
         how = "sentence-transformers" if self._sentence else "mean"
         self.identity = f"{how} {_identity(self._where)}"
         """What the vectors depend on."""
+        self._loaded: dict[str, Callable[[list[str]], Any]] = {}
+        self._last: tuple[tuple[Text, ...], TextVectors] | None = None
+        self._device: str | None = None
+
+    @classmethod
+    def in_memory(cls, model: str, device: str | None) -> Encoder:
+        """The encoder in a folder, loaded once for all members that hold on to it."""
+        key = os.path.realpath(model), device
+        found = _encoders.get(key)
+        if found is None:
+            found = _encoders.setdefault(key, cls(model))
+            found._device = device
+            found(["a text"], device)
+        return found
+
+    def vectors(self, texts: Sequence[Text]) -> TextVectors:
+        """Vectors of texts; the last ones are remembered."""
+        wanted, last = tuple(texts), self._last
+        if last is None or last[0] != wanted:
+            rows = _rows(wanted)
+            self._last = last = wanted, TextVectors(rows, self(list(rows), self._device))
+        return last[1]
 
     def __call__(self, texts: Sequence[str], device: str | None = None) -> Vectors:
-        """Vectors [N, D]."""
+        """Vectors [N, D] of length one."""
         chosen = choose_device(device)
-        if not self._sentence:
-            return self._mean_of_tokens(texts, chosen)
+        if str(chosen) not in self._loaded:
+            load = self._load_sentence if self._sentence else self._load_mean
+            self._loaded[str(chosen)] = load(chosen)
+        vectors = np.asarray(self._loaded[str(chosen)](list(texts)), dtype=np.float32)
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
+
+    def _load_sentence(self, device: Any) -> Callable[[list[str]], Any]:
         with loading(self.model):
             from sentence_transformers import SentenceTransformer
 
-            model = SentenceTransformer(self._where, device=str(chosen))
-        vectors: Vectors = model.encode(
-            list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
-        )
-        return np.asarray(vectors, dtype=np.float32)
+            model = SentenceTransformer(self._where, device=str(device))
+        how = {"batch_size": BATCH, "show_progress_bar": False, "convert_to_numpy": True}
+        return lambda texts: model.encode(texts, **how)
 
-    def _mean_of_tokens(self, texts: Sequence[str], device: Any) -> Vectors:
+    def _load_mean(self, device: Any) -> Callable[[list[str]], Any]:
+        """The mean over the tokens."""
         from edokit.members.recipes._network import in_batches
         from edokit.members.recipes._tokens import Reader
 
@@ -282,7 +336,10 @@ class Encoder:
             states = backbone(**inputs).last_hidden_state
             return ((states * mask).sum(1) / mask.sum(1)).float()
 
-        return in_batches(mean, reader(list(texts)), reader, BATCH, device)
+        return lambda texts: in_batches(mean, reader(texts), reader, BATCH, device)
+
+
+_encoders: WeakValueDictionary[tuple[str, str | None], Encoder] = WeakValueDictionary()
 
 
 def _identity(where: str) -> str:

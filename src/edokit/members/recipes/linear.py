@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +141,7 @@ class LinearMember(Member):
         arrays = read_arrays(path, {**TfIdf.arrays_needed, **Classifier.arrays_needed})
         TfIdf.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
-        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
+        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed}).shared()
         member._model = Classifier.of(path, arrays)
         return member
 
@@ -240,8 +242,26 @@ class TfIdf:
         weights = np.asarray(block_weights, dtype=np.float32)
         return cls(columns[kept].astype(np.int32), idf.astype(np.float32), weights)
 
+    def shared(self) -> TfIdf:
+        """The first one like it in memory, which computes features once for all members."""
+        content = hashlib.sha256()
+        for array in vars(self).values():
+            content.update(np.ascontiguousarray(array).data)
+        first = _in_memory.setdefault(content.hexdigest(), self)
+        _last_features.setdefault(first, None)
+        return first
+
     def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
+        """Features [N, F] of counts; one that is shared remembers the last ones."""
+        if (last := _last_features.get(self)) is not None and last[0] is counts:
+            return last[1]
+        features = self._transform(counts)
+        if self in _last_features:
+            _last_features[self] = counts, features
+        return features
+
+    def _transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
+        """(1 + ln count) · idf, each block of a row scaled to its weight."""
         place = np.searchsorted(self.columns, counts.indices)
         found = place < len(self.columns)
         found[found] = self.columns[place[found]] == counts.indices[found]
@@ -253,3 +273,7 @@ class TfIdf:
         length = np.sqrt(np.bincount(part, values**2, minlength=counts.shape[0] * len(BLOCKS)))
         values *= self.block_weights[block] / length[part]
         return sparse.csr_matrix((values, (row, place)), shape=(counts.shape[0], len(self.columns)))
+
+
+_in_memory: WeakValueDictionary[str, TfIdf] = WeakValueDictionary()
+_last_features: WeakKeyDictionary[TfIdf, tuple[Any, sparse.csr_matrix] | None] = WeakKeyDictionary()
