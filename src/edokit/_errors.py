@@ -128,7 +128,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def in_bytes(number: float) -> str:
-    """A size for a message: ``2.5 GiB``, ``12 MiB``."""
+    """A size for a message: ``2.5 GiB``, ``12 MiB``, ``80 KiB``."""
+    if number < 2**20:
+        return f"{number / 2**10:,.0f} KiB"
     return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / 2**20:,.0f} MiB"
 
 

@@ -424,8 +424,10 @@ class Bundle:
         bundle._content = content
         return bundle
 
-    def _measured(self) -> float:
-        """Seconds per text, on invented texts."""
+    def _measured(self) -> float | None:
+        """Seconds per text, on invented texts; none are sent anywhere for that."""
+        if self.members.endpoints:
+            return None
         words = "the bus was late again so we walked through the park and talked about it all day"
         texts: list[Text] = [f"{words} {number}" for number in range(_SAMPLE + 1)]
         if self.members.manifest["data"].get("pairs"):
@@ -500,7 +502,7 @@ def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
     )
     data, seconds = manifest["data"], content["seconds_per_text"]
     items = data.get("items") or {}
-    where = content["hardware"]
+    where, endpoints = content["hardware"], bundle.members.endpoints
     return _CARD.format(
         base="".join(["base_model:\n", *(f"- {name}\n" for name in hub)]) if hub else "",
         about=about.rstrip("\n") + "\n",
@@ -508,7 +510,9 @@ def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
         size=in_bytes(sum(file["size"] for file in content["files"].values())),
         files=len(content["files"]),
         edokit=__version__,
-        seconds=f"A text took {1000 * seconds:.3g} ms, in a batch of {_SAMPLE} short ones, on"
+        seconds="**Texts are sent to** " + ", ".join(map(markdown_text, endpoints)) + "."
+        if endpoints
+        else f"A text took {1000 * seconds:.3g} ms, in a batch of {_SAMPLE} short ones, on"
         f" {where['gpu'] or where['machine']} with {counted(where['cpus'], 'processor')}.",
         pairs=" (with a column `context`)" if data.get("pairs") else "",
         source=markdown_text(str(data.get("source") or "texts")),

@@ -163,6 +163,11 @@ class Member(Protocol):
         return True
 
     @property
+    def endpoint(self) -> str | None:
+        """The address that it sends texts to; None unless it is ``remote``."""
+        return None
+
+    @property
     def models(self) -> Sequence[str]:
         """Pretrained models that it needs and ``save`` does not write: hub ids or folders.
 

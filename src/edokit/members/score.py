@@ -161,8 +161,12 @@ class LoadedMembers:
     @property
     def models(self) -> tuple[str, ...]:
         """Pretrained models that members need and do not hold."""
-        each = () if self._end_to_end else map(self._models, self.names)
-        return tuple(dict.fromkeys(chain.from_iterable(one.models for one in chain(*each))))
+        return tuple(dict.fromkeys(chain.from_iterable(one.models for one in self._each())))
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Addresses that members send texts to."""
+        return tuple(dict.fromkeys(one.endpoint for one in self._each() if one.endpoint))
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
@@ -249,6 +253,10 @@ class LoadedMembers:
     @property
     def _end_to_end(self) -> bool:
         return "end_to_end" in self.manifest
+
+    def _each(self) -> Iterable[Any]:
+        """Every member and fold, but for those that were trained end to end."""
+        return chain(*(() if self._end_to_end else map(self._models, self.names)))
 
     def _of_group(self, group: str) -> list[str]:
         """The members of a group that know one annotator each."""

@@ -191,6 +191,11 @@ class LanguageModel(Member):
         return tuple(self._examples)
 
     @property
+    def endpoint(self) -> str:
+        """The address that it sends texts to."""
+        return self._server.base_url
+
+    @property
     def details(self) -> Mapping[str, Any]:
         """What it is, what it asked, and what an item cost."""
         tally = self._tally
