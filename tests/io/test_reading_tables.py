@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from edokit._errors import InputError
-from edokit._io.tables import number_column, parquet_columns, read_table
+from edokit._io.tables import number_column, parquet_parts, read_table
 
 
 def rows_of(path: Path, content: str | bytes, **options: Callable[[str], bool]) -> list[object]:
@@ -215,14 +215,14 @@ def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> No
         read_table(path)
 
 
-def test_the_columns_of_a_parquet_are_seen_without_reading_it(tmp_path: Path) -> None:
+def test_columns_of_a_parquet_are_read_some_rows_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"item": ["a"], "member": ["b"]}), path)
-    assert parquet_columns(path) == ["item", "member"]
-    assert parquet_columns(tmp_path / "t.csv") == []
+    pq.write_table(pa.table({"item": list("abc"), "member": list("def")}), path)
+    parts = list(parquet_parts(path, lambda names: [name for name in names if name == "item"], 2))
+    assert [part.to_pydict() for part in parts] == [{"item": ["a", "b"]}, {"item": ["c"]}]
     path.write_bytes(b"no parquet at all")
     with pytest.raises(InputError, match="can't be read as a Parquet file"):
-        parquet_columns(path)
+        next(parquet_parts(path, list, 2))
 
 
 # --- any file ---------------------------------------------------------------------------------
