@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,18 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
         if unknown
         else [],
     )
+
+
+def asked(about: Mapping[str, Any]) -> str:
+    """What a member asked a server, and what that cost."""
+    parts = [
+        counted(about["requests"], "request"),
+        f"{about['tokens_in']:,} tokens in, {about['tokens_out']:,} out",
+    ]
+    if "cost" in about:
+        total = f"{about['total_cost']:.3g}, " if "total_cost" in about else ""
+        parts.append(f"cost {total}{about['cost']:.3g} per item")
+    return ", ".join(parts)
 
 
 def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:

@@ -150,6 +150,9 @@ def score(
         f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
         for name, labels in maps.items()
     )
+    for name, about in table.member_info.items():
+        if "tokens_in" in about:
+            shown += f"\n{name}: {console.asked(about)}"
     console.done(
         {
             "out": str(out),
@@ -160,6 +163,7 @@ def score(
             "labels": maps,
             "judges": None if judges is None else str(judges),
             "annotators": people,
+            "member_info": {name: dict(about) for name, about in table.member_info.items()},
         },
         f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(table.classes)}{shown}",
         json,

@@ -275,6 +275,7 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         ("tokens_in", "tokens in", ","),
         ("tokens_out", "tokens out", ","),
         ("cost", "cost per item", ".3g"),
+        ("total_cost", "cost", ".3g"),
     ):
         if any(key in one for one in about):
             header.append(title)

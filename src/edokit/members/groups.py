@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -78,7 +78,7 @@ class Group:
                 parameters=("draw",),
             )
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        knows = [key for key in ("annotators", "attributes") if options.get(key)]
+        knows = [key for key in ("annotators", "attributes", "examples") if options.get(key)]
         if knows and self.supervision == Supervision.PER_ANNOTATOR.value:
             raise InputError(
                 f"group {name!r} has {knows[0]}={options[knows[0]]!r}, but its members learn one"
@@ -177,7 +177,7 @@ def parse_groups(
             "leave members out",
             parameters=("members",),
         )
-    groups = read_groups(text, **common) if toml else []
+    groups = read_groups(text, options or {}, **common) if toml else []
     for recipe, count in () if toml else parts:
         usual = find_recipe(recipe).usual_members if members is None else members
         groups.append(Group(recipe, usual if count is None else count, **common))
@@ -197,8 +197,11 @@ def check_groups(groups: Iterable[Group]) -> list[Group]:
     return checked
 
 
-def read_groups(path: str | Path, **common: Any) -> list[Group]:
-    """Groups from a TOML file with one ``[[group]]`` table each; ``common`` fills what it omits."""
+def read_groups(path: str | Path, replaced: Collection[str] = (), **common: Any) -> list[Group]:
+    """Groups from a TOML file with one ``[[group]]`` table each; ``common`` fills what it omits.
+
+    Options that are ``replaced`` by others, ``option`` or ``group.option``, need not be allowed.
+    """
     document = _toml(Path(path))
     tables = document.get("group")
     if set(document) != {"group"} or not isinstance(tables, list):
@@ -226,7 +229,13 @@ def read_groups(path: str | Path, **common: Any) -> list[Group]:
                 f" {'text' if odd else 'a table'}",
                 "correct the file",
             )
-        refuse_code(f"group {position + 1} of {path}", table["recipe"], table.get("options", {}))
+        name = table.get("name") or table["recipe"]
+        kept = {
+            key: value
+            for key, value in table.get("options", {}).items()
+            if not {key, f"{name}.{key}"} & {*replaced}
+        }
+        refuse_code(f"group {position + 1} of {path}", table["recipe"], kept)
         usual = find_recipe(table["recipe"]).usual_members
         groups.append(Group(**{"members": usual, **common, **table}))
     return groups

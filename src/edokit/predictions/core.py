@@ -378,7 +378,7 @@ class Predictions:
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Plain values about members, by name; see `Predictions`."""
 COST = "cost"
-COUNTED = ("requests", "answers", "failures")
+COUNTED = ("requests", "answers", "failures", "tokens_in", "tokens_out")
 """Values about a member that add up over shards."""
 
 

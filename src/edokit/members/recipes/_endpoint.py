@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -167,7 +168,8 @@ def check_address(base_url: str) -> str:
             f"leave them out, and give the key in the environment: {KEY}",
             parameters=("base_url",),
         )
-    if parts.scheme not in ("http", "https") or not host or not base_url.isprintable():
+    odd = re.search(r"[^\w.:\[\]-]", parts.netloc) or not base_url.isprintable()
+    if parts.scheme not in ("http", "https") or not host or odd:
         raise InputError(
             "base_url is no address of a server",
             "write it as http://localhost:8000/v1",
@@ -403,7 +405,7 @@ class Endpoint:
                 if asked_to_wait is None:
                     stop.wait(backoff)
                 elif asked_to_wait <= _LONGEST_WAIT:
-                    self._resume_at = time.monotonic() + asked_to_wait
+                    self._resume_at = max(self._resume_at, time.monotonic() + asked_to_wait)
                 else:
                     problem += f" and asks to wait {asked_to_wait:.0f} s"
                     break

@@ -67,7 +67,7 @@ def fields_of(template: str) -> frozenset[str]:
     if "text" not in fields:
         raise InputError(
             "the prompt template has no field {text}, so the model would not see the text",
-            "add {text} where the text belongs",
+            "add {text} where the text belongs; a file with a template ends in .txt or .md",
             parameters=("prompt",),
         )
     return frozenset(fields)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted, one_of, warn
+from edokit._errors import InputError, are, counted, one_of, warn
 from edokit._io import check_file, not_utf8, read_json
 from edokit._io.schema import distinct, listed, mapping, names, plain, read_document, record, text
 from edokit._types import Floats
-from edokit.annotator_effects import label_shares
+from edokit.annotator_effects import KnownAnnotators, label_shares, mean_over_pairs
 from edokit.members.recipe import Member, MemberData, Progress, Text, check_number, known_labels
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import (
@@ -207,9 +207,11 @@ class LanguageModel(Member):
         if self._top is not None:
             info["probabilities"] = "logprobs" if self._top else f"{self.samples} samples"
         info |= {"requests": tally["requests"], "failures": tally["failures"]}
+        if self._top == 0:
+            info["answers"] = tally["requests"] - tally["failures"]
         info |= {"tokens_in": self._tokens[0], "tokens_out": self._tokens[1]}
         if self._server.prices is not None and tally["items"]:
-            info["cost"] = self._cost / tally["items"]
+            info |= {"cost": self._cost / tally["items"], "total_cost": self._cost}
         return info
 
     def check_data(self, data: Any) -> None:
@@ -238,24 +240,16 @@ class LanguageModel(Member):
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if not self._classes:
             raise InputError("a member must be fitted before it predicts", "call fit first")
+        if not texts:
+            return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
-        whose: list[list[str]] = [[""] for _ in texts]
-        if annotators is not None:
-            known = self._examples
-            whose = [
-                [name if name in known else "" for name in map(str, each)] or [""]
-                for each in annotators
-            ]
-        units = dict.fromkeys(
-            (one, name) for one, each in zip(texts, whose, strict=True) for name in each
-        )
-        found = dict(zip(units, self._predicted(list(units)), strict=True))
-        return np.array(
-            [
-                np.mean([found[one, name] for name in each], axis=0)
-                for one, each in zip(texts, whose, strict=True)
-            ]
-        ).reshape(len(texts), self.n_classes)
+        known, nobody = (*self._examples, ""), [()] * len(texts)
+        everybody = KnownAnnotators.named(self._examples)
+        rows, codes = everybody.asked(nobody if annotators is None else annotators, len(texts))
+        asked = [(texts[row], known[code]) for row, code in zip(rows, codes[:, 0], strict=True)]
+        units = list(dict.fromkeys(asked))
+        found = dict(zip(units, self._predicted(units), strict=True))
+        return mean_over_pairs(np.array([found[unit] for unit in asked]), rows)
 
     def save(self, folder: Path) -> None:
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
@@ -388,14 +382,15 @@ class LanguageModel(Member):
             self._tally["requests"] += len(answers)
             for k in range(len(part)):
                 found.append(self._shares(answers[k * each : (k + 1) * each]))
-            if part and not self._proven:
-                self._refuse_silence(len(answers))
+            silent = self._tally["failures"] - before == len(found) * each
+            if silent and (not self._proven or len(found) >= _FIRST_LOOK):
+                self._refuse_silence(len(found) * each)
         self._tally["items"] += len(units)
         if missed := self._tally["failures"] - before:
-            every = len(prompts) * each
+            some = are(missed, len(prompts) * each, ("names", "name"), "answer")
             warn(
-                f"{missed} of {counted(every, 'answer')} of {self.model} name no label and count"
-                " for none; where no answer does, all labels are equally likely"
+                f"{self.model}: {some} no label and {'is' if missed == 1 else 'are'} left out;"
+                " where no answer names one, all labels are equally likely"
             )
         rows = np.array(found)
         return rows[:, 1].reshape(len(units), -1) if self._by_label else rows
@@ -407,7 +402,7 @@ class LanguageModel(Member):
             shares = self._choices.shares(answers[0].logprobs or [])
             self._proven |= shares is not None
             self._tally["failures"] += shares is None
-            return np.full(n, 0.5 if self._sets else 1 / n) if shares is None else shares
+            return np.full(n, 1 / n) if shares is None else shares
         if self._sets:
             chosen = [self._choices.all_named(answer.text) for answer in answers]
         else:
@@ -452,9 +447,8 @@ class LanguageModel(Member):
         raise InputError(
             f"{self.model} never names a label: none of its first {counted(answers, 'answer')}"
             f" does, where {self._choices.shown} was asked for",
-            "look at the prompt with dry_run=True, and let it answer with the label alone; a model"
+            "look at the prompt (a dry run shows it), and have it ask for the label alone; a model"
             " that thinks first needs a larger max_tokens",
-            parameters=("dry_run",),
         )
 
     def _reporter(self, before: int, total: int) -> Callable[[int], None]:
@@ -488,10 +482,10 @@ def _object(extra: str) -> dict[str, Any]:
     """The option ``extra``, a JSON object."""
     with suppress(ValueError):
         found = json.loads(extra or "{}")
-        if isinstance(found, dict):
+        if isinstance(found, dict) and not found.keys() & {"model", "messages", "stream", "n"}:
             return found
     raise InputError(
-        "extra is no JSON object of further parameters of a request",
+        "extra is no JSON object of parameters of a request beside model, messages, stream and n",
         'write it as extra={"top_p": 0.9}',
         parameters=("extra",),
     )

@@ -1,0 +1,318 @@
+"""Answers are kept under all that determines them, budgets hold, and addresses carry no secret."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edokit._errors import InputError
+from edokit.members.recipes._endpoint import (
+    Answer,
+    AnswerCache,
+    BudgetError,
+    Endpoint,
+    Request,
+    Session,
+    _error_of,
+    _logprobs,
+    _read,
+    _retry_after,
+    check_address,
+    current_session,
+    is_loopback,
+    refuse_address,
+    session,
+)
+
+HERE = "http://127.0.0.1:9/v1"
+PLAIN = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "good day"}],
+    "temperature": 1.0,
+    "max_tokens": 16,
+}
+
+
+def test_an_answer_is_kept_under_everything_that_determines_it() -> None:
+    other = [{"role": "system", "content": "good day"}]
+    requests = [
+        Request(PLAIN),
+        Request(PLAIN, draw=1),
+        *(
+            Request({**PLAIN, **change})
+            for change in (
+                {"model": "n"},
+                {"messages": other},
+                {"messages": [*other, *PLAIN["messages"]]},
+                {"temperature": 0.0},
+                {"max_tokens": 17},
+                {"logprobs": True, "top_logprobs": 20},
+                {"logprobs": True, "top_logprobs": 5},
+                {"top_p": 0.9},
+            )
+        ),
+    ]
+    here, there = Endpoint(HERE), Endpoint("http://127.0.0.1:8/v1")
+    keys = [server.key(request) for server in (here, there) for request in requests]
+    assert len(set(keys)) == 2 * len(requests)
+
+
+def test_how_requests_are_sent_does_not_change_the_key() -> None:
+    slow = Endpoint(HERE, timeout=1, retries=0, concurrency=1, prices=(1, 2))
+    turned = dict(reversed(PLAIN.items()))
+    assert slow.key(Request(turned)) == Endpoint(HERE).key(Request(PLAIN))
+
+
+@given(st.text(), st.text())
+def test_different_texts_have_different_keys(one: str, other: str) -> None:
+    keys = {
+        Endpoint(HERE).key(Request({**PLAIN, "messages": [{"role": "user", "content": text}]}))
+        for text in (one, other)
+    }
+    assert len(keys) == (1 if one == other else 2)
+
+
+def test_the_cache_holds_answers_and_no_text_for_its_owner_alone(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers")
+    cache.put(Endpoint(HERE).key(Request(PLAIN)), ["B", None, 3, 1])
+    cache.close()
+    again = AnswerCache(tmp_path / "answers")
+    assert again.get(Endpoint(HERE).key(Request(PLAIN))) == ["B", None, 3, 1]
+    assert again.get("another") is None
+    again.close()
+    for path in (tmp_path / "answers").iterdir():
+        assert b"good day" not in path.read_bytes()
+    assert stat.S_IMODE(os.stat(again.path).st_mode) == 0o600
+
+
+def _fill(folder: Path, number: int) -> None:
+    cache = AnswerCache(folder)
+    for k in range(20):
+        cache.put(f"{number}-{k}", k)
+    cache.close()
+
+
+def test_several_processes_share_the_cache(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path, n)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    cache = AnswerCache(tmp_path)
+    assert all(cache.get(f"{n}-{k}") == k for n in range(3) for k in range(20))
+    cache.close()
+
+
+@pytest.mark.parametrize("damage", ["file", "garbage"])
+def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "answers"
+    if damage == "file":
+        folder.write_text("a file")
+    else:
+        folder.mkdir()
+        (folder / "answers.sqlite3").write_bytes(b"no database" * 200)
+    with pytest.raises(InputError, match="EDO_CACHE"):
+        AnswerCache(folder)
+
+
+@given(
+    st.floats(0.5, 30),
+    st.lists(st.floats(0.01, 1), min_size=1, max_size=40),
+    st.integers(1, 6),
+)
+@settings(deadline=None, max_examples=40)
+def test_no_budget_is_exceeded_where_a_character_costs_the_same(
+    budget: float, costs: list[float], threads: int
+) -> None:
+    limits = Session(budget)
+    paid: list[float] = []
+    stop = threading.Event()
+
+    def request(cost: float) -> None:
+        size = round(cost * 1000)
+        if stop.is_set():
+            return
+        try:
+            expected = limits.reserve(size)
+        except BudgetError:
+            stop.set()
+            return
+        paid.append(size / 1000)
+        limits.settle(size, expected, size / 1000)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(request, costs))
+    assert limits.spent == pytest.approx(sum(paid))
+    # The first request's cost is not known before it is made.
+    assert limits.spent <= max(budget, paid[0] if paid else 0) + 1e-9
+    if sum(round(cost * 1000) / 1000 for cost in costs) <= budget - 1e-9:
+        assert len(paid) == len(costs)
+
+
+def test_a_budget_of_nothing_sends_nothing_and_says_how_to_go_on() -> None:
+    with pytest.raises(BudgetError, match=r"budget of 0 .*same command"):
+        Session(0.0).reserve(10)
+    with pytest.raises(InputError, match="budget is -1"), session(budget=-1):
+        pass
+
+
+def test_a_request_that_fails_gives_back_what_it_reserved() -> None:
+    limits = Session(10.0)
+    limits.settle(100, limits.reserve(100), 4.0)
+    limits.settle(100, limits.reserve(100), None)
+    limits.settle(100, limits.reserve(100), 4.0)
+    assert limits.spent == 8.0
+    with pytest.raises(BudgetError):
+        limits.reserve(100)
+
+
+def test_sessions_end_with_their_block_and_a_dry_one_stays_dry_inside() -> None:
+    with session(dry=True) as outer, session(budget=3) as inner:
+        assert inner.dry
+        assert inner.previews is outer.previews
+        assert current_session() is inner
+    assert not current_session().dry
+
+
+def test_costs_are_per_million_tokens() -> None:
+    answer = Answer("A", None, tokens_in=2_000_000, tokens_out=500_000)
+    assert Endpoint(HERE, prices=(0.5, 4.0)).cost(answer) == pytest.approx(3.0)
+    assert Endpoint(HERE).cost(answer) is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:sesame@host/v1",
+        "http://sesame@host/v1",
+        "https://host/v1?key=sesame",
+        "https://host/v1#sesame",
+        "https://host\\@127.0.0.1/sesame",
+    ],
+)
+def test_an_address_with_a_secret_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(InputError) as raised:
+        check_address(address)
+    assert "sesame" not in str(raised.value)
+    assert "OPENAI_API_KEY" in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["", "host:80", "ftp://host", "http://", "http://a b", "/v1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match="no address"):
+        check_address(address)
+
+
+def test_addresses_are_compared_in_one_form() -> None:
+    same = {"https://Host:80/v1/", "https://host:80/v1", "https://host:80/v1/chat/completions"}
+    assert {check_address(address) for address in same} == {"https://host:80/v1"}
+
+
+def test_only_this_machine_is_loopback() -> None:
+    assert all(map(is_loopback, ["http://localhost:1/v1", "http://127.0.0.5/v1", "http://[::1]/"]))
+    others = [
+        "http://127.0.0.1.example.org",
+        "http://localhost.org",
+        "http://0.0.0.0",
+        "http://10.0.0.1",
+    ]
+    assert not any(map(is_loopback, others))
+
+
+def test_a_file_sends_texts_nowhere_that_people_did_not_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = "https://host/v1"
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    refuse_address("a member", "http://localhost:8000/v1", ())
+    refuse_address("a member", there, ["numpy", "https://host/v1/"])
+    with pytest.raises(InputError, match=r"https://host/v1.*trust='https://host/v1'"):
+        refuse_address("a member", there, ["numpy", "https://other/v1"])
+    with pytest.raises(InputError, match=r"base_url=https://host/v1"):
+        refuse_address("a file", there, None)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://host/v1/")
+    refuse_address("a member", there, ())
+
+
+def completion(**choice: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": "B"}, **choice}]}
+
+
+def test_answers_are_read_with_usage_and_alternatives_where_there_are_some() -> None:
+    assert _read(completion()) == Answer("B", None)
+    top = [{"token": "B", "logprob": -0.1}, {"token": "A", "logprob": -2.5}]
+    found = _read(
+        {
+            **completion(logprobs={"content": [{**top[0], "top_logprobs": top}]}),
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+        }
+    )
+    assert found == Answer("B", [[["B", -0.1], ["B", -0.1], ["A", -2.5]]], 9, 1)
+    assert _read({"choices": [{"message": {"content": None}}]}).text == ""
+
+
+@pytest.mark.parametrize("payload", [None, [], {}, {"choices": []}, {"choices": [{"text": "B"}]}])
+def test_anything_else_is_no_answer(payload: Any) -> None:
+    with pytest.raises((LookupError, TypeError, AttributeError)):
+        _read(payload)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": [{"token": "B", "logprob": 0, "top_logprobs": []}]},
+        3,
+    ],
+)
+def test_log_probabilities_without_alternatives_are_none(given: Any) -> None:
+    assert _logprobs(given) is None
+
+
+def test_how_long_to_wait_is_a_number_or_a_date() -> None:
+    assert _retry_after("7") == 7
+    assert _retry_after("0.5") == 0.5
+    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert _retry_after("soon") is None
+    assert _retry_after(None) is None
+
+
+class Said:
+    """A response with an error."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def json(self) -> dict[str, Any]:
+        return {"error": {"code": "bad", "message": self.message}}
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("max_tokens is not supported", True),
+        ("can't read 'you old marmalade jar'", False),
+        ("the prompt is: ahoy", False),
+        ("the key sk-12345678abcdef is wrong", False),
+        ("the key sk-12345***** is wrong", False),
+    ],
+)
+def test_a_servers_message_is_shown_unless_it_repeats_text_or_key(
+    message: str, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678abcdef")
+    content = "Which label fits?\n\nyou old marmalade jar of plums\nahoy"
+    request = Request({"messages": [{"role": "user", "content": content}]})
+    assert _error_of(Said(message), request) == ("bad", message if shown else "")

@@ -1,0 +1,442 @@
+"""Members of the recipe llm: what they ask, what they make of the answers, and what they keep.
+
+What a server answers is a function here; `test_llm_server.py` asks a real one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from edokit import Annotations
+from edokit._errors import EDOWarning, InputError
+from edokit.cli.app import make_app
+from edokit.members import Group, load_member, parse_groups, score_members, train_members
+from edokit.members.jobs import Plan
+from edokit.members.recipe import MemberData
+from edokit.members.recipes._endpoint import Answer, Endpoint, Request, session
+from edokit.members.recipes.llm import LanguageModel
+from edokit.members.train import prepare_training, preview_training
+from edokit.scales import Scale
+
+HERE = "http://127.0.0.1:9/v1"
+THERE = "https://llm.example.org/v1"
+LABELS = ("polite", "rude")
+WHO = ("ann", "bob", "cem")
+Reply = Callable[[Mapping[str, Any]], Answer]
+
+
+@pytest.fixture(autouse=True)
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reply], list[Mapping[str, Any]]]:
+    """Have requests answered by a function; the bodies of those that were sent."""
+
+    def serve(reply: Reply) -> list[Mapping[str, Any]]:
+        sent: list[Mapping[str, Any]] = []
+
+        def post(self: Endpoint, client: Any, request: Request, stop: Any) -> Answer:
+            sent.append(request.body)
+            return reply(request.body)
+
+        monkeypatch.setattr(Endpoint, "_post", post)
+        return sent
+
+    return serve
+
+
+def prompt_of(body: Mapping[str, Any]) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+def by_word(body: Mapping[str, Any]) -> Answer:
+    """The label B with a probability of 0.9 for texts with "fool" in them, else of 0.2."""
+    p = 0.9 if "fool" in prompt_of(body).rpartition("Text:")[2] else 0.2
+    top = [["B", math.log(p)], ["A", math.log(1 - p)]]
+    return Answer("B", [[top[0], *top]] if "logprobs" in body else None, 10, 1)
+
+
+def people(n: int = 12) -> Annotations:
+    rows = [
+        (f"i{i}", who, LABELS[(i + k) % 3 == 0], f"a {'fool' if i % 2 else 'fine day'}, {i}")
+        for i in range(n)
+        for k, who in enumerate(WHO)
+    ]
+    table = dict(zip(("item", "annotator", "label", "text"), zip(*rows, strict=True), strict=True))
+    splits = [("train", "dev", "test")[i * 3 // n] for i in range(n) for _ in WHO]
+    return Annotations.from_table({**table, "split": splits}, classes=LABELS)
+
+
+def fitted(scale: Scale | None = None, classes: Any = LABELS, **options: Any) -> LanguageModel:
+    member = LanguageModel(len(classes), **{"base_url": HERE, "model": "m", **options})
+    data = MemberData([], lambda epoch: np.zeros((0, 2)), classes=classes, scale=scale or Scale())
+    return member.fit(data, random_state=0)
+
+
+def group(**options: Any) -> list[Group]:
+    return [Group("llm", members=1, options={"base_url": HERE, "model": "m", **options})]
+
+
+def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Any) -> None:
+    sent = server(by_word)
+    member = fitted(price_in=1.0, price_out=2.0)
+    texts = ["what a fool", "a fine day", "what a fool"]
+    np.testing.assert_allclose(member.predict_proba(texts)[:, 1], [0.9, 0.2, 0.9])
+    np.testing.assert_allclose(member.predict_proba(texts)[:, 1], [0.9, 0.2, 0.9])
+    assert len(sent) == 2
+    assert member.predict_proba([]).shape == (0, 2)
+    assert {body["top_logprobs"] for body in sent} == {20}
+    info = dict(member.details)
+    assert (info["requests"], info["failures"], info["probabilities"]) == (4, 0, "logprobs")
+    assert info["cost"] == pytest.approx(12 / 1e6)
+
+
+def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -> None:
+    said = iter(["B", "hm", "B", "A"])
+    sent = server(lambda body: Answer(next(said), None))
+    member = fitted(probabilities="samples", samples=4, smoothing=0.5, concurrency=1)
+    with pytest.warns(EDOWarning, match="1 of 4 answers names no label"):
+        shares = member.predict_proba(["good day"])
+    np.testing.assert_allclose(shares, [[1.5 / 4, 2.5 / 4]])
+    assert len(sent) == 4
+    assert all("logprobs" not in body and body["temperature"] == 1.0 for body in sent)
+    assert member.details["answers"] == 3
+    assert member.details["probabilities"] == "4 samples"
+
+
+def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> None:
+    sent = server(lambda body: Answer("A", None))
+    for _ in range(2):
+        fitted(samples=3).predict_proba(["one", "two"])
+    assert sum("logprobs" in body for body in sent) == 1
+    assert len(sent) == 1 + 6
+    with pytest.raises(InputError, match="no log-probabilities of m"):
+        fitted(probabilities="logprobs").predict_proba(["three"])
+
+
+def test_a_model_that_never_names_a_label_costs_twenty_prompts(server: Any) -> None:
+    sent = server(lambda body: Answer("It depends on the day.", None))
+    member = fitted(probabilities="samples", samples=1)
+    with pytest.raises(InputError, match=r"m never names a label.*20 answers.*A or B"):
+        member.predict_proba([f"text {k}" for k in range(50)])
+    assert len(sent) == 20
+
+
+def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Any) -> None:
+    sent = server(by_word)
+    data = people()
+    trained = train_members(data, group(examples=2))
+    pairs = trained.predictions["dev-pairs"]
+    assert set(map(str, pairs.annotators)) == {*WHO, ""}
+    train = data.split("train")
+    labels = {
+        (str(train.annotators[a]), str(train.texts[i])): LABELS[label]
+        for i, a, label in zip(
+            train.item_codes, train.annotator_codes, train.label_codes, strict=True
+        )
+    }
+    shown = [prompt_of(body) for body in sent]
+    assert sum("Answer as one annotator" not in one for one in shown) == 8  # dev and test
+    for one in shown:
+        texts = [line[6:] for line in one.splitlines() if line.startswith("Text: ")]
+        answers = [line[8:] for line in one.splitlines() if line.startswith("Answer: ")]
+        said = [(text, LABELS["AB".index(key)]) for text, key in zip(texts, answers, strict=True)]
+        assert len(said) in (0, 2)
+        assert any(all(labels.get((who, t)) == y for t, y in said) for who in WHO)
+
+
+def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> None:
+    server(lambda body: Answer("B" if "one annotator" in prompt_of(body) else "A", None))
+    member = fitted(probabilities="samples", samples=1)
+    member._examples = {"ann": [("good day", [0])]}
+    asked = member.predict_proba(["one"] * 4, annotators=[["ann"], ["zoe"], [], ["ann", "zoe"]])
+    np.testing.assert_allclose(asked[1], member.predict_proba(["one"])[0])
+    np.testing.assert_allclose(asked[2], asked[1])
+    np.testing.assert_allclose(asked[3], (asked[0] + asked[1]) / 2)
+    assert asked[0, 1] > 0.5 > asked[1, 1]
+    with pytest.raises(InputError, match="1 text came with 2 lists"):
+        member.predict_proba(["one"], annotators=[["ann"], ["ann"]])
+
+
+def test_each_label_of_a_set_is_asked_for_on_its_own(server: Any) -> None:
+    sent = server(lambda body: Answer("yes" if "\njoy" in prompt_of(body) else "No.", None))
+    member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), samples=1, smoothing=0.0)
+    np.testing.assert_array_equal(member.predict_proba(["good day"]), [[1, 0, 0]])
+    drawn = [body for body in sent if "logprobs" not in body]
+    assert len(drawn) == 3
+    assert all("yes" in prompt_of(body) and "no" in prompt_of(body) for body in drawn)
+
+
+def test_a_template_that_lists_labels_takes_sets_as_answers(server: Any) -> None:
+    said = iter(["A, C", "none", "perhaps"])
+    server(lambda body: Answer(next(said), None))
+    template = "{labels}\n{text}\nWhich? {answers}"
+    options = {"prompt": template, "samples": 3, "smoothing": 0.5, "concurrency": 1}
+    member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), **options)
+    with pytest.warns(EDOWarning, match="1 of 3 answers"):
+        shares = member.predict_proba(["good day"])
+    np.testing.assert_allclose(shares, [[1.5 / 3, 0.5 / 3, 1.5 / 3]])
+
+
+def test_persona_context_and_descriptions_are_where_they_belong(
+    server: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "labels.json").write_text(json.dumps({"rude": "hurts\nsomebody"}))
+    (tmp_path / "cook.txt").write_text("You are a cook.\n")
+    sent = server(by_word)
+    (checked,) = parse_groups(
+        "llm",
+        options={
+            "model": "m",
+            "base_url": HERE,
+            "persona": str(tmp_path / "cook.txt"),
+            "label_descriptions": str(tmp_path / "labels.json"),
+        },
+    )
+    fitted(**checked.options).predict_proba([("oh {text}", "a post"), ("well", "")])
+    first, second = sent
+    assert first["messages"][0] == {"role": "system", "content": "You are a cook."}
+    assert "A. polite\nB. rude: hurts somebody\n" in prompt_of(first)
+    assert "Context:\na post\n\nText:\noh {text}\n" in prompt_of(first)
+    assert "Context" not in prompt_of(second)
+    sent.clear()
+    own = fitted(prompt="{persona} {text} {context} {labels}", persona="You are a cook.")
+    own.predict_proba([("oh", "a post")])
+    (only,) = sent[0]["messages"]
+    assert only["content"] == "You are a cook. oh a post A. polite\nB. rude"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"model": ""}, "model"),
+        ({"base_url": ""}, "OPENAI_BASE_URL"),
+        ({"base_url": "http://me:sesame@host/v1"}, "base_url"),
+        ({"prompt": "Label {txt}: {text}"}, "{txt}"),
+        ({"prompt": "Label it"}, "{text}"),
+        ({"prompt": "no-such-prompt.txt"}, "no-such-prompt.txt"),
+        ({"prompt": "{text}", "examples": 3}, "{examples}"),
+        ({"prompt": "Does {label} fit {text}?"}, "{labels}"),
+        ({"label_descriptions": "cruel: hurts"}, "cruel"),
+        ({"probabilities": "guess"}, "probabilities"),
+        ({"extra": "[1]"}, "extra"),
+        ({"extra": '{"stream": true}'}, "stream"),
+        ({"samples": 0}, "samples"),
+        ({"concurrency": 0}, "concurrency"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_asked(
+    server: Any, options: dict[str, Any], named: str
+) -> None:
+    sent = server(by_word)
+    with pytest.raises(InputError) as raised:
+        train_members(people(), group(**options))
+    assert named in str(raised.value)
+    assert "sesame" not in str(raised.value)
+    assert not sent
+
+
+def test_more_labels_than_letters_are_sampled(server: Any) -> None:
+    sent = server(lambda body: Answer("27", None))
+    classes = tuple(f"label {k}" for k in range(27))
+    shares = fitted(classes=classes, samples=2).predict_proba(["good day"])
+    assert shares.argmax() == 26
+    assert not any("logprobs" in body for body in sent)
+    with pytest.raises(InputError, match="27 labels"):
+        fitted(classes=classes, probabilities="logprobs")
+
+
+def test_folds_change_nothing_and_each_item_is_asked_once(server: Any, tmp_path: Path) -> None:
+    sent = server(by_word)
+    trained = train_members(people(), group(), cross_fit=2, out=tmp_path / "members")
+    assert len(trained.predictions["fit"]) == 8
+    assert len(trained.predictions["test"]) == 4
+    assert len(sent) == 12
+    again = train_members(people(), group(), cross_fit=2, out=tmp_path / "members")
+    assert len(sent) == 12
+    assert not again.failed
+    scored = score_members(tmp_path / "members", ["another fool"])
+    np.testing.assert_allclose(scored.probabilities[0, 0], [0.1, 0.9])
+
+
+def test_other_speed_and_prices_are_the_same_member(server: Any, tmp_path: Path) -> None:
+    sent = server(by_word)
+    train_members(people(), group(), out=tmp_path / "members")
+    asked = len(sent)
+    others = {"concurrency": 2, "timeout": 5.0, "retries": 1, "price_in": 3.0}
+    train_members(people(), group(**others), out=tmp_path / "members")
+    assert len(sent) == asked
+    with pytest.raises(InputError, match="other settings"):
+        train_members(people(), group(temperature=0.5), out=tmp_path / "members")
+
+
+def test_predictions_and_manifest_hold_what_it_is_and_costs(server: Any, tmp_path: Path) -> None:
+    server(by_word)
+    options = {"persona": "You are a cook.", "price_in": 1.0, "price_out": 0.0}
+    trained = train_members(people(), group(**options), out=tmp_path / "members")
+    (info,) = trained.predictions["dev"].member_info.values()
+    assert info["persona"] == "You are a cook."
+    assert info["cost"] == pytest.approx(1e-5)
+    assert trained.manifest["members"][0]["details"] == info
+    scored = score_members(tmp_path / "members", ["another fool", "a day"])
+    assert scored.member_info["llm-01"]["cost"] == pytest.approx(1e-5)
+    assert scored.member_info["llm-01"]["requests"] == 2
+
+
+def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> None:
+    sent = server(by_word)
+    models = {"model": ["one", "two", "three"], "price_in": 1e5, "price_out": 0.0}
+    out = tmp_path / "members"  # a request costs 1
+    trained = train_members(people(), group(**models), out=out, budget=12.5)
+    assert [one.job.member for one in trained.failed] == ["llm-two-01", "llm-three-01"]
+    assert len(sent) == 12
+    assert len({one.reason for one in trained.failed}) == 1
+    assert trained.predictions["dev"].members == ("llm-one-01",)
+    whole = train_members(people(), group(**models), out=out, budget=100)
+    assert len(sent) == 24
+    assert len(whole.predictions["dev"].members) == 3
+    with pytest.raises(InputError, match=r"budget of 1\.5 .*same command"):
+        score_members(out, ["new one", "new two"], budget=1.5)
+    assert len(score_members(out, ["new one", "new two"], budget=9)) == 2
+    assert len(sent) == 24 + 6
+
+
+def test_a_budget_needs_prices_and_somebody_who_asks(server: Any) -> None:
+    server(by_word)
+    with pytest.raises(InputError, match="price_in"):
+        train_members(people(), group(), budget=1.0)
+    with pytest.raises(InputError, match="budget"):
+        train_members(people(), [Group("linear", 1, supervision="soft")], budget=1.0)
+    with pytest.raises(InputError, match="dry_run"):
+        preview_training(people(), [Group("linear", 1, supervision="soft")])
+
+
+def test_a_dry_run_counts_requests_less_those_answered(server: Any, tmp_path: Path) -> None:
+    sent = server(by_word)
+    (first,) = preview_training(people(), group(persona="You are a cook."))
+    assert (first["requests"], first["cached"]) == (8, 0)
+    assert first["messages"][0]["content"] == "You are a cook."
+    assert not sent
+    train_members(people(), group(persona="You are a cook."), out=tmp_path / "members")
+    (again,) = preview_training(people(), group(persona="You are a cook."))
+    assert (again["requests"], again["cached"]) == (8, 8)
+    with session(dry=True) as asked:
+        score_members(tmp_path / "members", ["new", "newer"])
+    assert asked.previews[0]["requests"] == 2
+    assert len(sent) == 8
+
+
+def test_a_member_from_a_folder_asks_only_where_people_say(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = server(by_word)
+    out = tmp_path / "members"
+    train_members(people(), group(base_url=THERE), out=out)
+    before = len(sent)
+    with pytest.raises(InputError, match=r"llm\.example\.org.*trust='https"):
+        score_members(out, ["new"])
+    assert len(sent) == before
+    assert len(score_members(out, ["new"], trust=[THERE])) == 1
+    monkeypatch.setenv("OPENAI_BASE_URL", THERE)
+    assert load_member(out / "members" / "llm-01").known_annotators == ()
+    texts = tmp_path / "texts.txt"
+    texts.write_text("new\n")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    words = [
+        "score",
+        "--members",
+        str(out),
+        "--texts",
+        str(texts),
+        "--out",
+        str(tmp_path / "p.npz"),
+    ]
+    ran = CliRunner().invoke(make_app(), words)
+    assert isinstance(ran.exception, InputError)
+    ran = CliRunner().invoke(make_app(), [*words, "--trust", THERE, "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["member_info"]["llm-01"]["requests"] == 1
+
+
+def test_no_file_of_groups_or_plans_decides_where_texts_go(tmp_path: Path) -> None:
+    path = tmp_path / "jury.toml"
+    path.write_text(f'[[group]]\nrecipe = "llm"\noptions = {{model = "m", base_url = "{THERE}"}}\n')
+    with pytest.raises(InputError, match=r"jury\.toml.*llm\.example\.org.*base_url"):
+        parse_groups(str(path))
+    for named in ("base_url", "llm.base_url"):  # by the person, in its place
+        (one,) = parse_groups(str(path), options={named: THERE})
+        assert one.options["base_url"] == THERE
+    path.write_text(path.read_text().replace(THERE, HERE))
+    assert parse_groups(str(path))[0].options["base_url"] == HERE
+    prepare_training(people(), group(base_url=THERE), out=tmp_path / "plan")
+    with pytest.raises(InputError, match="trust"):
+        Plan.load(tmp_path / "plan")
+    assert Plan.load(tmp_path / "plan", [THERE]).jobs
+
+
+def test_what_it_keeps_comes_back_and_holds_no_key(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    server(by_word)
+    out = tmp_path / "members"
+    train_members(people(), group(examples=2, prompt="{examples}{labels}Text:{text}"), out=out)
+    member = load_member(out / "members" / "llm-01")
+    assert member.known_annotators == WHO
+    again = LanguageModel.load(out / "members" / "llm-01")
+    assert again._options == member._options  # type: ignore[attr-defined]
+    assert again.predict_proba(["a fool"]).shape == (1, 2)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert b"sk-planted" not in path.read_bytes()
+
+
+def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:
+    server(by_word)
+    for content in ("{}", "[]", '{"options": {"model": 3}, "classes": ["a"]}'):
+        (tmp_path / "llm.json").write_text(content)
+        with pytest.raises(InputError, match="language model of EDO"):
+            LanguageModel.load(tmp_path)
+
+
+def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
+    from edokit._io.tables import write_table
+
+    sent = server(by_word)
+    write_table(people().to_table(), tmp_path / "votes.csv")
+    several = ("model=one", "model=two", "persona=You cook.", "persona=You sail.")
+    words = [
+        "train",
+        str(tmp_path / "votes.csv"),
+        "--recipe",
+        "llm",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    for option in (f"base_url={HERE}", "price_in=1", "price_out=1", *several):
+        words += ["--option", option]
+    dry = CliRunner().invoke(make_app(), [*words, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
+    assert "32 new requests" in dry.stdout
+    assert "You cook." in dry.stdout
+    assert not sent
+    ran = CliRunner().invoke(make_app(), [*words, "--json"])
+    assert ran.exit_code == 0, ran.output
+    found = [one["details"] for one in json.loads(ran.stdout)["members"]]
+    assert len({(one["model"], one["persona"]) for one in found}) == 4
+    shown = CliRunner().invoke(make_app(), words, env={"COLUMNS": "200"})
+    assert "tokens in" in shown.stdout
+    assert "cost per item" in shown.stdout
+    assert len(sent) == 32
