@@ -32,27 +32,23 @@ Label:"""
 TEXTS = (
     "Have a lovely day!",
     "Shut up, you idiot.",
-    "What a wonderful cake, well done.",
     "Go away, nobody wants you here.",
     "The bus is late again.",
-    "Your work is garbage and so are you.",
     "Could you help me, please?",
     "Are you too stupid to read?",
-    "Thanks for waiting so long.",
     "The soup was cold.",
     "Nice to meet you all.",
-    "Keep your nose out of it.",
 )
-RUDE = (1, 3, 5, 7, 11)
-PEOPLE = {"ann": (), "bob": (4,), "eve": (4, 9)}
+RUDE = (1, 2, 5)
+PEOPLE = {"ann": (), "bob": (3,), "eve": (3, 6)}
 """Who labelled, and the complaints that each finds rude besides."""
 
 
 def write_votes(path: Path, texts: Sequence[str] = TEXTS) -> Path:
-    """Everyone's label of each text: four to train on, six in dev, the others in test."""
+    """Everyone's label of each text, six in dev and two in test: nothing is trained."""
     rows = ["item,text,annotator,label,split"]
     for number, text in enumerate(texts):
-        split = "train" if number % 3 == 2 else "dev" if number < 9 else "test"
+        split = "dev" if number < 6 else "test"
         for name, more in PEOPLE.items():
             label = "rude" if number in (*RUDE, *more) else "polite"
             rows.append(f't{number},"{text}",{name},{label},{split}')

@@ -348,7 +348,8 @@ def make_plan(
     cross_fit: int | None = None,
 ) -> Plan:
     """What there is to train."""
-    check_splits(data, cross_fit)
+    learns = any(find_recipe(group.recipe).learns(group.options) for group in groups)
+    check_splits(data, cross_fit, learns)
     for group in groups:
         # Options that a recipe refuses are refused now, not once per member.
         make_member(group.recipe, len(data.classes), group.options).check_data(data)

@@ -408,10 +408,11 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     return folds
 
 
-def check_splits(data: TrainingData, n_folds: int | None) -> None:
+def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -> None:
     """Refuse data with a single class, with nothing to train on or nothing to predict.
 
-    Items without a split are counted in a warning.
+    Members that learn nothing need no items to train on. Items without a split are counted in a
+    warning.
     """
     if len(data.classes) < 2:
         raise InputError(
@@ -420,7 +421,7 @@ def check_splits(data: TrainingData, n_folds: int | None) -> None:
             parameters=("classes",),
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
-    if not len(data.where(TRAIN)):
+    if not len(data.where(TRAIN) if learns else data.where(*names)):
         raise InputError(
             f"members train on the split 'train', which has no items; the splits are"
             f" {examples(names, 20) or 'unnamed'}",
