@@ -248,10 +248,10 @@ def main() -> int:
 def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     """What the bundle answers in Python, as JSON has it."""
     from edokit.bundle import Bundle
-    from edokit.serve.worker import Question, Served
+    from edokit.serve.members import Answers, Question
 
-    served = Served(Bundle.load(bundle))
-    return lambda texts: served.answers(Question(list(texts)))
+    answers = Answers(Bundle.load(bundle))
+    return lambda texts: answers(Question(list(texts)))
 
 
 def nonsense(

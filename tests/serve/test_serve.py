@@ -3,24 +3,30 @@ for what can't be answered; asked by a real client, of a server that is a proces
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
-import os
 import re
-import subprocess
 import sys
 import threading
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
+import pandas as pd
 import pytest
 from serve_soak import PLANTED, Server, in_python, nonsense, same, under_load
 
 import edokit
 from edokit import InputError
+from edokit.cli import main
 from edokit.panels import Panel
 from edokit.serve import Limits
+from edokit.serve.members import MembersEndedError, MembersProcess, Question
 from edokit.serve.server import _hostname, _is_loopback, _listen
+from edokit.serve.worker import Worker
 
 TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 
@@ -41,6 +47,20 @@ def test_the_answers_are_those_of_python(server: Server, bundle: Path) -> None:
     assert [one["entropy"] for one in each] == wanted.entropy.tolist()
     assert [one["spread"] for one in each] == wanted.spread.tolist()
     assert [one["label"] for one in each] == list(map(str, loaded.predict(TEXTS)))
+
+
+def test_the_answers_are_those_of_the_command_line(
+    server: Server, bundle: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "found.parquet")]
+    assert edo("predict", str(bundle), *paths)[0] == 0
+    table = pd.read_parquet(tmp_path / "found.parquet")
+    each = post(server, {"texts": TEXTS}).json()["predictions"]
+    for name in ("entropy", "spread", "label"):
+        assert [one[name] for one in each] == table[name].tolist()
+    for name in each[0]["probabilities"]:
+        assert [one["probabilities"][name] for one in each] == table[f"p_{name}"].tolist()
 
 
 @pytest.mark.filterwarnings("ignore:1 of 2 members knows no annotators:edokit.EDOWarning")
@@ -119,36 +139,31 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "message"), REFUSED)
-def test_bad_input_is_one_clear_message_that_quotes_nothing(
-    server: Server, body: Any, status: int, message: str
-) -> None:
-    answer = post(server, body)
-    assert answer.status_code == status
-    assert re.search(message, answer.json()["error"])
-    assert answer.json()["hint"]
-    assert "marmalade" not in answer.text
+def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> None:
+    for body, status, message in REFUSED:
+        answer = post(server, body)
+        assert answer.status_code == status, message
+        assert re.search(message, answer.json()["error"]), answer.text
+        assert answer.json()["hint"]
+        assert "marmalade" not in answer.text
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "status"),
-    [
+def test_wrong_requests_are_refused_as_json(server: Server) -> None:
+    kind = {"content-type": "application/json", "origin": "https://elsewhere.example"}
+    wrong: list[tuple[str, str, dict[str, str], int]] = [
         ("POST", "/predict", {"content-type": "text/plain"}, 415),
         ("POST", "/predict", {"content-encoding": "gzip"}, 415),
         ("GET", "/predict", {}, 405),
+        ("OPTIONS", "/predict", {"access-control-request-method": "POST"}, 405),
         ("GET", f"/{PLANTED}", {}, 404),
         ("GET", "/health", {"host": "elsewhere.example"}, 421),
-    ],
-)
-def test_wrong_requests_are_refused_as_json(
-    server: Server, method: str, path: str, headers: dict[str, str], status: int
-) -> None:
-    kind = {"content-type": "application/json"}
-    how: dict[str, Any] = {"headers": {**kind, **headers}, "content": b"{}"}
-    answer = httpx.request(method, server.url + path, **how)
-    assert answer.status_code == status
-    assert answer.json()["error"]
-    assert "access-control-allow-origin" not in answer.headers
+    ]
+    for method, path, headers, status in wrong:
+        how: dict[str, Any] = {"headers": {**kind, **headers}, "content": b"{}"}
+        answer = httpx.request(method, server.url + path, **how)
+        assert answer.status_code == status
+        assert answer.json()["error"]
+        assert "access-control-allow-origin" not in answer.headers
 
 
 def test_health_docs_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
@@ -183,7 +198,6 @@ def test_a_token_is_asked_for_and_never_shown(guarded: Server) -> None:
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
         assert "nobody" not in answer.text
-    assert post(guarded, {"texts": ["a"]}, authorization=right).status_code == 200
     assert httpx.get(f"{guarded.url}/health").status_code == 200
     assert httpx.get(f"{guarded.url}/metrics").status_code == 401
     numbers = httpx.get(f"{guarded.url}/metrics", headers={"authorization": right}).text
@@ -220,37 +234,71 @@ def ask_at_once(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
-def test_what_is_under_way_is_answered_before_it_ends(bundle: Path, tmp_path: Path) -> None:
-    with Server(bundle, tmp_path, "--max-delay-ms", "2000") as running:
-        answers: list[httpx.Response] = []
-        asking = threading.Thread(
-            target=lambda: answers.extend(ask_at_once(running, 8, {"texts": [PLANTED]}, {}))
-        )
-        asking.start()
-        while "edo_queue_texts 8.0" not in httpx.get(f"{running.url}/metrics").text:
-            assert not answers
-        assert running.stop() == 0
-        asking.join()
-        assert [answer.status_code for answer in answers] == [200] * 8
-        assert {answer.headers["connection"] for answer in answers} == {"close"}
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{running.url}/health")
-    assert "marmalade" not in running.written()
-    assert running.err.read_text() == ""
+def test_what_is_under_way_is_answered_before_it_ends(guarded: Server) -> None:
+    right = {"authorization": "Bearer a-token-that-nobody-guesses"}
+    answers: list[httpx.Response] = []
+    asking = threading.Thread(
+        target=lambda: answers.extend(ask_at_once(guarded, 6, {"texts": [PLANTED]}, right))
+    )
+    asking.start()
+    while True:
+        numbers = httpx.get(f"{guarded.url}/metrics", headers=right).text
+        if "edo_queue_texts 6.0" in numbers:
+            break
+        assert not answers
+    assert guarded.stop() == 0
+    asking.join()
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert {answer.headers["connection"] for answer in answers} == {"close"}
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{guarded.url}/health")
+    assert "marmalade" not in guarded.written()
+    assert guarded.err.read_text() == ""
 
 
-def edo(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from edokit.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+def test_if_the_members_are_killed_it_ends_instead_of_hanging(bundle: Path) -> None:
+    members = MembersProcess(bundle)
+    worker = Worker(members, Limits())
+
+    async def run() -> list[bool]:
+        settled: list[bool] = []
+        loaded, lost = asyncio.Event(), asyncio.Event()
+
+        def note() -> None:
+            settled.append(worker.failure is None)
+            (lost if loaded.is_set() else loaded).set()
+
+        worker.start(note)
+        await loaded.wait()
+        assert json.loads((await worker.ask(Question(TEXTS)))[0])["probabilities"]
+        members._process.kill()
+        with pytest.raises(MembersEndedError, match="exit code"):
+            await worker.ask(Question([PLANTED]))
+        await lost.wait()
+        return settled
+
+    assert asyncio.run(run()) == [True, False]
+
+
+def edo(*words: str) -> tuple[int, str, str]:
+    """Exit status and output of a command, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["edo", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return int(stop.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def test_without_a_token_other_machines_are_not_listened_to(bundle: Path) -> None:
     for host in ("0.0.0.0", "::"):
         with pytest.raises(InputError, match="EDO_SERVE_TOKEN"):
             _listen(host, 0, None)
-    done = edo("serve", str(bundle), "--host", "0.0.0.0", "--port", "0")
-    assert done.returncode == 2
-    assert "--host 0.0.0.0 is open to other machines" in done.stderr
+    status, _, err = edo("serve", str(bundle), "--host", "0.0.0.0", "--port", "0")
+    assert (status, "--host 0.0.0.0 is open to other machines" in err) == (2, True)
 
 
 def test_addresses_tokens_and_limits_that_cannot_be_used(server: Server) -> None:
@@ -265,9 +313,9 @@ def test_addresses_tokens_and_limits_that_cannot_be_used(server: Server) -> None
 
 
 def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) -> None:
-    done = edo("serve", str(tmp_path), "--port", "0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"edo: .*bundle\.json.*edo bundle.*\n", done.stderr)
+    status, out, err = edo("serve", str(tmp_path), "--port", "0")
+    assert (status, out) == (2, "")
+    assert re.fullmatch(r"edo: .*bundle\.json.*edo bundle.*\n", err)
 
 
 def test_what_is_this_machine() -> None:

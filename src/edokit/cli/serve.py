@@ -12,7 +12,7 @@ from edokit._errors import counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
-    from edokit.serve import Served
+    from edokit.serve import About
 
 
 def serve(
@@ -59,7 +59,7 @@ def serve(
     from edokit.serve import TOKEN, Limits
     from edokit.serve import serve as run
 
-    def ready(loaded: Served, url: str) -> None:
+    def ready(loaded: About, url: str) -> None:
         about = {"url": url, "version": loaded.version, "classes": loaded.classes}
         line = (
             f"{url} answers with {bundle} (version {loaded.version},"

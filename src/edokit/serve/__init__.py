@@ -1,7 +1,8 @@
 """A bundle behind HTTP: texts in, distributions out (extra ``serve``).
 
-One thread owns the members (`worker`); the event loop reads requests and writes answers meanwhile
-(`app`). No text and no token reaches a log, a metric or an error.
+The members are a process of their own (`members`), which takes batches from a bounded queue
+(`worker`); the event loop reads requests and writes answers meanwhile (`app`, `server`). No text
+and no token reaches a log, a metric or an error.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from edokit._errors import MissingExtraError
 
 try:
+    from edokit.serve.members import About
     from edokit.serve.server import TOKEN, serve
-    from edokit.serve.worker import Limits, Served
+    from edokit.serve.worker import Limits
 except MissingExtraError:
     raise
 except ImportError as missing:
@@ -19,4 +21,4 @@ except ImportError as missing:
         'install it with: pip install "edokit[serve]"',
     ) from missing
 
-__all__ = ["Limits", "Served", "TOKEN", "serve"]
+__all__ = ["About", "Limits", "TOKEN", "serve"]

@@ -26,7 +26,8 @@ from starlette.requests import ClientDisconnect
 
 from edokit._errors import counted
 from edokit._version import __version__
-from edokit.serve.worker import Limits, Question, RefusedError, Served, Worker
+from edokit.serve.members import About, Question
+from edokit.serve.worker import Limits, RefusedError, Worker
 
 PATIENCE = 20.0
 """Seconds in which a request must have arrived."""
@@ -98,12 +99,19 @@ def request_model(limits: Limits) -> type[BaseModel]:
 
 
 class Metrics:
-    """What ``/metrics`` shows, in Prometheus format: numbers, and nothing of any text."""
+    """What ``/metrics`` shows, in Prometheus format: numbers, and nothing of any text.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    members : callable
+        Returns the process of the members.
+    """
+
+    def __init__(self, members: Callable[[], int | None] = lambda: None) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = own = CollectorRegistry()
         ProcessCollector(registry=own)
+        ProcessCollector("members", lambda: members() or "self", registry=own)
         seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
         self.requests = Counter(
             "edo_requests", "Requests by path and status.", ("path", "status"), registry=own
@@ -165,13 +173,13 @@ def make_app(
     )
     async def predict(request: Request) -> Response:
         """Answer each text with a distribution over the classes."""
-        served = _loaded(worker)
-        question = check_request(await body_of(request), model, served)
+        about = _loaded(worker)
+        question = check_request(await body_of(request), model, about)
         answers = await worker.ask(question)
         metrics.texts.inc(len(answers))
-        return json_response(
-            {"version": served.version, "classes": served.classes, "predictions": answers}
-        )
+        head = json.dumps({"version": about.version, "classes": about.classes}, ensure_ascii=False)
+        content = f'{head[:-1]}, "predictions": [{", ".join(answers)}]}}'
+        return Response(content.encode(), media_type="application/json")
 
     @app.get("/health", responses={503: {"description": "Not yet, or no longer."}})
     async def health() -> Response:
@@ -224,11 +232,11 @@ def refusal(error: RefusedError) -> Response:
     return json_response(content, error.status, error.headers)
 
 
-def _loaded(worker: Worker) -> Served:
+def _loaded(worker: Worker) -> About:
     """The bundle, once it can be asked."""
-    if worker.served is None:
+    if worker.about is None:
         raise RefusedError(503, "the members are being loaded", "try again", retry_after="2")
-    return worker.served
+    return worker.about
 
 
 class BodyReader:
@@ -282,7 +290,7 @@ class BodyReader:
         return b"".join(parts)
 
 
-def check_request(body: bytes, model: type[BaseModel], served: Served) -> Question:
+def check_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     """The question that a request asks; errors give positions and quote nothing."""
     try:
         given: Any = json.loads(body, object_pairs_hook=_distinct)
@@ -304,11 +312,11 @@ def check_request(body: bytes, model: type[BaseModel], served: Served) -> Questi
     for position, text in enumerate(texts, start=1):
         if not text.strip():
             raise RefusedError(422, f"text {position} of {len(texts)} is empty", "leave it out")
-    if served.pairs is not None and served.pairs != (contexts is not None):
+    if about.pairs is not None and about.pairs != (contexts is not None):
         raise RefusedError(
             422,
-            f"the members were trained on texts {'with' if served.pairs else 'without'} contexts",
-            "give each text its context" if served.pairs else "leave contexts out",
+            f"the members were trained on texts {'with' if about.pairs else 'without'} contexts",
+            "give each text its context" if about.pairs else "leave contexts out",
         )
     for name in ("contexts", "annotators"):
         values = getattr(asked, name)
@@ -322,15 +330,15 @@ def check_request(body: bytes, model: type[BaseModel], served: Served) -> Questi
     whose = asked.annotators
     if whose is not None:
         whose = [
-            _known(names, served, f" of text {position}")
+            _known(names, about, f" of text {position}")
             for position, names in enumerate(whose, start=1)
         ]
-    panel = None if asked.panel is None else _known(asked.panel, served, " of the panel")
-    if asked.answer_for is not None and asked.answer_for not in served.metrics:
+    panel = None if asked.panel is None else _known(asked.panel, about, " of the panel")
+    if asked.answer_for is not None and asked.answer_for not in about.metrics:
         raise RefusedError(
             422,
             "this bundle makes no answers for this metric",
-            f"known metrics: {', '.join(served.metrics)}; without one, the pool answers",
+            f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
         )
     return Question(texts, whose, panel, asked.answer_for)
 
@@ -342,15 +350,15 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _known(names: list[str], served: Served, of: str) -> tuple[str, ...]:
+def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:
     """Annotators that the bundle knows, each once."""
     for position, name in enumerate(names, start=1):
         place = f"annotator {position} of {len(names)}{of}"
-        if name not in served.annotators:
+        if name not in about.annotators:
             raise RefusedError(
                 422,
                 f"{place} is unknown: this bundle knows"
-                f" {counted(len(served.annotators), 'annotator')}",
+                f" {counted(len(about.annotators), 'annotator')}",
                 "leave annotators out for the answer of nobody in particular",
             )
         if name in names[: position - 1]:

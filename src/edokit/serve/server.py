@@ -13,7 +13,6 @@ import socket
 import sys
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._errors import EDOError, InputError
 from edokit._version import __version__
 from edokit.serve.app import PATIENCE, Metrics, make_app, refusal
-from edokit.serve.worker import Limits, RefusedError, Served, Worker
+from edokit.serve.members import About, MembersProcess
+from edokit.serve.worker import Limits, RefusedError, Worker
 
 TOKEN = "EDO_SERVE_TOKEN"
 """The variable of the environment that holds the bearer token."""
@@ -200,7 +200,7 @@ def serve(
     trust: Sequence[str] = (),
     limits: Limits | None = None,
     token: str | None = None,
-    ready: Callable[[Served, str], None] = lambda served, url: None,
+    ready: Callable[[About, str], None] = lambda about, url: None,
     log: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; then finish those under way and return.
@@ -221,7 +221,7 @@ def serve(
     token : str, default=None
         The bearer token that requests must have.
     ready : callable
-        Called with the bundle and the address once the members are loaded.
+        Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
         Takes each line of the log.
 
@@ -230,22 +230,19 @@ def serve(
     InputError
         If the address can't be used, a token is missing, or the bundle can't be loaded.
     """
-    from edokit.bundle import Bundle
-
-    limits, metrics = limits or Limits(), Metrics()
+    limits = limits or Limits()
     listening, url = _listen(host, port, token)
     _log_without_details(log)
-    how: dict[str, Any] = {"device": device, "trust": trust, "max_length": limits.max_length}
-    worker = Worker(lambda: Bundle.load(bundle, **how), limits, metrics.observe_batch)
+    members = MembersProcess(bundle, device=device, trust=trust, max_length=limits.max_length)
+    metrics = Metrics(lambda: members.pid)
+    worker = Worker(members, limits, metrics.observe_batch)
 
     def settled() -> None:
-        if worker.served is None:
+        if worker.about is None or worker.failure is not None:
             server.should_exit = True
             return
-        # What would be reported of a request may name people, and nobody reads it here.
-        warnings.simplefilter("ignore", EDOWarning)
-        metrics.model.labels(worker.served.version, __version__).set(1)
-        ready(worker.served, url)
+        metrics.model.labels(worker.about.version, __version__).set(1)
+        ready(worker.about, url)
 
     app = make_app(worker, limits, metrics, settled)
     config = uvicorn.Config(

@@ -1,23 +1,18 @@
-"""The thread that owns the members: requests wait in a bounded queue and share batches."""
+"""The queue: requests wait in it, within bounds, and share batches."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 from edokit._errors import EDOError, InputError, counted
-from edokit.panels import Panel
-
-if TYPE_CHECKING:
-    from edokit._types import Floats
-    from edokit.bundle import Bundle
+from edokit.serve.members import About, MembersEndedError, MembersProcess, Question
 
 
 @dataclass(frozen=True)
@@ -67,97 +62,12 @@ class RefusedError(EDOError):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class Served:
-    """A bundle, and what requests are checked against.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    """
-
-    def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
-        self.version, self.classes = bundle.version, list(bundle.classes)
-        self.annotators = frozenset(bundle.known_annotators)
-        self.metrics = tuple(bundle.ensemble.fitted_.answers or ())
-        self.pairs: bool | None = bundle.members.manifest["data"].get("pairs")
-        if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
-            self.answers(Question([("warm-up", "")] if self.pairs else ["warm-up"]))
-
-    def answers(self, question: Question) -> list[dict[str, Any]]:
-        """Plain values for each text: probabilities, entropy, spread, label."""
-        panel = None if question.panel is None else Panel(question.panel)
-        found = self._bundle.describe(
-            question.texts,
-            annotators=question.annotators,
-            panel=panel,
-            answer_for=question.answer_for,
-        )
-        shown = found.probabilities if found.answers is None else found.answers
-        names: Sequence[Any] = found.labels.tolist()
-        if found.scale.is_multi_label:
-            names = [json.loads(name) for name in names]
-        columns: dict[str, Sequence[Any]] = {
-            "probabilities": self._by_class(shown),
-            "entropy": found.entropy.tolist(),
-            "spread": found.spread.tolist(),
-            "label": names,
-        }
-        if found.medians is not None:
-            columns["median"] = found.medians.tolist()
-        for end, shares in zip(("low", "high"), found.votes or (), strict=False):
-            columns[end] = self._by_class(shares)
-        rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    def _by_class(self, shares: Floats) -> list[dict[str, float]]:
-        return [dict(zip(self.classes, row, strict=True)) for row in shares.tolist()]
-
-
-@dataclass(frozen=True)
-class Question:
-    """Texts, or pairs of text and context, and whose answer is asked for."""
-
-    texts: list[Any]
-    annotators: list[tuple[str, ...]] | None = None
-    """Those of each text."""
-    panel: tuple[str, ...] | None = None
-    """Those of all texts."""
-    answer_for: str | None = None
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """What all questions of a batch have in common."""
-        pairs = isinstance(self.texts[0], tuple)
-        return self.annotators is None, self.panel, self.answer_for, pairs
-
-    def parts(self, size: int) -> list[Question]:
-        """The question in parts of at most so many texts."""
-        if len(self.texts) <= size:
-            return [self]
-        found = []
-        for start in range(0, len(self.texts), size):
-            own = slice(start, start + size)
-            whose = None if self.annotators is None else self.annotators[own]
-            found.append(replace(self, texts=self.texts[own], annotators=whose))
-        return found
-
-    @classmethod
-    def joined(cls, parts: Sequence[Question]) -> Question:
-        """Questions of one kind as one."""
-        whose = None
-        if parts[0].annotators is not None:
-            whose = [names for part in parts for names in part.annotators or ()]
-        texts = [text for part in parts for text in part.texts]
-        return replace(parts[0], texts=texts, annotators=whose)
-
-
 @dataclass(eq=False)
 class _Waiting:
     """A question in the queue."""
 
     question: Question
-    answer: asyncio.Future[list[dict[str, Any]]]
+    answer: asyncio.Future[list[str]]
     arrived: float = field(default_factory=time.monotonic)
 
     def __len__(self) -> int:
@@ -165,12 +75,11 @@ class _Waiting:
 
 
 class Worker:
-    """The thread that loads the members and predicts, batch by batch.
+    """The thread that hands questions to the members, batch by batch.
 
     Parameters
     ----------
-    load : callable
-        Returns the bundle.
+    members : MembersProcess
     limits : Limits
     observe : callable
         Called with the texts and the seconds of each batch.
@@ -178,24 +87,27 @@ class Worker:
 
     def __init__(
         self,
-        load: Callable[[], Bundle],
+        members: MembersProcess,
         limits: Limits,
         observe: Callable[[int, float], None] = lambda texts, seconds: None,
     ) -> None:
-        self._load, self._limits, self._observe = load, limits, observe
+        self._members, self._limits, self._observe = members, limits, observe
         self._changed = threading.Condition()
         self._queue: deque[_Waiting] = deque()
         self._texts = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._settled: Callable[[], None] = lambda: None
-        self.served: Served | None = None
+        self.about: About | None = None
         self.failure: BaseException | None = None
         self.stopping = False
         """Whether the server is about to end; what still arrives is answered."""
         self._closed = False
 
     def start(self, settled: Callable[[], None] = lambda: None) -> None:
-        """Start the thread, in a running event loop, which calls ``settled`` when it has loaded."""
+        """Start it in a running event loop, which calls ``settled`` when members are loaded.
+
+        It is called again if they are lost.
+        """
         self._loop, self._settled = asyncio.get_running_loop(), settled
         threading.Thread(target=self._work, name="edo-members", daemon=True).start()
 
@@ -211,8 +123,8 @@ class Worker:
             self._closed = True
             self._changed.notify()
 
-    async def ask(self, question: Question) -> list[dict[str, Any]]:
-        """Answers to the texts, in their order."""
+    async def ask(self, question: Question) -> list[str]:
+        """Answers to the texts, in their order, as JSON."""
         assert self._loop is not None
         size = len(question.texts)
         with self._changed:
@@ -242,7 +154,7 @@ class Worker:
     def _work(self) -> None:
         assert self._loop is not None
         try:
-            self.served = Served(self._load())
+            self.about = self._members.start()
         except BaseException as error:
             self.failure = error
         self._post(self._settled)
@@ -252,6 +164,9 @@ class Worker:
                 found = self._answers(batch)
                 self._observe(sum(map(len, batch)), time.perf_counter() - start)
                 self._post(_deliver, batch, found)
+        if self.about is not None and self.failure is not None:
+            self._post(self._settled)
+        self._members.close()
 
     def _post(self, call: Callable[..., None], *arguments: Any) -> None:
         assert self._loop is not None
@@ -291,10 +206,12 @@ class Worker:
 
     def _answers(self, batch: list[_Waiting]) -> list[Any]:
         """The answers to each question, or the error of a question, which is no other's."""
-        assert self.served is not None
         try:
-            answers = self.served.answers(Question.joined([one.question for one in batch]))
-        except Exception as error:
+            answers = self._members.ask(Question.joined([one.question for one in batch]))
+        except MembersEndedError as error:
+            self.failure = error
+            return [error] * len(batch)
+        except EDOError as error:
             if len(batch) == 1:
                 return [error]
             return [answer for one in batch for answer in self._answers([one])]
