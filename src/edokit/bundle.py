@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,14 @@ from edokit.ensemble.fitted import Pooled
 from edokit.members.folder import copy_members
 from edokit.members.groups import is_folder_name
 from edokit.members.jobs import hardware
-from edokit.members.pretrained import check_model, copy_model, licence_of
+from edokit.members.pretrained import (
+    check_model,
+    copy_model,
+    home_of,
+    licence_of,
+    local_folder,
+    require_packages,
+)
 from edokit.members.recipe import Text
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
@@ -411,11 +419,8 @@ class Bundle:
             }
             write_json(content, folder / BUNDLE)
             bundle = cls._load(folder, folder, **how)
-            if not overwrite and (out / BUNDLE).exists():
-                with reading(out / BUNDLE, "bundle", FORMAT) as held:
-                    there = _version(_SCHEMA(held, "")["files"])
-                if there != bundle.version:
-                    raise other_content(out, "a bundle", "of another ensemble or other members")
+            if not overwrite:
+                _refuse_other(out, bundle.version)
             content["seconds_per_text"] = bundle._measured()
             content["hardware"] = hardware()
             write_json(content, folder / BUNDLE)
@@ -423,6 +428,120 @@ class Bundle:
         bundle.folder, bundle.members.folder = out, out / MEMBERS
         bundle._content = content
         return bundle
+
+    def save_pretrained(self, save_directory: str | Path, *, overwrite: bool = False) -> None:
+        """Write the bundle into another folder.
+
+        Parameters
+        ----------
+        save_directory : str or Path
+            Another bundle in it is not replaced.
+        overwrite : bool, default=False
+            Replace another bundle in it, and what EDO did not write.
+        """
+        folder, out = self._checked_folder(), local_path(save_directory)
+        guard = output_folder(out, "bundle", folder / BUNDLE, overwrite=overwrite)
+        with guard, whole_content(out, BUNDLE) as made:
+            if not overwrite:
+                _refuse_other(out, self.version)
+            kept = {name: folder / name for name in (BUNDLE, CARD) if (folder / name).is_file()}
+            for name, path in {**kept, **_files(folder, home_of(folder))}.items():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, made / name)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | Path,
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        device: str | None = None,
+        trust: Sequence[str] = (),
+        max_length: int = MAX_LENGTH,
+    ) -> Bundle:
+        """Load a bundle from a folder or from the Hugging Face hub.
+
+        Parameters
+        ----------
+        pretrained_model_name_or_path : str or Path
+            A folder, or a hub id such as ``org/name``. One that is not on this machine yet is
+            downloaded only if the environment has ``EDO_DOWNLOAD=1``.
+        revision : str, default=None
+            Branch, tag or commit on the hub.
+        token : str or bool, default=None
+            Token for the hub; None: the one that ``hf auth login`` stored.
+        device, trust, max_length
+            As in `Bundle.load`.
+
+        Returns
+        -------
+        Bundle
+
+        Raises
+        ------
+        InputError
+            If there is no such bundle, or it is damaged.
+        """
+        which = {"revision": revision, "token": token}
+        given = {name: value for name, value in which.items() if value is not None}
+        folder = local_folder(str(pretrained_model_name_or_path), (BUNDLE,), **given)
+        how: Any = {"device": device, "trust": trust, "max_length": max_length}
+        return cls._load(folder, home_of(folder), **how)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        revision: str | None = None,
+        commit_message: str = "Upload an EDO bundle",
+        create_pr: bool = False,
+    ) -> str:
+        """Upload the bundle to the Hugging Face hub; files of an earlier one there are replaced.
+
+        Parameters
+        ----------
+        repo_id : str
+            Name of the repository, which is created if it does not exist.
+        private : bool, default=None
+            Whether a new repository is private; None: as the organisation has it.
+        token, revision
+            As in ``from_pretrained``.
+        commit_message : str, default="Upload an EDO bundle"
+        create_pr : bool, default=False
+            Open a pull request instead of a commit.
+
+        Returns
+        -------
+        str
+            Address of the commit.
+        """
+        require_packages("the Hugging Face hub", ("huggingface_hub",))
+        from huggingface_hub import HfApi
+
+        folder, api = self._checked_folder(), HfApi(token=token)
+        parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
+        made = api.create_repo(repo_id, private=private, exist_ok=True)
+        return str(
+            api.upload_folder(
+                repo_id=made.repo_id,
+                folder_path=folder,
+                revision=revision,
+                commit_message=commit_message,
+                create_pr=create_pr,
+                allow_patterns=[BUNDLE, CARD, *parts],
+                delete_patterns=parts,
+            )
+        )
+
+    def _checked_folder(self) -> Path:
+        """Its folder, whose files are still those that were loaded."""
+        if self.folder is None:
+            raise InputError("this bundle is in no folder yet", "make one with Bundle.create")
+        _check_files(self.folder, home_of(self.folder), self._content["files"])
+        return self.folder
 
     def _measured(self) -> float | None:
         """Seconds per text, on invented texts; none are sent anywhere for that."""
@@ -570,6 +689,15 @@ _SCHEMA = record(
     },
     {"seconds_per_text": number(0), "hardware": mapping(plain)},
 )
+
+
+def _refuse_other(out: Path, version: str) -> None:
+    """Refuse to replace a bundle of another version."""
+    if (out / BUNDLE).exists():
+        with reading(out / BUNDLE, "bundle", FORMAT) as held:
+            there = _version(_SCHEMA(held, "")["files"])
+        if there != version:
+            raise other_content(out, "a bundle", "of another ensemble or other members")
 
 
 def _files(folder: Path, home: Path) -> dict[str, Path]:

@@ -42,13 +42,31 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
         try:
             import_module(name)
         except ImportError as error:
+            extra = "hub" if name == "huggingface_hub" else "transformers"
             raise MissingExtraError(
                 f"{what} needs the package {name}, which can't be imported: {error}",
-                'install it with: pip install "edokit[transformers]"',
+                f'install it with: pip install "edokit[{extra}]"',
             ) from error
 
 
-def folder_or_id(model: str) -> str:
+def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> Path:
+    """The folder of a model, downloaded if it is a hub id and the environment has EDO_DOWNLOAD.
+
+    It holds one of these files; ``which`` are further arguments of
+    ``huggingface_hub.snapshot_download``, such as ``revision``.
+    """
+    where = folder_or_id(model, files, **which)
+    if Path(where).is_dir():
+        return Path(where)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(where, **which))
+    except Exception as error:
+        raise _not_downloaded(model, error) from error
+
+
+def folder_or_id(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> str:
     """The folder of a model, also of a hub id whose files are on this machine.
 
     Nothing is downloaded unless the environment has EDO_DOWNLOAD; then a hub id stays one.
@@ -58,26 +76,14 @@ def folder_or_id(model: str) -> str:
         path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or "\\" in model
     )
     if path.is_dir():
-        if any((path / name).is_file() for name in _FILES):
+        if any((path / name).is_file() for name in files):
             return str(path)
-        found = f"holds neither {' nor '.join(_FILES)}"
+        found = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
     elif path.exists() or looks_local:
         found = "is a file" if path.exists() else "does not exist"
     else:
-        return _from_hub(model)
+        return _from_hub(model, **which)
     raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
-
-
-def hub_folder(model: str, **which: Any) -> Path:
-    """The folder of a hub id, downloaded if the environment has EDO_DOWNLOAD.
-
-    ``which`` are further arguments of ``huggingface_hub.snapshot_download``, such as ``revision``.
-    """
-    found = _from_hub(model, **which)
-    from huggingface_hub import snapshot_download
-
-    with loading(model):
-        return Path(found if found != model else snapshot_download(model, **which))
 
 
 def _from_hub(model: str, **which: Any) -> str:
@@ -98,11 +104,15 @@ def _from_hub(model: str, **which: Any) -> str:
         asked = {key: which[key] for key in ("revision", "token") if key in which}
         model_info(model, timeout=_PATIENCE, **asked)
     except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise InputError(
-            f"the model {model!r} can't be downloaded: {reason}", "check the name and the network"
-        ) from error
+        raise _not_downloaded(model, error) from error
     return model
+
+
+def _not_downloaded(model: str, error: Exception) -> InputError:
+    reason = str(error).strip().split("\n")[0] or type(error).__name__
+    return InputError(
+        f"the model {model!r} can't be downloaded: {reason}", "check the name and the network"
+    )
 
 
 SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
@@ -111,12 +121,15 @@ _MODULES = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropou
 """Modules of sentence-transformers that may be part of a model in a bundle."""
 
 
+def home_of(folder: Path) -> Path:
+    """The folder that links in it may lead to; in the cache of the hub they lead to blobs."""
+    return folder.parent.parent if folder.parent.name == "snapshots" else folder
+
+
 def copy_model(model: str, out: Path) -> str:
     """Copy a pretrained model below a folder, under a name that is made of its content."""
-    where = Path(folder_or_id(model))
-    where = where if where.is_dir() else hub_folder(model)
-    # In the cache of the hub, files are links to blobs two folders above.
-    home = where.parent.parent if where.parent.name == "snapshots" else where
+    where = local_folder(model)
+    home = home_of(where)
     files = {
         name: path
         for name, path in files_below(where, home).items()
