@@ -82,6 +82,9 @@ def _annotations(people: Annotations, folder: Path) -> None:
         table.to_csv(folder / name, index=False)
     table.to_parquet(folder / "annotations.parquet")
     table[table["split"] == "dev"].to_csv(folder / "dev.csv", index=False)
+    votes = table[table["split"] == "dev"][["item", "annotator", "label"]]
+    votes = votes.assign(label=votes["label"].map({"0": "no", "1": "yes"}))
+    votes.to_csv(folder / "votes.csv", index=False)
     renamed = table.rename(columns={"item": "post_id", "annotator": "rater"})
     renamed.to_csv(folder / "crowd.csv", index=False)
     table.drop(columns="split").to_csv(folder / "unsplit.csv", index=False)

@@ -23,6 +23,7 @@ TOPICS = {
     "demo": ("Ten minutes", "guide.md"),
     "diagnose": ("What kind of disagreement is this?", "diagnose.md"),
     "evaluate": ("Metrics", "metrics.md"),
+    "explain": ("Cost against loss", "report.md"),
     "fit": ("The method", "method.md"),
     "predict": ("Ten minutes", "guide.md"),
     "bundle": ("Ten minutes", "guide.md"),

@@ -48,6 +48,7 @@ COMMANDS = {
     "score": "score",
     "fit": "fit",
     "search": "search",
+    "explain": "explain",
     "predict": "predict",
     "bundle": "bundle",
     "evaluate": "evaluate",

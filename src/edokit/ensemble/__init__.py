@@ -14,6 +14,7 @@ from edokit.ensemble.files import (
 )
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
+from edokit.ensemble.trade_off import TradeOff
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
@@ -28,6 +29,7 @@ __all__ = [
     "Pooled",
     "Reason",
     "Review",
+    "TradeOff",
     "compare_panels",
     "fit",
     "fit_record",

@@ -157,14 +157,13 @@ def _fit_labels(
     temperature = 1.0
     if chosen["recalibrate"] is not None:
         sample = units.sample
-        temperature = fit_temperature(_pooled_rows(units, each, settings.pool, 1.0), sample.q)
+        temperature = fit_temperature(pooled_rows(sample.P, each, settings.pool, 1.0), sample.q)
     fitted = _fitted(data, units, settings, together, temperature, chosen, parameters, each)
     return replace(fitted, label_fits=fits, explanation=over_labels(reasons, weights, units))
 
 
-def _pooled_rows(units: FitData, weights: Floats, kind: str, temperature: float) -> Floats:
-    """[n, C] the pool of the rows of the sample, with weights [K] or, per label, [L, K]."""
-    P = units.sample.P
+def pooled_rows(P: Floats, weights: Floats, kind: str, temperature: float) -> Floats:
+    """[n, C] the pool of rows P [n, K, C], with weights [K] or, per label, [L, K]."""
     if weights.ndim == 1:
         return pooled(P, weights, kind, temperature)
     rows = np.empty((len(P), P.shape[2]))
@@ -233,12 +232,12 @@ def _fitted(
         reasons = explain(units, solution, settings, limit)
     else:
         reasons = ()
-        metrics = units.metrics(_pooled_rows(units, each, settings.pool, temperature))
+        metrics = units.metrics(pooled_rows(units.sample.P, each, settings.pool, temperature))
     counts = data.counts
     shares, hard = _label_counts(data)
     chosen_by = hard[:, 1] if data.labels else hard
     drawn = units.draw(ITEMS)  # the same of shards and of arrays
-    made = _pooled_rows(drawn, each, settings.pool, temperature)
+    made = pooled_rows(drawn.sample.P, each, settings.pool, temperature)
 
     def by_member(of_units: Floats) -> Floats:
         return of_units if groups is None else np.asarray(spread_weights(of_units, groups))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,14 @@ from edokit.ensemble._fit import (
 from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Fitted, Pooled, Reason
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
+from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import ScaleLike
+
+if TYPE_CHECKING:
+    from edokit.ensemble.trade_off import TradeOff
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -459,6 +463,51 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return list(self.fitted_.explanation)
+
+    def trade_off(self, predictions: Any, annotations: Any) -> TradeOff:
+        """What cheaper ensembles lose: members dropped one by one, the weights solved again.
+
+        Costs are those of ``Predictions.member_info``; where they are unknown, every member counts
+        the same.
+
+        Parameters
+        ----------
+        predictions, annotations
+            What it was fitted on, as in ``fit``.
+
+        Returns
+        -------
+        TradeOff
+            The ensemble without each of its members, and a path of ever cheaper ensembles, with
+            held-out losses and standard errors.
+
+        Examples
+        --------
+        >>> from edokit import EDOEnsemble, simulate
+        >>> simulation = simulate("two-camps", random_state=0, items=(60, 60, 60))
+        >>> people = simulation.annotations.split("dev")
+        >>> truth = simulation.truth[simulation.rows("dev")]
+        >>> P = {"large": 0.9 * truth + 0.05, "small": 0.7 * truth + 0.15}
+        >>> predictions = Predictions.from_arrays(
+        ...     P,
+        ...     items=people.items,
+        ...     classes=people.classes,
+        ...     member_info={"large": {"cost": 3}, "small": {"cost": 1}},
+        ... )
+        >>> ensemble = EDOEnsemble(lambda_reg=1.0, ties="random").fit(predictions, people)
+        >>> found = ensemble.trade_off(predictions, people)
+        >>> [(one.dropped, one.cost) for one in found.path]
+        [((), 4.0), (('small',), 3.0)]
+        """
+        check_is_fitted(self)
+        from edokit.ensemble.trade_off import trade_off
+
+        fitted, parameters = self.fitted_, {**self.get_params(), "scale": self.scale_}
+        if isinstance(predictions, Shards):
+            how = {name: parameters[name] for name in ("ties", "random_state", "scale")}
+            with FitData.open(predictions, annotations, **how) as shards:
+                return trade_off(fitted, shards)
+        return trade_off(fitted, as_fit_data(predictions, annotations, parameters))
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""

@@ -42,6 +42,7 @@ from edokit.scales import NOMINAL, Declared
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
+    from edokit.ensemble.trade_off import TradeOff
 
 
 def fit(
@@ -211,6 +212,26 @@ def load_ensemble(folder: str | Path) -> EDOEnsemble:
     from edokit.ensemble.estimator import EDOEnsemble
 
     return EDOEnsemble.load(folder)
+
+
+def explain_costs(
+    ensemble: EDOEnsemble,
+    predictions: Any,
+    annotations: Any,
+    *,
+    split: str | Sequence[str] | None = None,
+    streaming: Mapping[str, Any] | None = None,
+    read_options: Mapping[str, Any] | None = None,
+) -> TradeOff:
+    """`EDOEnsemble.trade_off` of what `fit` takes: files, or shards read one by one."""
+    reader = InputReader(**dict(read_options or {}))
+    if streaming is not None or isinstance(predictions, Shards):
+        how = reader.streamed(predictions, annotations, split) | dict(streaming or {})
+        how |= {name: getattr(ensemble, name) for name in ("ties", "random_state", "scale")}
+        with FitData.open(predictions, **how) as data:
+            return ensemble.trade_off(data, None)
+    labels = reader.annotations("annotations", annotations, split)
+    return ensemble.trade_off(reader.predictions("predictions", predictions), labels)
 
 
 def predict_to_file(

@@ -458,6 +458,20 @@ class FitData:
         names = self.members, self.classes, self.groups, self.counts, ids
         return FitData(arrays, *names, self.scale, self.member_info)
 
+    def select(self, members: Sequence[int]) -> FitData:
+        """The members at these positions alone, in memory."""
+        P, q, y = self.sample
+        chosen = list(members)
+        return FitData(
+            Arrays(P[:, chosen], q, y),
+            [self.members[k] for k in chosen],
+            self.classes,
+            None if self.groups is None else [self.groups[k] for k in chosen],
+            self.counts,
+            self.item_ids,
+            self.scale,
+        )
+
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""
         each = self.rows_per_item

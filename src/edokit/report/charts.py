@@ -11,6 +11,7 @@ import numpy as np
 from edokit._errors import counted
 from edokit._types import Floats, Ints
 from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.trade_off import TradeOff
 from edokit.metrics import METRIC, Reliability
 from edokit.report.chart import (
     BLUE,
@@ -79,6 +80,8 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
         if trajectory is not None and len(trajectory):
             smallest = int(data.ensemble.settings_.get("min_members") or 1)
             charts |= epochs(trajectory, smallest)
+    if data.trade_off is not None and len(data.trade_off.path) > 1:
+        charts["cost"] = costs(data.trade_off)
     if data.evaluation is not None:
         charts |= _evaluated(data.evaluation)
     rows = method_rows(data.comparison, data.evaluation)
@@ -121,6 +124,35 @@ def weights(ensemble: EDOEnsemble) -> Chart:
         x=Axis("weight (dotted: equal weights)", range=(0, max(float(values.max()) * 1.12, 0.05))),
         y=Axis(labels=[ensemble.members_[k] for k in order]),
         height=90 + 22 * len(order),
+    )
+
+
+def costs(found: TradeOff) -> Chart:
+    """Cost per item against what is lost, from the whole ensemble to one member."""
+    path, short = found.path, METRIC[found.metric].short
+    known = all(one.cost is not None for one in path)
+    y = [one.cost if known and one.cost is not None else len(one.members) for one in path]
+    ends = [one.interval for one in path]
+    notes = [
+        f"{'without ' + clean(one.dropped[-1], 40) if one.dropped else 'whole ensemble'}\n"
+        f"{count(len(one.members), found.unit)}, {short} {one.loss:.4f}"
+        for one in path
+    ]
+    points = Points(
+        [one.difference for one in path],
+        y,
+        size=9,
+        line=True,
+        interval=([low for low, _ in ends], [high for _, high in ends]),
+        notes=notes,
+    )
+    what = "cost per item" if known else f"{found.unit}s with weight"
+    return Chart(
+        f"{what.capitalize()} and {short} of ever cheaper ensembles",
+        [Line([0.0]), points],
+        x=Axis(f"Δ{short} (95 % interval; right is worse)"),
+        y=Axis(what, range=(0, 1.08 * max(y))),
+        height=340,
     )
 
 

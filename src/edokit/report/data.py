@@ -20,7 +20,9 @@ from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble, load_ensemble
 from edokit.ensemble.review import review
+from edokit.ensemble.trade_off import TradeOff
 from edokit.predictions import Predictions
+from edokit.predictions.core import COST
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.runs import RunRecord, digest
@@ -48,6 +50,8 @@ class ReportData:
     evaluation: Evaluation | None = None
     search: Search | None = None
     comparison: Comparison | None = None
+    trade_off: TradeOff | None = None
+    """What cheaper ensembles lose, where the members' costs are known."""
     diagnosis: dict[str, Any] | None = None
     """`edokit.diagnose` of the annotations, as a dictionary."""
     review: list[dict[str, Any]] = field(default_factory=list)
@@ -136,6 +140,10 @@ def collect(
         data.evaluation = _evaluation(
             data, data.ensemble, folder, predictions, annotations, fit_items, by
         )
+        data.trade_off = data.attempt(
+            "What cheaper ensembles lose",
+            lambda: _trade_off(data, folder, predictions, annotations, fit_items),
+        )
     if by and (data.evaluation is None or data.evaluation.annotations is None):
         raise InputError(
             "there are no annotated items to slice",
@@ -154,6 +162,38 @@ def collect(
         if shown is not None:
             data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown))
     return data
+
+
+def _trade_off(
+    data: ReportData,
+    folder: Path,
+    predictions: Predictions | None,
+    annotations: Annotations | None,
+    fit_items: bool,
+) -> TradeOff | None:
+    """From the items that the ensemble was fitted on, where members have costs."""
+    ensemble = data.ensemble
+    assert ensemble is not None
+    if not any(COST in own for own in ensemble.fitted_.member_info.values()):
+        return None
+    pair: tuple[Any, Any] | None = None
+    if predictions is not None:
+        shown = None if data.evaluation is None else data.evaluation.metrics
+        same = shown and np.isclose(shown["ce"] or 0.0, ensemble.metrics_["ce"] or 0.0, atol=1e-6)
+        pair = (predictions, annotations) if same and annotations is not None else None
+    elif data.record is not None and fit_items:
+        before = list(data.missing)
+        pair = _read_pair(data, data.record, folder, "")
+        data.missing = list(dict.fromkeys([*before, *data.missing]))
+    if pair is None:
+        data.missing.append(
+            "What cheaper ensembles lose is not shown: it needs the items that the ensemble was"
+            " fitted on; pass them as predictions and annotations."
+        )
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        return ensemble.trade_off(*pair)
 
 
 def _ensemble_folder(folder: Path) -> Path:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from edokit._errors import printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.trade_off import VERDICTS, earned, money, signed
 from edokit.metrics import METRIC, headline_metric, search_metrics
 from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours
@@ -103,6 +104,10 @@ def render(data: ReportData, *, texts: bool = True) -> str:
             terms=TERMS,
             items=items,
             excluded=excluded,
+            earned={} if ensemble is None else earned(ensemble.fitted_),
+            verdicts=VERDICTS,
+            signed=signed,
+            money=money,
             front=front[:FRONT_ROWS],
             final_size=_final_size(ensemble),
             queue=_queue(data, texts),
