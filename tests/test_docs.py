@@ -176,7 +176,8 @@ def shown_commands() -> Iterator[tuple[Path, list[str]]]:
         for body in blocks(page, "sh"):
             yield from ((page, words) for words in commands(body))
         for body in blocks(page, "text"):
-            lines = [line for line in body.splitlines() if line.startswith("edo ")]
+            joined = body.replace("\\\n", " ").splitlines()
+            lines = [line for line in joined if line.startswith("edo ")]
             yield from ((page, shlex.split(line)) for line in lines)
 
 
@@ -221,7 +222,7 @@ def test_other_words_on_a_page_lead_somewhere() -> None:
             for extra in re.findall(r"edokit\[(\w+)\]", " ".join(words)):
                 assert re.search(rf"^{extra} = \[", settings, re.MULTILINE), (page.name, words)
         else:
-            assert words[0] in ("edo", "optuna-dashboard"), (page.name, words)
+            assert words[0] in ("edo", "optuna-dashboard", "curl"), (page.name, words)
 
 
 # --- Examples of files ----------------------------------------------------------------------------

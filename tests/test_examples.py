@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
@@ -29,7 +31,7 @@ def run(example: str, folder: Path) -> str:
 
 def test_every_example_has_a_page_and_a_script() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-    assert folders == ["content-moderation", "mixed-members", "sklearn-pool"]
+    assert folders == ["content-moderation", "mixed-members", "serving", "sklearn-pool"]
     overview = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     for name in folders:
         assert f"({name}/README.md)" in overview
@@ -59,3 +61,11 @@ def test_a_pool_of_scikit_learn_comes_closer_to_people_than_a_majority_vote(
     found = [float(line.rsplit(" ", 1)[1]) for line in printed.splitlines()[-2:]]
     majority, edo = found
     assert edo < majority
+
+
+def test_a_bundle_answers_the_same_in_python_from_parquet_and_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    printed = run("serving", tmp_path / "served")
+    assert "counted: edo_texts_total 3.0" in printed
+    assert "the same three times: True" in printed
+    assert sys.platform == "win32" or "exit status of the server: 0" in printed

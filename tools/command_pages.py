@@ -26,11 +26,12 @@ TOPICS = {
     "explain": ("Cost against loss", "report.md"),
     "fit": ("The method", "method.md"),
     "predict": ("Ten minutes", "guide.md"),
-    "bundle": ("Ten minutes", "guide.md"),
+    "bundle": ("From notebook to endpoint", "serving.md"),
     "predictions": ("Input formats", "formats.md"),
     "report": ("The report", "report.md"),
     "score": ("Training members", "members.md"),
     "search": ("Searching", "search.md"),
+    "serve": ("From notebook to endpoint", "serving.md"),
     "train": ("Training members", "members.md"),
 }
 KINDS = {Path: "PATH", int: "INTEGER", float: "NUMBER", str: "TEXT"}

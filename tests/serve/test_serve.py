@@ -323,3 +323,20 @@ def test_what_is_this_machine() -> None:
         assert _is_loopback(_hostname(host)), host
     for host in ("", "localhost.example", "127.0.0.1.example:80", "10.0.0.1", "[::]", "0.0.0.0"):
         assert not _is_loopback(_hostname(host)), host
+
+
+def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:
+    file = Path(__file__).resolve().parents[2] / "examples" / "serving" / "Dockerfile"
+    lines = file.read_text().replace("\\\n", "").splitlines()
+    words = {line.split()[0] for line in lines if line and not line.startswith("#")}
+    assert {"FROM", "USER", "COPY", "HEALTHCHECK", "CMD"} <= words
+    assert "ENV" not in words  # a secret would stay in the image
+    last = json.loads(lines[-1].removeprefix("CMD "))
+    status, _, err = edo(*last[1:])
+    assert (status, "EDO_SERVE_TOKEN" in err) == (2, True)  # all but the token is right
+    check = next(line for line in lines if line.startswith("HEALTHCHECK"))
+    program = json.loads(check.partition(" CMD ")[2])
+    assert program[:2] == ["python", "-c"]
+    exec(program[2].replace("8000", str(server.port)), {})
+    with pytest.raises(OSError, match="refused"):
+        exec(program[2].replace("8000", "1"), {})
