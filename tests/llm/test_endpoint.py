@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+import socket
 import stat
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from edokit.members.recipes._endpoint import (
     Endpoint,
     Request,
     Session,
+    _client,
     _error_of,
     _logprobs,
     _read,
@@ -238,7 +243,7 @@ def test_a_file_sends_texts_nowhere_that_people_did_not_name(
     refuse_address("a member", there, ["numpy", "https://host/v1/"])
     with pytest.raises(InputError, match=r"https://host/v1.*trust='https://host/v1'"):
         refuse_address("a member", there, ["numpy", "https://other/v1"])
-    with pytest.raises(InputError, match=r"base_url=https://host/v1"):
+    with pytest.raises(InputError, match=r"base_url='https://host/v1'"):
         refuse_address("a file", there, None)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://host/v1/")
     refuse_address("a member", there, ())
@@ -289,16 +294,6 @@ def test_how_long_to_wait_is_a_number_or_a_date() -> None:
     assert _retry_after(None) is None
 
 
-class Said:
-    """A response with an error."""
-
-    def __init__(self, message: str) -> None:
-        self.message = message
-
-    def json(self) -> dict[str, Any]:
-        return {"error": {"code": "bad", "message": self.message}}
-
-
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
@@ -315,4 +310,44 @@ def test_a_servers_message_is_shown_unless_it_repeats_text_or_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678abcdef")
     content = "Which label fits?\n\nyou old marmalade jar of plums\nahoy"
     request = Request({"messages": [{"role": "user", "content": content}]})
-    assert _error_of(Said(message), request) == ("bad", message if shown else "")
+    content = json.dumps({"error": {"code": "bad", "message": message}}).encode()
+    assert _error_of(content, request) == ("bad", message if shown else "")
+    assert _error_of(b"<html>", request) == ("", "")
+
+
+@pytest.fixture
+def drip() -> Iterator[str]:
+    """A server whose answer never ends: a blank now and then, for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ended = threading.Event()
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                    while not ended.wait(0.05):
+                        connection.sendall(b" ")
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        ended.set()
+
+
+def test_an_answer_that_never_ends_is_given_up(
+    drip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path))
+    with pytest.raises(InputError, match=r"no answer within 0\.3 s"):
+        Endpoint(drip, timeout=0.3, retries=0).ask([Request(PLAIN)])
+
+
+def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Event, "wait", lambda self, seconds=None: self.is_set())
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(InputError, match=r"can't be reached.*3 attempts"):
+        Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1)._post(
+            _client(1.0, 1, HERE), Request(PLAIN), Session(), threading.Event()
+        )

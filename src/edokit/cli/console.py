@@ -111,16 +111,27 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     )
 
 
-def asked(about: Mapping[str, Any]) -> str:
-    """What a member asked a server, and what that cost."""
-    parts = [
-        counted(about["requests"], "request"),
-        f"{about['tokens_in']:,} tokens in, {about['tokens_out']:,} out",
+_ASKED = {
+    "requests": ("requests", ","),
+    "tokens_in": ("tokens in", ","),
+    "tokens_out": ("out", ","),
+    "total_cost": ("cost", ".3g"),
+    "cost": ("per item", ".3g"),
+}
+
+
+def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
+    """What members asked a server, and what that cost; nothing if none did."""
+    asked = {name: about for name, about in info.items() if "tokens_in" in about}
+    shown = {key: how for key, how in _ASKED.items() if any(key in one for one in asked.values())}
+    rows = [
+        [name, *(f"{one[key]:{form}}" if key in one else "" for key, (_, form) in shown.items())]
+        for name, one in asked.items()
     ]
-    if "cost" in about:
-        total = f"{about['total_cost']:.3g}, " if "total_cost" in about else ""
-        parts.append(f"cost {total}{about['cost']:.3g} per item")
-    return ", ".join(parts)
+    if rows:
+        print_table(
+            "What servers were asked", ["member", *(name for name, _ in shown.values())], rows
+        )
 
 
 def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:

@@ -150,9 +150,6 @@ def score(
         f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
         for name, labels in maps.items()
     )
-    for name, about in table.member_info.items():
-        if "tokens_in" in about:
-            shown += f"\n{name}: {console.asked(about)}"
     console.done(
         {
             "out": str(out),
@@ -168,3 +165,5 @@ def score(
         f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(table.classes)}{shown}",
         json,
     )
+    if not json:
+        console.print_asked(table.member_info)

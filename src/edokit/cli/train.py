@@ -269,18 +269,6 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
     lines = [f"Predictions: {', '.join(written)}"]
     if before:
         lines.insert(0, f"{counted(before, 'fit')} had been done before and were kept.")
-    about = [one.get("details", {}) for one in manifest["members"]]
-    for key, title, form in (
-        ("requests", "requests", ","),
-        ("tokens_in", "tokens in", ","),
-        ("tokens_out", "tokens out", ","),
-        ("cost", "cost per item", ".3g"),
-        ("total_cost", "cost", ".3g"),
-    ):
-        if any(key in one for one in about):
-            header.append(title)
-            for row, one in zip(rows, [*about, {}], strict=True):
-                row.append(f"{one[key]:{form}}" if key in one else "")
     if ensemble is None:
         header.append("seconds")
         for row, one in zip(rows, [*manifest["members"], manifest], strict=True):
@@ -302,3 +290,4 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         rows,
         lines,
     )
+    console.print_asked({one["name"]: one.get("details", {}) for one in manifest["members"]})

@@ -116,6 +116,9 @@ def _named_values(option: str, values: Any) -> dict[str, Any]:
     """Values of an option, each with a word for it: a short value's own, else its number."""
     if not values:
         raise InputError(f"the option {option} is an empty list", "name a value")
+    each = list(values.values() if isinstance(values, Mapping) else values)
+    if twice := [value for k, value in enumerate(each) if value in each[:k]]:
+        raise InputError(f"the option {option} has {examples(twice)} twice", "name it once")
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
     words = [

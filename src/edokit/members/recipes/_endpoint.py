@@ -35,6 +35,9 @@ _REFUSED = (400, 422)
 _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0
 """Seconds; a server that asks for more is an error that says so."""
+_FIRST_CONTACT = 2
+"""Repetitions where nothing listens, and nothing has before: that is an error in the address."""
+_MOST_BYTES = 1 << 24
 _MOST_POSITIONS = 16
 """Tokens of an answer whose alternatives are kept: a label is named by the first few."""
 _QUOTED = 16
@@ -83,6 +86,8 @@ class Session:
     """Who asks."""
     report: Callable[[str], None] | None = None
     """Called with who asks, and how far that is."""
+    reached: set[str] = field(default_factory=set)
+    """Servers that have answered."""
     previews: list[dict[str, Any]] = field(default_factory=list)
     """Of a dry run: what each member would ask."""
     spent: float = 0.0
@@ -196,7 +201,7 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     named = [os.environ.get(ADDRESS, ""), *(one for one in trust or () if "://" in one)]
     if is_loopback(base_url) or base_url in [check_address(one) for one in named if one]:
         return
-    how = f"base_url={base_url}" if trust is None else f"trust={base_url!r}"
+    how = f"{'base_url' if trust is None else 'trust'}={base_url!r}"
     raise InputError(
         f"{where} would send texts, and your key, to {base_url}; a file can't ask for that",
         f"if you trust it, name it yourself: {how}, or {ADDRESS} in the environment",
@@ -362,21 +367,24 @@ class Endpoint:
         size = len(request.content)
         expected, cost = limits.reserve(size), None
         try:
-            answer = self._post(client, request, stop)
+            answer = self._post(client, request, limits, stop)
             cost = self.cost(answer)
         finally:
             limits.settle(size, expected, cost)
         return answer
 
-    def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
+    def _post(
+        self, client: Any, request: Request, limits: Session, stop: threading.Event
+    ) -> Answer:
         """One request, again and again while that may help."""
         import httpx
 
         for attempt in range(self.retries + 1):
             self._pause(stop)
             asked_to_wait = None
+            most = self.retries
             try:
-                response = client.post(self.base_url + _PATH, json=request.body)
+                status, headers, content = self._send(client, request)
             except httpx.TimeoutException:
                 problem = f"gave no answer within {self.timeout:g} s"
                 hint = "raise the option timeout, or lower concurrency"
@@ -385,30 +393,32 @@ class Endpoint:
                 down = isinstance(error, httpx.ConnectError)
                 problem = f"can't be reached ({kind})" if down else f"broke off ({kind})"
                 hint = "start the server, or correct base_url"
+                if down and self.base_url not in limits.reached:
+                    most = min(most, _FIRST_CONTACT)
             else:
-                status = response.status_code
+                limits.reached.add(self.base_url)
                 if status == 200:
                     try:
-                        return _read(response.json())
-                    except (ValueError, LookupError, TypeError, AttributeError):
-                        kind = response.headers.get("content-type", "").partition(";")[0]
+                        return _read(json.loads(content))
+                    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                        kind = headers.get("content-type", "").partition(";")[0]
                         problem = f"answers with something else than a chat completion ({kind})"
                         hint = "check base_url: most end in /v1"
                 else:
-                    self._refuse(status, response, request)
+                    self._refuse(status, content, request)
                     problem, hint = f"answers with status {status}", "try again later"
-                    asked_to_wait = _retry_after(response.headers.get("retry-after"))
+                    asked_to_wait = _retry_after(headers.get("retry-after"))
                     if status == 429:
                         hint = "lower the option concurrency, or try again later"
-            if attempt < self.retries:
-                backoff = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
-                if asked_to_wait is None:
-                    stop.wait(backoff)
-                elif asked_to_wait <= _LONGEST_WAIT:
-                    self._resume_at = max(self._resume_at, time.monotonic() + asked_to_wait)
-                else:
-                    problem += f" and asks to wait {asked_to_wait:.0f} s"
-                    break
+            if attempt >= most:
+                break
+            if asked_to_wait is None:
+                stop.wait(min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0))
+            elif asked_to_wait <= _LONGEST_WAIT:
+                self._resume_at = max(self._resume_at, time.monotonic() + asked_to_wait)
+            else:
+                problem += f" and asks to wait {asked_to_wait:.0f} s"
+                break
             if stop.is_set():
                 break
         tried = counted(attempt + 1, "attempt")
@@ -418,13 +428,27 @@ class Endpoint:
             parameters=("base_url",),
         )
 
+    def _send(self, client: Any, request: Request) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and content of a response, which may neither last nor be too long."""
+        import httpx
+
+        deadline, content = time.monotonic() + self.timeout, b""
+        with client.stream("POST", self.base_url + _PATH, json=request.body) as response:
+            for part in response.iter_bytes():
+                content += part
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout("it goes on and on")
+                if len(content) > _MOST_BYTES:
+                    raise httpx.DecodingError("it is too long")
+            return response.status_code, response.headers, content
+
     def _pause(self, stop: threading.Event) -> None:
         while (left := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
             stop.wait(left)
 
-    def _refuse(self, status: int, response: Any, request: Request) -> None:
+    def _refuse(self, status: int, content: bytes, request: Request) -> None:
         """Raise an error for a status that no repetition changes."""
-        code, message = _error_of(response, request)
+        code, message = _error_of(content, request)
         shown = f" ({message})" if message else ""
         if status == 429 and code == "insufficient_quota":
             raise InputError(
@@ -526,11 +550,12 @@ def _retry_after(value: str | None) -> float | None:
     return None
 
 
-def _error_of(response: Any, request: Request) -> tuple[str, str]:
+def _error_of(content: bytes, request: Request) -> tuple[str, str]:
     """Code and message of an error; no message that repeats what was sent, or a key."""
     code = message = ""
-    with suppress(ValueError, AttributeError, TypeError):
-        error = response.json().get("error") or response.json()
+    with suppress(ValueError, AttributeError, TypeError, RecursionError):
+        error = json.loads(content)
+        error = error.get("error") or error
         code, message = str(error.get("code") or ""), str(error.get("message") or "")
     message = printable(" ".join(message.split()))[:300]
     key = os.environ.get(KEY, "").strip()

@@ -147,6 +147,12 @@ class LanguageModel(Member):
             "timeout": timeout,
             "retries": retries,
         }
+        key = os.environ.get(endpoints.KEY, "").strip()
+        if key and any(key in str(value) for value in self._options.values()):
+            raise InputError(
+                f"an option holds the key that is in {endpoints.KEY}, and options end up in files",
+                "leave it out: the key is sent without being asked for",
+            )
         self._classes: tuple[str, ...] = ()
         self._scale = NOMINAL
         self._examples: dict[str, list[tuple[Text, list[int]]]] = {}
