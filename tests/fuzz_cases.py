@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit import Annotations, EDOClassifier, EDOEnsemble, Predictions, train_members
+from edokit import Annotations, Bundle, EDOClassifier, EDOEnsemble, Predictions, train_members
 from edokit._errors import EDOError, EDOWarning
 from edokit._io import read_json
 from edokit._io.tables import write_table
@@ -74,6 +74,15 @@ def _classifier(path: Path) -> Any:
     assert answers.shape == (2, len(model.classes_))
     model.save(_AGAIN / "model")
     return model
+
+
+def _bundle(path: Path) -> Any:
+    bundle = Bundle.load(path.parent)
+    assert bundle.predict_proba(["One text.", "Another one."]).shape == (2, len(bundle.classes))
+    repr((bundle, bundle.version, bundle.size, bundle.seconds_per_text))
+    bundle.save_pretrained(_AGAIN / "bundle", overwrite=True)
+    assert Bundle.load(_AGAIN / "bundle").version == bundle.version
+    return None
 
 
 def _trained(path: Path) -> Any:
@@ -194,6 +203,7 @@ OWN: dict[str, list[Reader]] = {
     "plan": [_plan],
     "course": [_plan],
     "pool": [_pool],
+    "bundle": [_bundle],
     "classifier": [_classifier],
     "0": [_classifier],
     "1": [_classifier],

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from edokit import (
     Annotations,
+    Bundle,
     EDOClassifier,
     EDOEnsemble,
     Predictions,
@@ -30,7 +31,7 @@ from edokit._io.tables import write_table
 from edokit.members.groups import Group, parse_groups
 from edokit.members.jobs import plan_jobs
 from edokit.members.training_data import TrainingData
-from edokit.predictions import write_predictions
+from edokit.predictions import read_predictions, write_predictions
 from edokit.predictions.files import long_table
 from edokit.runs import Input, RunRecord
 
@@ -278,12 +279,17 @@ def whole_folders(folder: Path, *, runs: bool = True, networks: bool = False) ->
     # As folders of earlier versions: with a checksum nothing damaged would be looked at.
     for card in folder.rglob("member.json"):
         write_json({**read_json(card), "sha256": {}}, card)
+    trained = read_predictions(folder / "trained" / "predictions" / "dev.npz")
+    pool = EDOEnsemble.from_weights([0.5, 0.5], trained, dev.align(trained.items))
+    Bundle.create(pool, folder / "trained", folder / "bundle")
     written = (path for path in sorted(folder.glob("*/**/*")) if path.is_file())
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in written
         if (
             path.relative_to(folder).parts[0] != "tiny-model"
+            # Its other files are refused by their digests.
+            and (path.relative_to(folder).parts[0] != "bundle" or path.name == "bundle.json")
             and path.suffix in (".json", ".npz", ".skops", ".log", ".parquet", ".safetensors")
         )
         or path.parent == folder / "run"

@@ -26,7 +26,7 @@ TOPICS = {
     "explain": ("Cost against loss", "report.md"),
     "fit": ("The method", "method.md"),
     "predict": ("Ten minutes", "guide.md"),
-    "bundle": ("From notebook to endpoint", "serving.md"),
+    "bundle": ("Bundles", "bundles.md"),
     "predictions": ("Input formats", "formats.md"),
     "report": ("The report", "report.md"),
     "score": ("Training members", "members.md"),

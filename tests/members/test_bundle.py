@@ -147,3 +147,38 @@ def test_models_that_name_code_are_refused(file: str, content: str, tmp_path: Pa
     (tmp_path / file).write_text(content)
     with pytest.raises(InputError, match=r"names code to run|no file of weights"):
         check_model(tmp_path)
+
+
+def test_a_bundle_never_decides_where_texts_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from edokit.members.recipe import MemberData
+    from edokit.members.recipes.llm import LanguageModel
+
+    address = "https://api.example.com/v1"
+    trained = train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path / "members", jobs=1)
+    given = trained.predictions["dev"], PEOPLE.split("dev")
+    ensemble = edokit.EDOEnsemble.from_weights([1.0], *given)
+    folder = tmp_path / "members/members/linear-01"
+    (folder / "linear.npz").unlink()
+    data = MemberData(["tea"], lambda epoch: np.eye(2)[:1], classes=("0", "1"))
+    LanguageModel(2, base_url=address, model="small").fit(data).save(folder)
+    card = json.loads((folder / "member.json").read_text())
+    (folder / "member.json").write_text(json.dumps({**card, "recipe": "llm", "sha256": {}}))
+
+    def refused(*args: Any, **how: Any) -> None:
+        raise AssertionError("a request")
+
+    monkeypatch.setattr("edokit.members.recipes._endpoint.Endpoint.ask", refused)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    out = tmp_path / "bundle"
+    with pytest.raises(InputError, match=r"would send texts, and your key, to https://api\.exam"):
+        edokit.Bundle.create(ensemble, tmp_path / "members", out)
+    assert not out.exists()
+    made = edokit.Bundle.create(ensemble, tmp_path / "members", out, trust=[address])
+    assert made.seconds_per_text is None
+    assert f"Texts are sent to** {address}" in (out / "README.md").read_text()
+    with pytest.raises(InputError, match="can't ask for that"):
+        edokit.load(out)
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    assert edokit.load(out).members.endpoints == (address,)

@@ -356,10 +356,12 @@ def load_member(
             f"the model of {folder} was not kept: it was trained with --forget-models",
             "train it again without this option",
         )
+    in_bundle = models is not None and "sha256" in card
     name = card.get("recipe")
     if name is None:
         raise InputError(f"{folder / CARD} names no recipe", "train again")
-    now = digests_of(folder)
+    # The files of a bundle have been compared with its own list.
+    now = card["sha256"] if in_bundle else digests_of(folder)
     changed = [
         file for file, digest in (card.get("sha256") or {}).items() if now.get(file) != digest
     ]

@@ -65,10 +65,7 @@ class Texts:
             if not (text if isinstance(text, str) else text[0]).strip()
         ]
         if missing and self.numbered:
-            raise InputError(
-                f"{self.place(missing[0])} is empty (so {are(len(missing), len(self.items))})",
-                "fill the gap or drop it",
-            )
+            raise InputError(f"{self.place(missing[0])} is empty", "fill the gap or drop it")
         if missing:
             raise InputError(
                 f"{are(len(missing), len(self.items), HAVE)} no text: {examples(missing)}",
