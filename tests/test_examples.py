@@ -31,7 +31,13 @@ def run(example: str, folder: Path) -> str:
 
 def test_every_example_has_a_page_and_a_script() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-    assert folders == ["content-moderation", "mixed-members", "serving", "sklearn-pool"]
+    assert folders == [
+        "content-moderation",
+        "llm-jury",
+        "mixed-members",
+        "serving",
+        "sklearn-pool",
+    ]
     overview = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     for name in folders:
         assert f"({name}/README.md)" in overview

@@ -1,0 +1,59 @@
+"""The example of a jury runs against a real model, and its page shows what it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from language_model import KEY
+
+from edokit.datasets import read_annotations
+from edokit.members.groups import parse_groups
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    page = (ROOT / "docs" / "llm-jury.md").read_text(encoding="utf-8")
+    return [body for name, body in BLOCK.findall(page) if name == language]
+
+
+def test_the_example_runs_every_command_of_the_tutorial(llm_server: str, tmp_path: Path) -> None:
+    # Scripts call `edo` as people do; it lies beside this Python.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    own = {"PATH": path, "OPENAI_BASE_URL": llm_server, "OPENAI_API_KEY": KEY}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "llm-jury" / "run.py"), str(tmp_path / "jury")],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **own, "EDO_CACHE": str(tmp_path / "cache"), "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    ran = [shlex.split(line[2:]) for line in done.stdout.splitlines() if line.startswith("$ edo")]
+    shown = [shlex.split(line) for body in blocks("text") for line in body.splitlines()]
+    assert ran == [words for words in shown if words[0] == "edo"]
+    saved = json.loads((tmp_path / "jury" / "ensemble" / "ensemble.json").read_text())
+    assert saved["member_info"]["jury-strict-01"]["cost"] > 0
+    answers = (tmp_path / "jury" / "answers.csv").read_text(encoding="utf-8")
+    assert answers.count("\n") == 3
+
+
+def test_the_files_of_the_tutorial_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (votes,), (jury,) = blocks("csv"), blocks("toml")
+    (tmp_path / "votes.csv").write_text(votes, encoding="utf-8")
+    assert len(read_annotations(tmp_path / "votes.csv").items) == 2
+    (tmp_path / "jury.toml").write_text(jury, encoding="utf-8")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    names = [group.name for group in parse_groups(str(tmp_path / "jury.toml"))]
+    assert len(names) == 6
+    assert "jury-qwen3-4b-landlady" in names
