@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from language_model import KEY
 
 from edokit._errors import InputError
 from edokit.members.recipes._endpoint import (
@@ -24,6 +25,7 @@ from edokit.members.recipes._endpoint import (
     AnswerCache,
     BudgetError,
     Endpoint,
+    RefusedError,
     Request,
     Session,
     _client,
@@ -351,3 +353,13 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
         Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1)._post(
             _client(1.0, 1, HERE), Request(PLAIN), Session(), threading.Event()
         )
+
+
+def test_half_a_character_is_sent_written_out(
+    llm_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    odd = {**PLAIN, "messages": [{"role": "user", "content": "good \ud83d day \u202e"}]}
+    with suppress(RefusedError):  # it may refuse it, but is asked
+        Endpoint(llm_server, retries=1).ask([Request({**odd, "max_tokens": 1})])

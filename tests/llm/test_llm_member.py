@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from edokit.members.recipes._endpoint import Answer, Endpoint, Request, session
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.train import prepare_training, preview_training
 from edokit.scales import Scale
+from fuzz_damage import revalued
 
 HERE = "http://127.0.0.1:9/v1"
 THERE = "https://llm.example.org/v1"
@@ -232,6 +235,7 @@ def test_persona_context_and_descriptions_are_where_they_belong(
         ({"label_descriptions": "cruel: hurts"}, "cruel"),
         ({"probabilities": "guess"}, "probabilities"),
         ({"extra": "[1]"}, "extra"),
+        ({"extra": '{"top_p": NaN}'}, "extra"),
         ({"extra": '{"api": "sk-sesame-123"}'}, "OPENAI_API_KEY"),
         ({"persona": "My key is sk-sesame-123."}, "OPENAI_API_KEY"),
         ({"extra": '{"stream": true}'}, "stream"),
@@ -412,6 +416,29 @@ def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:
         (tmp_path / "llm.json").write_text(content)
         with pytest.raises(InputError, match="language model of EDO"):
             LanguageModel.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.*no label:edokit.EDOWarning")
+def test_a_mutated_file_is_refused_or_can_be_used(server: Any, tmp_path: Path) -> None:
+    server(lambda body: Answer("A", None))
+    member = fitted(Scale("ordinal", (1, 2)), examples=0, label_descriptions="rude: hurts")
+    member._examples = {"ann": [("good day", [0]), (("oh", "a post"), [1])]}
+    member.save(tmp_path)
+    content, rng, loaded = (tmp_path / "llm.json").read_bytes(), random.Random(0), 0
+    for _ in range(300):
+        (tmp_path / "llm.json").write_bytes(revalued(content, rng))
+        again = None
+        with suppress(InputError):
+            again = LanguageModel.load(tmp_path)
+        if again is None:
+            with pytest.raises(InputError, match=r"llm\.json|member in"):
+                LanguageModel.load(tmp_path)
+            continue
+        again._server.retries = 0
+        assert again.predict_proba(["fine"], annotators=[["ann"]]).shape == (1, 2)
+        again.save(tmp_path)
+        loaded += 1
+    assert 0 < loaded < 300
 
 
 def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:

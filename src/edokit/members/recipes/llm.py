@@ -11,12 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, are, counted, one_of, warn
+from edokit._errors import InputError, are, counted, errors_in, one_of, warn
 from edokit._io import check_file, not_utf8, read_json
-from edokit._io.schema import distinct, listed, mapping, names, plain, read_document, record, text
+from edokit._io.schema import (
+    distinct,
+    listed,
+    mapping,
+    needs,
+    number,
+    optional,
+    plain,
+    read_document,
+    record,
+    text,
+)
 from edokit._types import Floats
 from edokit.annotator_effects import KnownAnnotators, label_shares, mean_over_pairs
-from edokit.members.recipe import Member, MemberData, Progress, Text, check_number, known_labels
+from edokit.members.recipe import (
+    Member,
+    MemberData,
+    Progress,
+    Text,
+    check_number,
+    check_options,
+    known_labels,
+    known_options,
+)
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import (
     Choices,
@@ -87,19 +107,19 @@ class LanguageModel(Member):
                 parameters=("model",),
             )
         one_of("probabilities", probabilities, _PROBABILITIES)
-        check_number("examples", examples, 0, whole=True)
-        check_number("samples", samples, 1, whole=True)
-        check_number("smoothing", smoothing, 0.0)
+        check_number("examples", examples, 0, 1000, whole=True)
+        check_number("samples", samples, 1, 1000, whole=True)
+        check_number("smoothing", smoothing, 0.0, 1e6)
         check_number("concurrency", concurrency, 1, 1000, whole=True)
-        check_number("timeout", timeout, 0.0, above=True)
+        check_number("timeout", timeout, 0.0, 86400, above=True)
         check_number("retries", retries, 0, 100, whole=True)
         for name, value in (("price_in", price_in), ("price_out", price_out)):
             if value is not None:
-                check_number(name, value, 0.0)
+                check_number(name, value, 0.0, 1e9)
         if max_tokens is not None:
-            check_number("max_tokens", max_tokens, 1, whole=True)
+            check_number("max_tokens", max_tokens, 1, 10**7, whole=True)
         if temperature is not None:
-            check_number("temperature", temperature, 0.0)
+            check_number("temperature", temperature, 0.0, 100)
         self.n_classes, self.model, self.persona = n_classes, model, persona
         self.prompt, self.label_descriptions = prompt, label_descriptions
         self.probabilities, self.samples, self.smoothing = probabilities, samples, smoothing
@@ -273,19 +293,14 @@ class LanguageModel(Member):
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> LanguageModel:
         """Read what ``save`` wrote; an endpoint elsewhere must be named by people, too."""
         path = folder / _FILE
-        stored = read_document(path, _STORED, "a language model of EDO's", "train it again")
+        stored = read_document(path, _stored, "a language model of EDO's", "train it again")
         cls.refuse_file(f"the member in {folder}", stored["options"], trust)
-        try:
-            member = cls(len(stored["classes"]), **stored["options"])
-        except TypeError as error:
-            raise InputError(f"{path} has options that are none", "train it again") from error
-        scale = Declared(stored["scale"]).on(stored["classes"])
-        member._ask_about(stored["classes"], scale)
-        member._examples = {
-            name: [(_text(shown), codes) for shown, codes in each]
-            for name, each in stored["examples"].items()
-        }
-        member._top, member._proven = stored.get("top"), True
+        with errors_in(path):
+            options = check_options("a language model", known_options(cls), stored["options"])
+            member = cls(len(stored["classes"]), **options)
+            member._ask_about(stored["classes"], Declared(stored["scale"]).on(stored["classes"]))
+        member._examples = stored["examples"]
+        member._top, member._proven = stored["top"], True
         return member
 
     def _ask_about(self, classes: Sequence[str], scale: Scale) -> None:
@@ -488,6 +503,7 @@ def _object(extra: str) -> dict[str, Any]:
     """The option ``extra``, a JSON object."""
     with suppress(ValueError):
         found = json.loads(extra or "{}")
+        json.dumps(found, allow_nan=False)
         if isinstance(found, dict) and not found.keys() & {"model", "messages", "stream", "n"}:
             return found
     raise InputError(
@@ -534,20 +550,29 @@ def _own_labels(
     return found
 
 
-def _text(stored: Any) -> Text:
-    return stored if isinstance(stored, str) else (stored[0], stored[1])
-
-
 def _short(given: str) -> str:
     line = " ".join(given.split())
     return line if len(line) <= 80 else line[:79] + "…"
 
 
-_STORED = record(
-    {
-        "options": mapping(plain),
-        "classes": distinct(names),
-        "scale": text,
-        "examples": mapping(listed(listed(plain, 2))),
-    }
-)
+def _example(value: Any, at: str) -> Any:
+    """A text, or a pair of texts, and the codes of its labels."""
+    own, codes = listed(plain, 2)(value, at)
+    own = tuple(listed(text, 2)(own, at)) if isinstance(own, list) else text(own, at)
+    return own, listed(number(0, whole=True))(codes, at)
+
+
+def _stored(value: Any, at: str) -> Any:
+    """What `save` writes; codes name classes."""
+    held = record(
+        {
+            "options": mapping(plain),
+            "classes": distinct(listed(text, least=2)),
+            "scale": text,
+            "top": optional(number(0, 100, whole=True)),
+            "examples": mapping(listed(_example)),
+        }
+    )(value, at)
+    codes = [k for each in held["examples"].values() for _, codes in each for k in codes]
+    needs(max(codes, default=0) < len(held["classes"]), "examples", "have labels that are none")
+    return held
