@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -531,23 +532,21 @@ def _own_labels(
 ) -> dict[str, list[tuple[Text, list[int]]]]:
     """Some of each annotator's own labels to train on, as many labels as possible among them."""
     shares = label_shares(annotations, n_classes)
-    least = 0.5 if data.scale.is_multi_label else None
-    found: dict[str, list[tuple[Text, list[int]]]] = {}
-    order = np.random.default_rng(seed).permutation(len(annotations.item_codes))
-    for code, name in enumerate(annotations.annotators):
-        own = [row for row in order if annotations.annotator_codes[row] == code]
-        seen: dict[tuple[int, ...], int] = {}
-        turns: list[tuple[int, int, Text, list[int]]] = []
-        for row in own:
-            chosen = [int(shares[row].argmax())]
-            if least is not None:
-                chosen = np.flatnonzero(shares[row] > least).tolist()
-            turn = seen[tuple(chosen)] = seen.get(tuple(chosen), 0) + 1
-            turns.append((turn, len(turns), data.texts[annotations.item_codes[row]], chosen))
-        turns.sort(key=lambda one: one[:2])
-        if turns:
-            found[str(name)] = [(shown, codes) for _, _, shown, codes in turns[:most]]
-    return found
+    turns: dict[str, list[tuple[int, Text, list[int]]]] = {}
+    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for row in np.random.default_rng(seed).permutation(len(shares)):
+        name = str(annotations.annotators[annotations.annotator_codes[row]])
+        codes = [int(shares[row].argmax())]
+        if data.scale.is_multi_label:
+            codes = np.flatnonzero(shares[row] > 0.5).tolist()
+        seen[name, tuple(codes)] += 1
+        one = (seen[name, tuple(codes)], data.texts[annotations.item_codes[row]], codes)
+        turns.setdefault(name, []).append(one)
+    # The first of each label come before the second of any.
+    return {
+        name: [one[1:] for one in sorted(each, key=lambda one: one[0])[:most]]
+        for name, each in sorted(turns.items())
+    }
 
 
 def _short(given: str) -> str:
