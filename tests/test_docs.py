@@ -22,6 +22,7 @@ import pytest
 import typer
 
 import docs_shelf
+from edokit._errors import EDOWarning
 from edokit.baselines import methods
 from edokit.cli import main
 from edokit.cli.app import make_app
@@ -269,6 +270,15 @@ def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text(formats("csv")[5], encoding="utf-8")
     columns = {"item": "id", "p_0": "negative", "p_1": "positive"}
     assert len(join_models([tmp_path / "own.csv"], logits=True, columns=columns)) == 2
+    (tmp_path / "asked.csv").write_text(formats("csv")[6], encoding="utf-8")
+    with pytest.warns(EDOWarning, match="1 of 12 answers"):
+        asked = join_models(
+            [tmp_path / "asked.csv"],
+            classes=["no", "yes"],
+            label_map={"No.": "no"},
+            unparsed="drop",
+        )
+    assert asked.probabilities[0, 0].tolist() == [1.5 / 4, 2.5 / 4]
 
 
 def test_no_page_has_a_gap_to_be_filled() -> None:

@@ -52,6 +52,7 @@ def test_explain_trades_cost_against_loss_and_the_page_shows_it(tmp_path: Path) 
     data = ("--predictions", predictions, "--annotations", annotations)
     fitted = edo("fit", *data, "--out", tmp_path / "e", "--ties", "random")
     assert fitted.returncode == 0, fitted.stderr
+    assert "if all are asked" in " ".join(fitted.stdout.split())
     shown = edo("explain", tmp_path / "e", *data)
     assert shown.returncode == 0, shown.stderr
     text = " ".join(shown.stdout.split())

@@ -119,7 +119,7 @@ def _print_trade_off(found: TradeOff, weights: dict[str, float]) -> None:
             ]
             for one in found.drops
         ],
-        ["free to drop: worse by 1 % at most, interval included; each alone, not several at once."],
+        ["free to drop: worse by 1% at most, interval included; each alone, not several at once."],
     )
     console.print_table(
         "Ever cheaper ensembles",

@@ -117,7 +117,7 @@ def fit(
             *(["Each label has weights of its own:"] if fitted.by_label else []),
             *fitted.by_label,
             *([f"Temperature after pooling: {fitted.temperature:.3f}."] if recalibrate else []),
-            *filter(None, [fitted.regularization]),
+            *filter(None, [fitted.cost_of_items, fitted.regularization]),
             _promise(fitted.certificate),
             *filter(None, [fitted.nothing_learned]),
         ],

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError
+from edokit._errors import InputError, counted
 from edokit._io.schema import (
     WrongValueError,
     choice,
@@ -51,7 +51,7 @@ from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.objective.settings import LARGEST
 from edokit.panels import Panel, PanelAnswer, PanelComparison
-from edokit.predictions.core import INFO, MemberInfo
+from edokit.predictions.core import COST, INFO, MemberInfo
 from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Solution, Trajectory
 
@@ -152,6 +152,26 @@ class Fitted:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
 
+    def cost(self, members: Sequence[str] | None = None) -> float | None:
+        """What one item costs with these members (None: those with weight), where it is known."""
+        if members is None:
+            members = [name for name, w in zip(self.members, self.weights, strict=True) if w > ZERO]
+        costs = [self.member_info.get(name, {}).get(COST) for name in members]
+        known = [float(cost) for cost in costs if cost is not None]
+        return math.fsum(known) if len(known) == len(costs) else None
+
+    @property
+    def cost_of_items(self) -> str | None:
+        """What one item costs, in a sentence; None where costs are unknown."""
+        own, whole = self.cost(), self.cost(self.members)
+        if own is None or whole is None:
+            return None
+        heavy = int((self.weights > ZERO).sum())
+        return (
+            f"One item costs {own:.4g} with the {counted(heavy, 'member')} that"
+            f" {'carries' if heavy == 1 else 'carry'} weight, and {whole:.4g} if all are asked."
+        )
+
     @property
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
@@ -206,6 +226,7 @@ class Fitted:
             "lambda_reg_choice": self.settings.get("lambda_reg_choice"),
             "metrics": dict(self.metrics),
             "nothing_learned": self.nothing_learned,
+            **({} if self.cost() is None else {"cost": self.cost()}),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
             **self._label_summary(),
         }

@@ -18,7 +18,6 @@ from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
 from edokit.objective import Regularize, fit_temperature
-from edokit.predictions.core import COST
 from edokit.solvers import solve_exact
 
 FOLDS = 5
@@ -110,15 +109,17 @@ class TradeOff:
         short, whole = METRIC[self.metric].short, self.whole
         lines = []
         if whole.cost is not None and self.all_cost is not None:
+            several = len(whole.members) != 1
             lines.append(
                 f"One item costs {money(whole.cost)} with the"
-                f" {counted(len(whole.members), self.unit)} that carry weight, and"
-                f" {money(self.all_cost)} if all are asked."
+                f" {counted(len(whole.members), self.unit)} that"
+                f" {'carry' if several else 'carries'} weight, and {money(self.all_cost)} if all"
+                " are asked."
             )
         how = "held out, five folds" if self.held_out else "in-sample, optimistic: few items"
         lines.append(
             f"{short} {whole.loss:.4f} ({how}, {counted(self.items, 'item')}); intervals of"
-            " differences are 95 %, paired by item."
+            " differences are 95%, paired by item."
         )
         free = [one for one in self.path[1:] if one.verdict in ("free", "better")]
         unclear = [one for one in self.path[1:] if one.verdict == "unclear"]
@@ -155,7 +156,7 @@ def money(value: float | None) -> str:
 
 def signed(one: Reduced) -> str:
     """A difference with its interval: ``+0.0012 ± 0.0008``."""
-    return f"{one.difference:+.4f} ± {CLEARLY * one.error:.4f}"
+    return f"{one.difference:+.4f} ± {CLEARLY * one.error:.4f}".replace("-", "−")
 
 
 def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
@@ -179,18 +180,12 @@ def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
                     "members": len(own),
                     "with_weight": len(heavy),
                     "weight": float(fitted.weights[own].sum()),
-                    "cost": _cost(fitted, [fitted.members[k] for k in heavy]),
-                    "all_cost": _cost(fitted, [fitted.members[k] for k in own]),
+                    "cost": fitted.cost([fitted.members[k] for k in heavy]),
+                    "all_cost": fitted.cost([fitted.members[k] for k in own]),
                 }
             )
         found[kind] = sorted(rows, key=lambda row: -row["weight"])
     return found
-
-
-def _cost(fitted: Fitted, members: Sequence[str]) -> float | None:
-    """What one item costs with these members; None if that of some is unknown."""
-    costs = [fitted.member_info.get(name, {}).get(COST) for name in members]
-    return None if None in costs else math.fsum(costs)  # type: ignore[arg-type]
 
 
 def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
@@ -206,8 +201,7 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
     own_units = fitted.members if fitted.group_weights is None else fitted.groups or ()
     of_unit = dict(zip(fitted.members, own_units, strict=True))
     costs = {
-        unit: _cost(fitted, [name for name, own in of_unit.items() if own == unit])
-        for unit in names
+        unit: fitted.cost([name for name, own in of_unit.items() if own == unit]) for unit in names
     }
     units = (data if fitted.group_weights is None else data.grouped()).draw(ITEMS)
     units = units.select([units.members.index(name) for name in names])
@@ -259,7 +253,7 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
         metric,
         units.items,
         held_out,
-        _cost(fitted, fitted.members),
+        fitted.cost(fitted.members),
         "member" if fitted.group_weights is None else "group",
         whole,
         tuple(drops),

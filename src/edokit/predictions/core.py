@@ -379,6 +379,7 @@ MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Plain values about members, by name; see `Predictions`."""
 COST = "cost"
 COUNTED = ("requests", "answers", "failures", "tokens_in", "tokens_out")
+ADDED = (*COUNTED, "total_cost")
 """Values about a member that add up over shards."""
 
 
@@ -387,7 +388,7 @@ def _info(value: Any, at: str) -> dict[str, Any]:
     held = {
         key: one for key, one in mapping(optional(scalar))(value, at).items() if one is not None
     }
-    for key in (COST, *COUNTED):
+    for key in (COST, *ADDED):
         if key in held:
             number(0, whole=key in COUNTED)(held[key], f"{at}.{key}")
     return held
@@ -438,7 +439,7 @@ def combined_info(
             if key == COST:
                 if len(values) == len(parts):
                     own[key] = float(np.dot(values, shares))
-            elif key in COUNTED:
+            elif key in ADDED:
                 own[key] = sum(values)
             elif all(value == values[0] for value in values):
                 own[key] = values[0]

@@ -19,6 +19,7 @@ from edokit._names import PAIR, as_names, check_unique, class_order, match, pair
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import ordered_classes, scale_of_table
 from edokit.predictions.core import (
+    ADDED,
     COST,
     COUNTED,
     LOGITS_HINT,
@@ -265,7 +266,7 @@ def join_models(
 
 def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     """What a table says about members: a row per member, with values such as ``cost``."""
-    table = read_table(path, numbers=lambda name: name in (COST, *COUNTED))
+    table = read_table(path, numbers=lambda name: name in (COST, *ADDED))
     if "member" not in table.column_names:
         raise InputError(
             f"there is no column 'member' but {headings(table.column_names)}",

@@ -50,6 +50,7 @@ def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
         "pareto": [[name for name in charts if name.startswith("pareto-")]],
         "correlations": [[name for name in charts if name.startswith("correlations-")]],
         "weights": [["weights"]],
+        "cost": [["cost"]],
         "epochs": [["sizes", "term-f1", "term-ce"], ["sizes", "term-div", "term-reg"]],
         "methods": [["methods"]],
         "slices": [["slices"]],
