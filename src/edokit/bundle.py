@@ -33,7 +33,7 @@ from edokit._version import __version__
 from edokit.annotator_effects import Attributes
 from edokit.ensemble.files import reading, write_fitted
 from edokit.ensemble.fitted import Pooled
-from edokit.members.folder import copy_members
+from edokit.members.folder import copy_members, groups_of
 from edokit.members.groups import is_folder_name
 from edokit.members.jobs import hardware
 from edokit.members.pretrained import (
@@ -44,7 +44,7 @@ from edokit.members.pretrained import (
     local_folder,
     require_packages,
 )
-from edokit.members.recipe import Text
+from edokit.members.recipe import Text, check_number
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -95,6 +95,7 @@ class Bundle:
     def __init__(
         self, ensemble: EDOEnsemble, members: LoadedMembers, *, max_length: int = MAX_LENGTH
     ) -> None:
+        check_number("max_length", max_length, 1, whole=True)
         self.ensemble, self.members, self.max_length = ensemble, members, max_length
         self.folder: Path | None = None
         """Where it was loaded from."""
@@ -303,7 +304,7 @@ class Bundle:
             Where members that use torch compute. None: a GPU where there is one.
         trust : sequence of str, default=()
             Packages beside scikit-learn whose types may be loaded and whose recipes may be
-            imported.
+            imported, and addresses of servers that members may ask.
         max_length : int, default=100000
             Characters that a text may have, its context included.
 
@@ -422,7 +423,7 @@ class Bundle:
             if not overwrite:
                 _refuse_other(out, bundle.version)
             content["seconds_per_text"] = bundle._measured()
-            content["hardware"] = hardware()
+            content["hardware"] = hardware() | ({"gpu": None} if device == "cpu" else {})
             write_json(content, folder / BUNDLE)
             (folder / CARD).write_text(_card(bundle, content, about), encoding="utf-8")
         bundle.folder, bundle.members.folder = out, out / MEMBERS
@@ -598,19 +599,20 @@ def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it."""
     about, _, rest = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     manifest = bundle.members.manifest
-    groups = {one["name"]: one for one in manifest.get("groups", ()) if "name" in one}
+    groups = groups_of(manifest)
     rows, hub = [], dict[str, None]()
     for name in bundle.members.names:
         member = next(one for one in manifest["members"] if one["name"] == name)
-        options = groups.get(member["group"], {}).get("options") or {}
-        model = str(options.get("model") or "")
-        if _HUB_ID.fullmatch(model):
+        options = groups.get(member["group"], {}).get("options")
+        model = str(options.get("model") or "") if isinstance(options, dict) else ""
+        if _HUB_ID.fullmatch(model) and not Path(model).exists():
             hub[model] = None
         shown = model if model in hub else PurePath(model).name
         licence = licence_of(model) if model else None
         shown += f" (licence: {licence})" if licence else ""
-        targets = member.get("targets") or {}
-        cells = name, member.get("recipe", ""), targets.get("supervision", ""), shown
+        targets = member.get("targets")
+        learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
+        cells = name, member.get("recipe", ""), learned, shown
         rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
     people = bundle.known_annotators
     known = (
@@ -620,7 +622,7 @@ def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
         else ""
     )
     data, seconds = manifest["data"], content["seconds_per_text"]
-    items = data.get("items") or {}
+    items = data.get("items") if isinstance(data.get("items"), dict) else {}
     where, endpoints = content["hardware"], bundle.members.endpoints
     return _CARD.format(
         base="".join(["base_model:\n", *(f"- {name}\n" for name in hub)]) if hub else "",
@@ -667,7 +669,13 @@ def load(folder: str | Path, **how: Any) -> Any:
     """
     from edokit.ensemble import load_ensemble
 
-    return Bundle.load(folder, **how) if is_bundle(folder) else load_ensemble(folder, **how)
+    if is_bundle(folder):
+        return Bundle.load(folder, **how)
+    if how:
+        raise InputError(
+            f"{examples(how)} is for bundles, but {folder} has no {BUNDLE}", "leave it out"
+        )
+    return load_ensemble(folder)
 
 
 def is_bundle(folder: str | Path) -> bool:
@@ -749,7 +757,5 @@ def _listed(texts: Any) -> list[Any]:
 
 
 def _version(files: Mapping[str, Mapping[str, Any]]) -> str:
-    about = [
-        [name, file["sha256"]] for name, file in sorted(files.items()) if Path(name).name != CARD
-    ]
+    about = [[name, file["sha256"]] for name, file in sorted(files.items())]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]

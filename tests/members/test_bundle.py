@@ -12,6 +12,7 @@ from member_cases import small_people
 
 import edokit
 from edokit._errors import InputError
+from edokit.bundle import is_bundle
 from edokit.members import parse_groups, score_members, train_members
 from edokit.members.pretrained import check_model
 
@@ -67,7 +68,8 @@ def copied(made: Path, out: Path) -> Path:
         ("changed", "'ensemble/ensemble.json' is not what was bundled"),
         ("more", "not part of it: 'members/members/linear-02/fold-9/member"),
         ("link", "link that leads out"),
-        ("cut", "bundle.json"),
+        ("folder", "link that leads out"),
+        ("cut", r"bundle\.json"),
     ],
 )
 def test_a_damaged_bundle_is_refused(made: Path, change: str, message: str, tmp_path: Path) -> None:
@@ -86,6 +88,9 @@ def test_a_damaged_bundle_is_refused(made: Path, change: str, message: str, tmp_
     elif change == "more":
         (member / "fold-9").mkdir()
         (member / "fold-9/member.json").write_text("{}")
+    elif change == "folder":
+        (folder / "members").rename(tmp_path / "outside")
+        (folder / "members").symlink_to(tmp_path / "outside")
     else:
         (tmp_path / "outside.npz").write_bytes((member / "linear.npz").read_bytes())
         (member / "linear.npz").unlink()
@@ -182,3 +187,37 @@ def test_a_bundle_never_decides_where_texts_go(
         edokit.load(out)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     assert edokit.load(out).members.endpoints == (address,)
+
+
+@pytest.mark.parametrize("moved", range(4))
+def test_one_that_was_interrupted_is_refused_and_made_again(
+    made: Path, moved: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = made / "ensemble", made / "members", tmp_path / "bundle"
+    left = iter(range(moved))
+    replace = Path.replace
+
+    def interrupted(self: Path, target: Path) -> Path:
+        # Files are also replaced while they are written; here the parts of the bundle are meant.
+        if Path(target).parent == given[2] and next(left, None) is None:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            edokit.Bundle.create(*given)
+    assert given[2].exists() == bool(moved)
+    if moved:
+        assert is_bundle(given[2])
+    if moved < 3:
+        with pytest.raises(InputError, match=r"holds no|has none|incomplete"):
+            edokit.Bundle.load(given[2])
+    again = edokit.Bundle.create(*given)
+    assert edokit.load(given[2]).version == again.version
+    assert sorted(path.name for path in given[2].iterdir()) == [
+        "README.md",
+        "bundle.json",
+        "ensemble",
+        "members",
+    ]

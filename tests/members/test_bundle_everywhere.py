@@ -179,6 +179,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         (["tea", None], "text 2 of 2 is missing"),
         (["tea", float("nan")], "text 2 of 2 is missing"),
         (["tea", "x" * 100_001], "text 2 has 100,001 characters, more than 100,000"),
+        (["tea", "half \ud800"], "text 2 holds half a character"),
         (["tea", ("tea", "the post before")], "text 2 has one"),
         (["tea", ["tea", "the post before"]], "text 2 has one"),
         (["tea", ["a", "b", "c"]], "text 2 of 2 is tuple"),

@@ -88,7 +88,7 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
     found, real = {}, os.path.realpath(home or folder)
     for path in sorted(folder.rglob("*")):
         inside = Path(os.path.realpath(path)).is_relative_to(real)
-        if path.is_symlink() and (path.is_dir() or not inside):
+        if not inside or (path.is_symlink() and path.is_dir()):
             raise InputError(f"{path} is a link that leads out of {folder}", "put a copy there")
         if path.is_dir():
             continue

@@ -369,17 +369,24 @@ def copy_members(
     for place in folders:
         for card in sorted((folder / place).rglob(CARD)):
             _copy_job(card.parent, out / card.parent.relative_to(folder))
-    groups = {one["group"] for one in kept}
-    about = {**manifest["data"], "source": Path(manifest["data"].get("source", "")).name}
+    needed = {one["group"] for one in kept}
+    about = {**manifest["data"], "source": Path(str(manifest["data"].get("source") or "")).name}
     made = {
         **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
         "data": about,
-        "groups": [one for one in manifest.get("groups", ()) if one.get("name") in groups],
+        "groups": [one for name, one in groups_of(manifest).items() if name in needed],
         "members": kept,
         "failed": [],
         "predictions": {},
     }
     write_json(made, out / MANIFEST)
+
+
+def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a manifest says of its groups, by name."""
+    listed = manifest.get("groups")
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return {str(one.get("name")): one for one in found}
 
 
 def _copy_job(folder: Path, out: Path) -> None:

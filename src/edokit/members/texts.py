@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
-from edokit.members.recipe import Text, are_pairs, check_texts
+from edokit.members.recipe import Text, are_pairs, check_texts, joined
 from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
 _ROLES = ("item", "text", "context")
@@ -64,6 +64,13 @@ class Texts:
             for item, text in zip(self.items, self.texts, strict=True)
             if not (text if isinstance(text, str) else text[0]).strip()
         ]
+        for item, text in zip(self.items, self.texts, strict=True):
+            try:
+                joined(text).encode()
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"{self.place(item)} holds half a character", "export or decode it again"
+                ) from error
         if missing and self.numbered:
             raise InputError(f"{self.place(missing[0])} is empty", "fill the gap or drop it")
         if missing:
