@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from edokit._errors import EDOError, InputError, are, examples, word
+from edokit._io.tables import stored_numbers
+from edokit._lazy import is_frame, is_pandas_gap, pa, pd
 from edokit._types import Codes, Strings
 
 
@@ -28,7 +29,7 @@ def as_name(value: object) -> str:
             raise InputError(
                 f"the bytes {value!r} are not UTF-8 text", "decode the names first"
             ) from error
-    if value is None or value is pd.NA or value is pd.NaT or value is np.ma.masked:
+    if value is None or value is np.ma.masked or is_pandas_gap(value):
         raise _no_name(value)
     if isinstance(value, float | np.floating | Decimal):
         if math.isnan(value):
@@ -42,14 +43,16 @@ def as_names(values: Iterable[object]) -> Strings:
     """Names as an array of strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
+    whole = False
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biuU":
+            whole = values.dtype.kind in "iuU"
             values = values.ravel().tolist()
         elif values.dtype.kind == "O" and set(map(type, values.ravel())) <= {str}:
             return values.ravel().copy()
-    listed = list(values)
+    listed = values if type(values) is list else list(values)
     # Millions of names are mostly text or whole numbers, whose text is their name.
-    plain = set(map(type, listed)) <= {str, int}
+    plain = whole or set(map(type, listed)) <= {str, int}
     names = list(map(str, listed)) if plain else [as_name(value) for value in listed]
     result = np.empty(len(names), dtype=object)
     result[:] = names
@@ -92,12 +95,14 @@ KEEP_PREDICTED = (
 
 def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
     """Where each wanted id stands among the given ones; both must hold the same ids."""
-    others = check_unique(wanted, f"items of {against}", "name each item once")
-    index = check_unique(given, f"items of {what}", "name each item once")
-    where = index.get_indexer(others)
+    check_unique(wanted, f"items of {against}", "name each item once")
+    if wanted is given or (len(wanted) == len(given) and bool((wanted == given).all())):
+        return np.arange(len(wanted))
+    check_unique(given, f"items of {what}", "name each item once")
+    where = positions(wanted, given)
     missing = wanted[where < 0]
     if len(missing) or len(given) != len(wanted):
-        extra = given[others.get_indexer(index) < 0]
+        extra = given[positions(given, wanted) < 0]
         parts = []
         if len(missing):
             parts.append(f"{are(len(missing), len(wanted))} missing: {examples(missing)}")
@@ -110,17 +115,21 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
             f"{what} and {against} hold different items: in {what} " + "; ".join(parts),
             "check the ids, or choose one split" + (KEEP_PREDICTED if unpredicted else ""),
         )
-    result: npt.NDArray[np.intp] = where
-    return result
+    return where
 
 
-def check_unique(names: Strings, what: str, hint: str) -> pd.Index[Any]:
-    """The names as an index; a repeated one is refused."""
-    index = pd.Index(names, dtype=object)
-    if not index.is_unique:
-        repeated = index[index.duplicated()].unique()
+def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:
+    """Where each name is among others, which differ; −1 for those that are not there."""
+    known = dict(zip(among.tolist(), range(len(among)), strict=True))
+    return np.fromiter(map(known.get, names.tolist(), repeat(-1)), np.intp, len(names))
+
+
+def check_unique(names: Strings, what: str, hint: str) -> None:
+    """Refuse a repeated name."""
+    listed = names.tolist()
+    if len(set(listed)) < len(listed):
+        repeated = [name for name, count in Counter(listed).items() if count > 1]
         raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
-    return index
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
@@ -154,6 +163,7 @@ def _no_name(value: object) -> InputError:
 
 
 _BLOCK = 1 << 20
+_FEW = 1 << 14
 
 
 def row_number(row: int) -> str:
@@ -184,8 +194,8 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             f" {error}",
             f"give one plain value per row as {name}",
         ) from error
-    if not distinct and not pd.Index(names, dtype=object).is_unique:
-        merged, names = pd.factorize(names)
+    if not distinct and len(set(names.tolist())) < len(names):
+        merged, names = factorized(names)
         codes = _through(merged, codes)
     # Empty text and NaN can be entries of the dictionary; in a row each of them is a gap.
     gaps = names == ""
@@ -198,10 +208,16 @@ def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
     """The same rows with some names replaced; what is then called the same is the same."""
     if not names:
         return encoded
-    merged, distinct = pd.factorize(
+    merged, distinct = factorized(
         np.array([names.get(name, name) for name in encoded.names], dtype=object)
     )
-    return Encoded(_through(merged, encoded.codes), np.asarray(distinct, dtype=object))
+    return Encoded(_through(merged, encoded.codes), distinct)
+
+
+def factorized(names: Strings) -> tuple[npt.NDArray[np.intp], Strings]:
+    """A number per name in order of first appearance, and the distinct names."""
+    distinct = as_names(dict.fromkeys(names.tolist()))
+    return positions(names, distinct), distinct
 
 
 def recode(
@@ -218,9 +234,7 @@ def recode(
     ``where`` describes the place of an entry for messages, ``can_map`` whether the caller takes a
     ``label_map``.
     """
-    table = pd.Index(np.asarray(names, dtype=object), dtype=object).get_indexer(
-        pd.Index(encoded.names, dtype=object)
-    )
+    table = positions(encoded.names, np.asarray(names, dtype=object))
     unknown = encoded.names[table < 0]
     if len(unknown):
         row = int(np.flatnonzero(np.isin(encoded.codes, np.flatnonzero(table < 0)))[0])
@@ -245,7 +259,7 @@ def column_of(
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    if isinstance(values, pd.Series) and isinstance(values.dtype, pd.SparseDtype):
+    if is_frame(values, series=True) and isinstance(values.dtype, pd.SparseDtype):
         values = np.asarray(values)
     try:
         if isinstance(values, str | bytes):
@@ -263,10 +277,18 @@ def column_of(
 def text_array(names: Iterable[str], what: str) -> pa.Array:
     """Strings as an Arrow array."""
     listed = list(names)
+    check_text(listed, what)
+    array = pa.array(listed, pa.string())
+    # Beyond 2 GiB Arrow cuts text into chunks; a dictionary must be whole.
+    return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
+
+
+def check_text(names: Iterable[str], what: str) -> None:
+    """Refuse text that can't be written."""
     try:
-        array = pa.array(listed, pa.string())
-        # Beyond 2 GiB Arrow cuts text into chunks; a dictionary must be whole.
-        return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
+        listed = list(names)
+        if not "".join(listed).isascii():
+            deque(map(str.encode, listed), maxlen=0)
     except UnicodeEncodeError as error:
         raise InputError(
             f"{word(error.object)} among {what} holds half a character, which is not valid Unicode",
@@ -301,8 +323,8 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
     column = column.unify_dictionaries()
     if not column.num_chunks:
         return np.empty(0, dtype=np.int32), pa.array([], kind), True
-    codes: Codes = np.concatenate(
-        [pc.fill_null(chunk.indices, -1).to_numpy() for chunk in column.chunks]
+    codes: Codes = stored_numbers(
+        pa.chunked_array([chunk.indices for chunk in column.chunks]), np.int32, -1
     )
     values = column.chunk(0).dictionary
     if len(codes) > _BLOCK:
@@ -317,6 +339,11 @@ def _stored_names(values: pa.Array, name: str) -> Strings:
     if pa.types.is_integer(values.type):
         values = values.cast(pa.string())
     if _is_text(values.type):
+        if len(values) < _FEW:  # the quicker way imports pandas
+            listed = values.to_pylist()
+            return as_names(
+                ["" if v is None else v for v in listed] if values.null_count else listed
+            )
         stored: Strings = values.fill_null("").to_numpy(zero_copy_only=False)
         return stored
     if pa.types.is_floating(values.type):
@@ -368,9 +395,10 @@ def _mixture(values: Any, where: Callable[[int], str]) -> str:
     """The first two values of different kinds, in words; empty where all are alike."""
     kinds = ((bool | np.bool_, "true or false"), (Number, "a number"), (str, "text"))
     first: tuple[str, int] | None = None
-    listed = values if isinstance(values, Sequence | np.ndarray | pd.Series) else ()
+    known = isinstance(values, Sequence | np.ndarray) or is_frame(values, series=True)
+    listed = values if known else ()
     for row, value in enumerate(listed):
-        if value is None or value is pd.NA or value is pd.NaT:
+        if value is None or is_pandas_gap(value):
             continue
         words = (text for types, text in kinds if isinstance(value, types))
         kind = next(words, type(value).__name__)

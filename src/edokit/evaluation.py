@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from edokit._errors import InputError, counted, errors_in, examples, one_of, warn
 from edokit._io.tables import read_table
-from edokit._names import owners
+from edokit._lazy import pa, pd
+from edokit._names import owners, positions
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.long_table import scale_of_table
-from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble import load_ensemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
 from edokit.fitdata.data import owner_codes
@@ -45,12 +43,15 @@ from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
+if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
+
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
 KNOWN, ANONYMOUS = "known", "anonymous"
 """Answers for each annotator, and those for nobody in particular."""
 _NAMED = 3  # annotators that a headline names
-Table: TypeAlias = pd.DataFrame | pa.Table | Mapping[str, Any]
+Table: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ def evaluate(
     labelled = _annotations(annotations)
     slices = find_slices(labelled, by)
     if isinstance(ensemble, str | Path):
-        ensemble = EDOEnsemble.load(ensemble)
+        ensemble = load_ensemble(ensemble)
     if ensemble is not None:
         check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     members, pairs, anonymous = None, None, None
@@ -364,7 +365,7 @@ def evaluate(
             errors["anonymous_"] = annotation_errors(
                 answers[ANONYMOUS], labelled.item_codes, labelled.labels, **on
             )
-            order = pd.Index(labelled.items).get_indexer(pd.Index(owners(rows.items)))
+            order = positions(owners(rows.items), labelled.items)
             known_answers[ANONYMOUS] = answers[ANONYMOUS][order]
         hard_pairs = rows.hard_labels(ties=ties, random_state=random_state)
         how: Any = {"reference": ANONYMOUS, "clusters": clusters, **on, **resampling}
@@ -398,7 +399,7 @@ def _annotator_errors(
     With a level, t intervals over the annotator's labels, since there may be thousands of
     annotators; the difference from the rest is corrected for their number.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit  # Student's t
 
     codes = labelled.annotator_codes
     n = np.bincount(codes, minlength=len(labelled.annotators))
@@ -419,7 +420,7 @@ def _annotator_errors(
             for row, a in zip(found, given, strict=True):
                 row[f"{prefix}{name}"] = float(mean[a])
                 if level is not None and not prefix:
-                    half = t.ppf((1 + level) / 2, n[a] - 1) * np.sqrt(variance[a])
+                    half = stdtrit(n[a] - 1, (1 + level) / 2) * np.sqrt(variance[a])
                     ends = [float(mean[a] - half), float(mean[a] + half)] if enough[a] else None
                     row[f"{name}_interval"] = ends
     values = next(iter(errors.values()))[0]
@@ -431,7 +432,7 @@ def _annotator_errors(
     for row, a in zip(found, given, strict=True):
         ends = None
         if level is not None and enough[a]:
-            half = t.ppf(1 - (1 - level) / (2 * comparisons), n[a] - 1)
+            half = stdtrit(n[a] - 1, 1 - (1 - level) / (2 * comparisons))
             half *= np.sqrt(variance[a] + spread[a])
             ends = [float(mean[a] - rest[a] - half), float(mean[a] - rest[a] + half)]
         row["against_rest"] = ends
@@ -500,6 +501,8 @@ def _constant(
         check_same_scale(labels.scale, "training annotations", scale, "annotations")
         if labels.classes != classes:
             labels = labels.with_classes(classes)
+        from edokit.baselines.methods import ConstantAnswer
+
         return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
     if ensemble is not None and ensemble.constant_ is None:
         warn(

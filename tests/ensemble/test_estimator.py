@@ -145,11 +145,12 @@ def test_a_type_checker_knows_the_words_of_each_parameter(tmp_path: Path) -> Non
     snippet.write_text("\n".join(lines) + "\n")
     mypy = pytest.importorskip("mypy.api")
     source = Path(edokit.__file__).parent.parent
-    options = ["--follow-imports=silent", "--ignore-missing-imports", "--no-error-summary"]
-    cache = f"--cache-dir={tmp_path / 'cache'}"
+    root = Path(__file__).parents[2]
+    # As `make test` runs it just before, so that its cache is of use.
+    options = [f"--config-file={root / 'pyproject.toml'}", f"--cache-dir={root / '.mypy_cache'}"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPYPATH", str(source))
-        found, problems, _ = mypy.run([*options, cache, str(snippet)])
+        found, problems, _ = mypy.run([*options, "--no-error-summary", str(snippet)])
     assert not problems
     wrong_lines = [int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line]
     assert wrong_lines == [3 + 2 * k for k in range(len(given))], found

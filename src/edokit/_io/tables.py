@@ -13,21 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, headings, in_bytes, word
 from edokit._io.atomic import cannot_read, check_file, check_memory, whole_file
 from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
 from edokit._io.markup import spreadsheet_text
+from edokit._lazy import pa, pa_csv, pa_json, pa_parquet, pc
 from edokit._parallel import free_memory
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
-_STRINGS = pa.dictionary(pa.int32(), pa.string())
 _LONGEST_ROW = 1 << 26
 _AGAIN = "the file may be cut off; export or download it again"
 _ROW = re.compile(r" in row \d+")
@@ -100,8 +96,23 @@ def number_column(
                 " which is not a number",
                 "write percentages as shares, 0.25 for 25%" if "%" in value else hint,
             ) from error
-    values: npt.NDArray[Any] = column.to_numpy()
-    return values
+    dtype = np.float32 if pa.types.is_float32(column.type) else np.float64
+    return stored_numbers(column, dtype, np.nan)
+
+
+def stored_numbers(column: pa.ChunkedArray, dtype: type, gap: float) -> npt.NDArray[Any]:
+    """Numbers [n] of a column that holds them in this type; Arrow's own way imports pandas."""
+    parts: list[npt.NDArray[Any]] = [np.empty(0, dtype)]
+    for chunk in column.chunks:
+        validity, data = chunk.buffers()
+        rows = slice(chunk.offset, chunk.offset + len(chunk))
+        numbers: npt.NDArray[Any] = np.frombuffer(data or b"", dtype=dtype)[rows]
+        if chunk.null_count:
+            bits = np.frombuffer(validity, dtype=np.uint8)
+            valid = np.unpackbits(bits, bitorder="little")[rows].astype(bool)
+            numbers = np.where(valid, numbers, np.array(gap, dtype))
+        parts.append(numbers)
+    return np.concatenate(parts)
 
 
 def parquet_parts(
@@ -133,7 +144,8 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
         options = pa_csv.ReadOptions(block_size=block)
         return pa_csv.read_csv(path, options, parse, convert)
 
-    types = {name: pa.float64() if numbers(name) else _STRINGS for name in header}
+    text_type = pa.dictionary(pa.int32(), pa.string())
+    types = {name: pa.float64() if numbers(name) else text_type for name in header}
     block = 1 << 20
     try:
         try:
@@ -150,7 +162,7 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
         if "conversion error to double" in str(error):
             # Read as text, the column can say which row holds no number, unless more is wrong.
             with suppress(pa.ArrowException):
-                text = read(dict.fromkeys(header, _STRINGS), block)
+                text = read(dict.fromkeys(header, text_type), block)
                 for name in filter(numbers, header):
                     number_column(text, name, str(path))
         raise _bad_csv(path, parse, error) from error

@@ -10,8 +10,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from edokit._errors import (
     EDOWarning,
@@ -25,6 +23,7 @@ from edokit._errors import (
     warn,
     word,
 )
+from edokit._lazy import pa, pd
 from edokit._names import as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice

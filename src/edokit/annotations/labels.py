@@ -13,10 +13,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from unicodedata import normalize
 
 import numpy as np
-import pyarrow.compute as pc
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
-from edokit._names import Encoded, as_name, class_order, renamed, text_array
+from edokit._names import Encoded, as_name, check_text, class_order, renamed
 from edokit._types import Floats, Ints, Strings
 
 MultiChoice = Literal["error", "first", "split", "join"]
@@ -324,15 +323,15 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
 
 def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
-    keys = pc.utf8_trim_whitespace(text_array(names, what))
-    if case:
-        keys = pc.utf8_lower(keys)
-    if pc.count_distinct(keys).as_py() == len(names):
+    check_text(names, what)
+    keys = list(map(str.strip, names.tolist()))
+    keys = list(map(str.lower, keys)) if case else keys
+    if keys == names.tolist() or len(set(keys)) == len(names):
         return
     first: dict[str, str] = {}
     pairs = [
         f"{word(first[key])} and {word(name)}"
-        for key, name in zip(keys.to_pylist(), names, strict=True)
+        for key, name in zip(keys, names, strict=True)
         if first.setdefault(key, name) != name
     ]
     more = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""

@@ -9,11 +9,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, headings, one_of, warn, word
 from edokit._io.tables import number_column
+from edokit._lazy import is_frame, pa
 from edokit._names import (
     Encoded,
     as_name,
@@ -162,7 +161,7 @@ def from_long_table(
         if role in names
     }
     if "split" in per_item:
-        warn_variants(pd.unique(per_item["split"]), "splits")
+        warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
     published: Codes | None = None
     if "hard_label" in names:
 
@@ -464,7 +463,7 @@ def _arrow_table(table: Any) -> pa.Table:
     """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    elif isinstance(table, pd.DataFrame):
+    elif is_frame(table):
         # By position, since names may be repeated.
         names = [str(name) for name in table.columns]
         table = _columns(names, [table.iloc[:, k] for k in range(len(names))])

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -94,13 +95,20 @@ def register_method(
     return enter
 
 
+def _enter_all() -> None:
+    """Import the modules that enter further methods."""
+    import_module("edokit.baselines.wel")
+
+
 def method_names() -> list[str]:
     """The names of all methods, in the order of tables."""
+    _enter_all()
     return [e.name for e in sorted(METHODS.values(), key=lambda e: (e.order, e.name))]
 
 
 def find_method(name: str) -> Entry:
     """The registry's entry of this name."""
+    _enter_all()
     if name not in METHODS:
         raise InputError(
             f"there is no method {name!r}; the methods are {examples(method_names(), 50)}",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edokit._types import Codes, Floats, Ints
-from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
 from edokit.metrics._arrays import pair
 from edokit.metrics.resampling import intervals, paired_tests
 from edokit.scales import NOMINAL, Scale
+
+if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
 
 CONSTANT = "constant"
 """The method that gives every item the same answer."""

@@ -13,11 +13,11 @@ from typing import Any, get_args
 from uuid import UUID
 
 import numpy as np
-import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
 from edokit._io import check_file, not_utf8, parse_json, read_json
 from edokit._io.tables import read_table
+from edokit._lazy import pa
 from edokit._names import as_name, as_names, class_order
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map, joined

@@ -11,16 +11,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from edokit._errors import InputError
+from edokit._lazy import pd
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.clean import Characters, without_markup
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 THRESHOLD = 0.8
 """Overlap from which two texts count as nearly the same."""
@@ -94,6 +96,9 @@ class NearDuplicates:
         """A group number per text [N], in order of first appearance."""
         n = int(self.forms.max(initial=-1)) + 1
         pairs = np.ones(len(self.left), bool), (self.left, self.right)
+        from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
+
         component = connected_components(sparse.coo_matrix(pairs, shape=(n, n)), directed=False)[1]
         # Each empty text becomes a group of its own.
         groups = n + np.arange(len(self.forms))
@@ -134,6 +139,8 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
     _, columns, frequency = np.unique(hashed[whole], return_inverse=True, return_counts=True)
     rank = np.empty(len(frequency), np.int64)
     rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+    from scipy import sparse
+
     present = sparse.csr_matrix(
         (np.ones(len(rows), np.int32), (rows, rank[columns])), shape=(len(padded), len(frequency))
     )

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from edokit._errors import InputError, errors_in
 from edokit._io.tables import TABLE_SUFFIXES, read_table
+from edokit._lazy import pa
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import is_share

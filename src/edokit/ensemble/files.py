@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from edokit._errors import EDOWarning, InputError, counted, examples, warn
 from edokit._io import whole_file, write_json
 from edokit._io.markup import markdown_text
 from edokit._io.schema import WrongValueError, number, read_document, record, text
 from edokit._io.tables import write_tables
+from edokit._lazy import pa
 from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
 from edokit._version import __version__
 from edokit.annotations import Annotations

@@ -9,8 +9,6 @@ from enum import Enum
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from edokit._errors import InputError, counted
 from edokit._io.schema import (
@@ -28,7 +26,8 @@ from edokit._io.schema import (
     scalar,
     text,
 )
-from edokit._names import as_name
+from edokit._lazy import pa
+from edokit._names import as_name, factorized
 from edokit._types import Floats, Ints, Strings
 from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, STEPS, Answer
 from edokit.ensemble.inputs import Labels
@@ -614,7 +613,7 @@ class Pooled:
     def mean_over_annotators(self) -> Pooled:
         """Return one row per item: the mean over its annotators, else its anonymous answer."""
         whose = self._annotators_of_rows()
-        codes, items = pd.factorize(self.items)
+        codes, items = factorized(self.items)
         # The anonymous answer counts where there is no other.
         named = np.bincount(codes, whose != "")[codes] > 0
         share = np.where(named, whose != "", 1.0)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from edokit._errors import InputError, are, counted, examples, warn
+from edokit._lazy import is_gap
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
@@ -137,7 +137,7 @@ def class_labels(
     if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
-    found = values[~np.asarray(pd.isna(values))]
+    found = values[~is_gap(values)]
     listed = set(found.tolist()) if found.dtype.kind == "O" else np.unique(found).tolist()
     by_name = {as_name(label): label for label in listed}
     kinds = set(map(type, by_name.values()))

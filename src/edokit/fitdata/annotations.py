@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, errors_in, examples
 from edokit._io import check_file
 from edokit._io.tables import unreadable
+from edokit._lazy import pa, pa_parquet, pd
 from edokit._names import class_order, encode, owners
 from edokit._types import Strings
 from edokit.annotations import Annotations, PublishedLabelWarning

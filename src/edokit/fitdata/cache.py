@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
+from edokit._lazy import pd
 from edokit._names import KEEP_PREDICTED
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
@@ -72,8 +72,9 @@ class CachedShard:
         if self.with_predictions:
             self._save("P", self._rows(read))
         try:
-            hashes(read.items).tofile(self.ids)
-            self._save("keys", item_keys(read.items))
+            keys = item_keys(read.items)
+            self._save("keys", keys)
+            np.sort(keys).tofile(self.ids)
             if (owners := owner_codes(read.items)) is not None:
                 self._save("owners", owners)
         except OSError as error:

@@ -107,12 +107,14 @@ class _Workspace:
     """Adds the sums of blocks of one size, always in the same memory."""
 
     def __init__(self, dtype: np.dtype[Any], items: int, members: int, classes: int) -> None:
-        from scipy.linalg.blas import dasum, sasum
-
-        # BLAS adds up absolute values several times faster than np.abs and np.sum do.
-        self.absolute_sum = sasum if dtype == np.float32 else dasum
         columns = 1 if classes == 2 else classes  # of two, one tells both: rows sum to one
         length = columns * items
+        self.absolute_sum = _absolute_sum
+        if length * members >= _LARGE:
+            from scipy.linalg.blas import dasum, sasum
+
+            # BLAS adds up absolute values several times faster than np.abs and np.sum do.
+            self.absolute_sum = sasum if dtype == np.float32 else dasum
         self.compact = np.empty((items, members, columns), dtype)
         self.logs = np.empty((items, members, classes), dtype)
         self.labels = np.empty((columns, items), dtype)
@@ -286,6 +288,10 @@ def scale_sums(P: Array, q: Array, steps: Array, distances: bool) -> tuple[Array
     return apart, products
 
 
+def _absolute_sum(values: NDArray[Any]) -> Any:
+    return np.abs(values).sum()
+
+
 def _city_block(rows: Array) -> Array:
     """[K, K] L1 distances between rows [K, n]."""
     if isinstance(rows, np.ndarray):
@@ -298,6 +304,7 @@ def _city_block(rows: Array) -> Array:
 
 
 _SCALE_BLOCK = 2**20  # numbers of P at a time
+_LARGE = 2**14  # numbers below which importing BLAS takes longer than it saves
 # Numbers of P that go through at a time.
 _TENSOR_BLOCK = 2**26
 # Items whose distances one call of cdist adds up: long rows keep a GPU busy, and float32 exact.

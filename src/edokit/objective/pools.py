@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat
-import array_api_compat.numpy
 import numpy as np
 from array_api_compat import device
 from numpy.typing import NDArray
@@ -193,13 +194,15 @@ EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no 
 # Items that are transposed in one go: what is read and written stays in the cache.
 _TRANSPOSED = 256
 _FEW_CLASSES = 8
+# numpy follows the standard since 2.1; the compatible namespace of it takes longer to import.
+_NUMPY: Any = np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
 _GOLDEN = 0.618  # a step that is no whole number
 
 
 def namespace(*arrays: Array) -> Any:
     """The functions (``xp.log``, ``xp.sum`` …) of the library that these arrays come from."""
     if all(type(values) is np.ndarray for values in arrays):
-        return array_api_compat.numpy  # looking it up takes longer than many a product
+        return _NUMPY  # looking it up takes longer than many a product
     return array_api_compat.array_namespace(*arrays)
 
 
@@ -294,13 +297,12 @@ def one_thread() -> AbstractContextManager[Any]:
     For many small products, whose threads would only wait for each other, and for threads of our
     own, each with products of its own.
     """
-    opened: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    found = _libraries("scipy.linalg" in sys.modules)
+    opened: AbstractContextManager[Any] = found.limit(limits=1, user_api="blas")
     return opened
 
 
-@lru_cache(maxsize=1)  # looking for the libraries takes longer than a fit
-def _libraries() -> Any:
-    # numpy has brought its own; scipy has another one.
-    import scipy.linalg.blas  # noqa: F401
-
+@lru_cache(maxsize=2)  # looking for the libraries takes longer than a fit
+def _libraries(with_scipy: bool) -> Any:
+    # numpy has brought its own; scipy has another one, from when it is imported.
     return ThreadpoolController()

@@ -9,11 +9,20 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.schema import WrongValueError, mapping, number, optional, scalar
-from edokit._names import as_name, as_names, check_positions, check_unique, match, pair_names
+from edokit._lazy import is_frame, pd
+from edokit._names import (
+    as_name,
+    as_names,
+    check_positions,
+    check_unique,
+    factorized,
+    match,
+    pair_names,
+    positions,
+)
 from edokit._types import Bools, Floats, Strings
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
@@ -260,7 +269,7 @@ class Predictions:
     def with_anonymous(self) -> Predictions:
         """Return the pairs with the anonymous answer of each member as a member of its own."""
         items = self.anonymous()
-        order = pd.Index(items.items, dtype=object).get_indexer(pd.Index(self.items))
+        order = positions(self.items, items.items)
         if (order < 0).any():
             raise InputError(
                 f"item {self.items[order < 0][0]!r} has no anonymous answer",
@@ -289,7 +298,7 @@ class Predictions:
         """Return the mean answer for the annotators of each item, one row per item."""
         annotators = self._annotators_of_rows()
         own = self.take(np.flatnonzero(annotators != ""))
-        codes, items = pd.factorize(own.items)
+        codes, items = factorized(own.items)
         total = np.zeros((len(items), *own.probabilities.shape[1:]))
         np.add.at(total, codes, own.probabilities)
         means = total / np.bincount(codes)[:, None, None]
@@ -619,7 +628,7 @@ def _numbers(values: Any) -> Array:
     hint = "give an array of probabilities, all rows of one length"
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
+        if array.dtype.kind == "O" and is_frame(values, series=True):
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -667,15 +676,16 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> b
 
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
     """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
-    frames = (pd.DataFrame, pd.Series)
-    if isinstance(values, pd.DataFrame):
+    if is_frame(values):
         axes = layout if layout in ("NC", "NK", "KN") else ""
         return dict(zip(axes, (values.index, values.columns), strict=False))
     parts = _listed(values) or []
-    if not any(isinstance(part, frames) for part in parts):
+    if not any(is_frame(part, series=True) for part in parts):
         return {}
     for part in parts:
-        if not isinstance(part, frames) or not all(map(pd.Index.equals, part.axes, parts[0].axes)):
+        if not is_frame(part, series=True) or not all(
+            map(pd.Index.equals, part.axes, parts[0].axes)
+        ):
             raise InputError(
                 "the tables of the members differ in index or columns",
                 "bring them into one order, for example with frame.reindex(...)",

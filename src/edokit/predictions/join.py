@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from edokit._errors import InputError, are, counted, errors_in, examples, headings, one_of, warn
 from edokit._io.tables import number_column, read_table
+from edokit._lazy import pa
 from edokit._names import PAIR, as_names, check_unique, class_order, match, pair_names
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import ordered_classes, scale_of_table

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from edokit._errors import EDOError, EDOWarning, InputError
-from edokit._names import PAIR, as_names, owners
+from edokit._names import PAIR, as_names, factorized, owners
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
@@ -213,7 +212,7 @@ def _diagnosis(annotations: Annotations) -> dict[str, Any]:
 
     items = owners(annotations.items)
     if items is not annotations.items:  # of the items of pairs
-        codes, names = pd.factorize(items)
+        codes, names = factorized(items)
         annotations = replace(
             annotations,
             items=as_names(names),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from edokit._types import Floats, Ints
 from edokit.objective import EPSILON, Pool, Problem
@@ -151,6 +150,8 @@ class Batches:
         used = np.zeros(self._items + 1, dtype=bool)
         used[places] = True
         index = (np.cumsum(used) - 1)[places].ravel()
+        from scipy.sparse import csr_array
+
         by_batch = csr_array(
             (np.ones(index.size), index, np.arange(0, index.size + 1, batch)),
             shape=(steps * seeds, int(used.sum())),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
@@ -448,6 +447,8 @@ def _exchange(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats |
 
 def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
     """Mehrotra's predictor-corrector steps, one K × K system each: some twenty, whatever K is."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
     k = len(c)
     x = np.full(k, 1.0 / k)
     slope = h @ x + c
