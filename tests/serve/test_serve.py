@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import re
+import socket
 import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,16 +18,17 @@ from unittest import mock
 import httpx
 import pandas as pd
 import pytest
+from fastapi import Request
 from serve_soak import PLANTED, Server, in_python, nonsense, same, under_load
 
 import edokit
 from edokit import InputError
 from edokit.cli import main
 from edokit.panels import Panel
-from edokit.serve import Limits
+from edokit.serve import Limits, app
 from edokit.serve.members import MembersEndedError, MembersProcess, Question
 from edokit.serve.server import _hostname, _is_loopback, _listen
-from edokit.serve.worker import Worker
+from edokit.serve.worker import RefusedError, Worker
 
 TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 
@@ -191,6 +193,24 @@ def test_limits_are_kept_while_a_body_is_read(guarded: Server) -> None:
         assert "more than 1000 bytes" in answer.json()["error"]
 
 
+def test_slow_and_endless_requests_are_not_waited_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nx: " + b"x" * 70_000)
+        assert line.recv(100).startswith(b"HTTP/1.1 400 ")
+    monkeypatch.setattr(app, "PATIENCE", 0.01)
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Any:
+        return parts.pop() if parts else await asyncio.sleep(60)
+
+    scope = {"type": "http", "headers": [(b"content-type", b"application/json")]}
+    with pytest.raises(RefusedError, match="did not arrive in") as caught:
+        asyncio.run(app.BodyReader(10)(Request(scope, receive)))
+    assert caught.value.status == 408
+
+
 def test_a_token_is_asked_for_and_never_shown(guarded: Server) -> None:
     right = "Bearer a-token-that-nobody-guesses"
     for given in ("", "Bearer", "Bearer wrong", f"{right}x", right[7:], "Basic YTpi"):
@@ -278,6 +298,7 @@ def test_if_the_members_are_killed_it_ends_instead_of_hanging(bundle: Path) -> N
         return settled
 
     assert asyncio.run(run()) == [True, False]
+    members.stop()
 
 
 def edo(*words: str) -> tuple[int, str, str]:

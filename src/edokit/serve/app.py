@@ -181,6 +181,8 @@ def make_app(
         content = f'{head[:-1]}, "predictions": [{", ".join(answers)}]}}'
         return Response(content.encode(), media_type="application/json")
 
+    app.state.predict = predict
+
     @app.get("/health", responses={503: {"description": "Not yet, or no longer."}})
     async def health() -> Response:
         """Whether the members are loaded and requests are taken."""
@@ -209,12 +211,8 @@ def make_app(
         hint = "POST /predict, GET /health, /metrics, /docs"
         return refusal(RefusedError(error.status_code, message, hint, **(error.headers or {})))
 
-    async def failed(_: Request, __: Exception) -> Response:
-        return refusal(RefusedError(500, "the server failed on this request", "see its log"))
-
     app.add_exception_handler(RefusedError, refused)
     app.add_exception_handler(HTTPException, not_found)
-    app.add_exception_handler(Exception, failed)
     return app
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,15 +138,23 @@ class MembersProcess:
     def __init__(self, folder: str | Path, **how: Any) -> None:
         self._given = folder, how
         self._line: Connection[Any, Any] | None = None
-        self.pid: int | None = None
+        self._process: Any = None
+        self._lock, self._stopped = threading.Lock(), False
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, once there is one."""
+        return None if self._process is None else self._process.pid
 
     def start(self) -> About:
         """Load the bundle; an error of it is raised here."""
         context = get_context("spawn")
         self._line, other = context.Pipe()
-        self._process = context.Process(target=_answer, args=(other, *self._given), daemon=True)
-        self._process.start()
-        self.pid = self._process.pid
+        process = context.Process(target=_answer, args=(other, *self._given), daemon=True)
+        with self._lock:
+            if not self._stopped:
+                process.start()
+                self._process = process
         other.close()
         about: About
         about, notes = self._received()
@@ -154,31 +164,42 @@ class MembersProcess:
 
     def ask(self, question: Question) -> list[str]:
         """The answer to each text, as JSON."""
-        assert self._line is not None
-        self._line.send(question)
-        found: list[str] = self._received()
+        found: list[str] = self._received(question)
         return found
 
-    def close(self) -> None:
-        """Let it end."""
-        if self._line is not None:
-            self._line.close()
-            self._process.join(5)
+    def wait(self) -> MembersEndedError:
+        """Wait for its end, and return what to say about it."""
+        wait([self._process.sentinel])
+        return self._ended()
 
-    def _received(self) -> Any:
+    def stop(self) -> None:
+        """End it, whatever it does."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+                self._process.join()
+
+    def _received(self, *sent: Question) -> Any:
         assert self._line is not None
         try:
+            for question in sent:
+                self._line.send(question)
             found = self._line.recv()
         except (EOFError, OSError):
-            self._process.join(5)
-            code = self._process.exitcode
-            raise MembersEndedError(
-                f"the process of the members ended with exit code {code}",
-                "check the memory of this machine",
-            ) from None
+            raise self._ended() from None
         if isinstance(found, EDOError):
             raise found
         return found
+
+    def _ended(self) -> MembersEndedError:
+        if self._process is not None:
+            self._process.join(5)
+        code = getattr(self._process, "exitcode", None)
+        return MembersEndedError(
+            f"the process of the members ended with exit code {code}",
+            "look whether this machine has enough memory, and start again",
+        )
 
 
 class MembersEndedError(EDOError):
@@ -186,9 +207,14 @@ class MembersEndedError(EDOError):
 
 
 def _answer(line: Connection[Any, Any], folder: str | Path, how: dict[str, Any]) -> None:
-    """What the process does until the other one closes the line."""
-    for stop in (signal.SIGINT, signal.SIGTERM):  # the other one ends it
+    """What the process does until the other one ends it, or is gone."""
+    for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_IGN)
+    with suppress(EOFError, OSError):  # the other one is gone
+        _answer_all(line, folder, how)
+
+
+def _answer_all(line: Connection[Any, Any], folder: str | Path, how: dict[str, Any]) -> None:
     try:
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
@@ -198,24 +224,21 @@ def _answer(line: Connection[Any, Any], folder: str | Path, how: dict[str, Any])
         shown = [str(note.message) for note in notes if issubclass(note.category, EDOWarning)]
         line.send((answers.about, list(dict.fromkeys(shown))))
     except Exception as error:
-        line.send(_reported(error))
+        line.send(reported(error))
         return
     # What is noted of a request may name people, and nobody reads it.
     warnings.simplefilter("ignore")
     while True:
-        try:
-            question = line.recv()
-        except (EOFError, OSError):
-            return
+        question = line.recv()
         try:
             rows = answers(question)
             found: Any = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
         except Exception as error:
-            found = _reported(error)
+            found = reported(error)
         line.send(found)
 
 
-def _reported(error: Exception) -> EDOError:
+def reported(error: Exception) -> EDOError:
     """An error that may be shown: of others than our own what they say may quote a text."""
     if isinstance(error, EDOError):
         return error

@@ -128,6 +128,8 @@ class Worker:
         assert self._loop is not None
         size = len(question.texts)
         with self._changed:
+            if self.failure is not None:
+                raise self.failure
             if self._texts + size > self._limits.max_queue:
                 raise RefusedError(
                     503,
@@ -155,32 +157,40 @@ class Worker:
         assert self._loop is not None
         try:
             self.about = self._members.start()
+            threading.Thread(target=self._watch, name="edo-watch", daemon=True).start()
         except BaseException as error:
             self.failure = error
         self._post(self._settled)
-        while self.failure is None and (batch := self._next()) is not None:
-            if batch:
-                start = time.perf_counter()
-                found = self._answers(batch)
-                self._observe(sum(map(len, batch)), time.perf_counter() - start)
-                self._post(_deliver, batch, found)
-        if self.about is not None and self.failure is not None:
+        while batch := self._next():
+            start = time.perf_counter()
+            found = self._answers(batch)
+            self._observe(sum(map(len, batch)), time.perf_counter() - start)
+            self._post(_deliver, batch, found)
+        if self.failure is not None:
+            with self._changed:
+                left, self._queue = list(self._queue), deque()
+            self._post(_deliver, left, [self.failure] * len(left))
             self._post(self._settled)
-        self._members.close()
+
+    def _watch(self) -> None:
+        ended = self._members.wait()
+        with self._changed:
+            self.failure = self.failure or ended
+            self._changed.notify()
 
     def _post(self, call: Callable[..., None], *arguments: Any) -> None:
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _next(self) -> list[_Waiting] | None:
-        """The next batch: questions of one kind, oldest first; None once the server stops."""
+    def _next(self) -> list[_Waiting]:
+        """The next batch: questions of one kind, oldest first; empty at the end."""
         most, delay = self._limits.max_batch, self._limits.max_delay_ms / 1e3
         with self._changed:
-            while not self._queue and not self._closed:
+            while not self._queue and not self._closed and self.failure is None:
                 self._changed.wait()
-            if not self._queue:
-                return None
+            if not self._queue or self.failure is not None:
+                return []
             while self._texts < most and not self.stopping:
                 left = self._queue[0].arrived + delay - time.monotonic()
                 if left <= 0:
@@ -191,9 +201,7 @@ class Worker:
             size = 0
             while self._queue and size < most:
                 one = self._queue.popleft()
-                if one.answer.cancelled():
-                    self._texts -= len(one)
-                elif size + len(one) > most or (
+                if size + len(one) > most or (
                     batch and one.question.kind != batch[0].question.kind
                 ):
                     others.append(one)
