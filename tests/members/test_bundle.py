@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,9 @@ def test_models_that_name_code_are_refused(file: str, content: str, tmp_path: Pa
 def test_a_bundle_never_decides_where_texts_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from edokit.cli import main
     from edokit.members.recipe import MemberData
+    from edokit.members.recipes._endpoint import current_session
     from edokit.members.recipes.llm import LanguageModel
 
     address = "https://api.example.com/v1"
@@ -187,6 +190,19 @@ def test_a_bundle_never_decides_where_texts_go(
         edokit.load(out)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     assert edokit.load(out).members.endpoints == (address,)
+    budgets = []
+
+    def answered(self: Any, texts: Any, annotators: Any = None) -> Any:
+        budgets.append(current_session().budget)
+        return np.full((len(texts), 2), 0.5)
+
+    monkeypatch.setattr(LanguageModel, "predict_proba", answered)
+    (tmp_path / "texts.txt").write_text("tea\n")
+    words = [out, "--texts", tmp_path / "texts.txt", "--out", tmp_path / "p.csv", "--budget", 0.5]
+    monkeypatch.setattr(sys, "argv", ["edo", "predict", *map(str, words)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert (stop.value.code, budgets) == (0, [0.5])
 
 
 @pytest.mark.parametrize("moved", range(4))

@@ -41,6 +41,7 @@ def predict(
     pairs: options.Pairs = False,
     device: options.Device = None,
     trust: options.Trust = None,
+    budget: options.Budget = None,
     max_length: Annotated[
         int, typer.Option(min=1, help="Characters that a text may have, with its context.")
     ] = 100_000,
@@ -96,6 +97,7 @@ def predict(
     from edokit._outputs import output_files
     from edokit.bundle import ROWS, Bundle, is_bundle
     from edokit.ensemble import load_ensemble, predict_to_file
+    from edokit.members.recipes._endpoint import session
 
     if review is None and (review_out is not None or (annotations is not None and page is None)):
         raise InputError(
@@ -184,7 +186,8 @@ def predict(
         from edokit.ensemble import compare_panels
         from edokit.report import write_panel_page
 
-        compared = compare_panels(fitted, source, *views, level=level, answer_for=answer_for)
+        with session(budget=budget):
+            compared = compare_panels(fitted, source, *views, level=level, answer_for=answer_for)
         with output_files(out, page, inputs=inputs, overwrite=overwrite):
             write_tables([compared.to_table()], out, quote_formulas=quote_formulas)
             if page is not None:
@@ -195,7 +198,8 @@ def predict(
         else:
             console.print_panels(compared, " and ".join(made.values()))
         return
-    with output_files(out, review_out, inputs=inputs, overwrite=overwrite):
+    guard = output_files(out, review_out, inputs=inputs, overwrite=overwrite)
+    with guard, session(budget=budget):
         result = predict_to_file(
             fitted,
             source,
