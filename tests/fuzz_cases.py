@@ -183,6 +183,9 @@ _LEWIDI = partial(read_annotations, format="lewidi")
 _LEWIDI_2025 = partial(read_annotations, format="lewidi2025")
 _POSITIVE: Reader = lambda path: join_models([path], positive="1")  # noqa: E731
 _JOIN: Reader = lambda path: join_models([path])  # noqa: E731
+_ANSWERS: Reader = lambda path: join_models(  # noqa: E731
+    [path], classes=["no", "yes"], unparsed="drop", missing="drop"
+)
 
 OWN: dict[str, list[Reader]] = {
     "people": [read_annotations],
@@ -194,6 +197,7 @@ OWN: dict[str, list[Reader]] = {
     "nli_train": [read_annotations, _LEWIDI_2025, read_texts],
     "nli_annotators_meta": [_metadata],
     "made": [read_predictions],
+    "asked": [_ANSWERS],
     "ensemble": [_ensemble],
     "run": [_run],
     "search": [_search],

@@ -204,6 +204,15 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     for suffix in (".csv", ".tsv", ".jsonl", ".parquet"):
         write_table(people.to_table(), folder / f"people{suffix}")
         write_table(pa.table(model), folder / f"model{suffix}")
+    asked = {
+        "item": [items[k // 4] for k in range(24)],
+        "model": ["small", "small", "large", "large"] * 6,
+        "prompt": ["plain"] * 24,
+        "answer": ["no", "yes", "no", "Yes."] * 6,
+        "cost": [0.001, 0.001, 0.02, 0.02] * 6,
+    }
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        write_table(pa.table(asked), folder / f"asked{suffix}")
     for suffix in (".npz", ".parquet"):
         write_predictions(made, folder / f"made{suffix}")
     write_table(texts, folder / "texts.csv")

@@ -239,7 +239,8 @@ def read_groups(path: str | Path, replaced: Collection[str] = (), **common: Any)
             if not {key, f"{name}.{key}"} & {*replaced}
         }
         refuse_code(f"group {position + 1} of {path}", table["recipe"], kept)
-        usual = find_recipe(table["recipe"]).usual_members
+        with errors_in(path):
+            usual = find_recipe(table["recipe"]).usual_members
         groups.append(Group(**{"members": usual, **common, **table}))
     return groups
 

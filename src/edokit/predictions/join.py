@@ -408,13 +408,11 @@ class _Joined:
                 parameters=("logits",),
             )
         self._need_items(table)
-        part, lacking, self.classes = self.answers.predictions(
-            table,
-            self.path,
-            self.member,
-            lambda role: self.own(table, role),
-            self._declared(table),
-        )
+        declared = self._declared(table)
+        with errors_in(self.path):
+            part, lacking, self.classes = self.answers.predictions(
+                table, self.path, self.member, lambda role: self.own(table, role), declared
+            )
         if lacking.any() and self.missing == "error":
             k = int(np.isnan(part.probabilities[lacking]).any(axis=(0, 2)).argmax())
             none = part.items[np.isnan(part.probabilities[:, k, 0])]
