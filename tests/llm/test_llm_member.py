@@ -107,8 +107,8 @@ def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Any) -> Non
 
 
 def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -> None:
-    said = iter(["B", "hm", "B", "A"])
-    sent = server(lambda body: Answer(next(said), None))
+    replies = iter(["B", "hm", "B", "A"])
+    sent = server(lambda body: Answer(next(replies), None))
     member = fitted(probabilities="samples", samples=4, smoothing=0.5, concurrency=1)
     with pytest.warns(EDOWarning, match="1 of 4 answers names no label"):
         shares = member.predict_proba(["good day"])
@@ -155,9 +155,11 @@ def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Any) -> Non
     for one in shown:
         texts = [line[6:] for line in one.splitlines() if line.startswith("Text: ")]
         answers = [line[8:] for line in one.splitlines() if line.startswith("Answer: ")]
-        said = [(text, LABELS["AB".index(key)]) for text, key in zip(texts, answers, strict=True)]
-        assert len(said) in (0, 2)
-        assert any(all(labels.get((who, t)) == y for t, y in said) for who in WHO)
+        replies = [
+            (text, LABELS["AB".index(key)]) for text, key in zip(texts, answers, strict=True)
+        ]
+        assert len(replies) in (0, 2)
+        assert any(all(labels.get((who, t)) == y for t, y in replies) for who in WHO)
 
 
 def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> None:
@@ -177,14 +179,14 @@ def test_each_label_of_a_set_is_asked_for_on_its_own(server: Any) -> None:
     sent = server(lambda body: Answer("yes" if "\njoy" in prompt_of(body) else "No.", None))
     member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), samples=1, smoothing=0.0)
     np.testing.assert_array_equal(member.predict_proba(["good day"]), [[1, 0, 0]])
-    drawn = [body for body in sent if "logprobs" not in body]
-    assert len(drawn) == 3
-    assert all("yes" in prompt_of(body) and "no" in prompt_of(body) for body in drawn)
+    sampled = [body for body in sent if "logprobs" not in body]
+    assert len(sampled) == 3
+    assert all("yes" in prompt_of(body) and "no" in prompt_of(body) for body in sampled)
 
 
 def test_a_template_that_lists_labels_takes_sets_as_answers(server: Any) -> None:
-    said = iter(["A, C", "none", "perhaps"])
-    server(lambda body: Answer(next(said), None))
+    replies = iter(["A, C", "none", "perhaps"])
+    server(lambda body: Answer(next(replies), None))
     template = "{labels}\n{text}\nWhich? {answers}"
     options = {"prompt": template, "samples": 3, "smoothing": 0.5, "concurrency": 1}
     member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), **options)

@@ -121,8 +121,8 @@ def test_an_answer_names_a_label_or_none(answer: str, label: int | None) -> None
 @given(st.sampled_from(range(3)), st.sampled_from(["", " ", "\n", '"', "**", "("]), st.booleans())
 def test_keys_and_names_are_understood_in_any_dress(k: int, around: str, upper: bool) -> None:
     for form in (TONE.keys[k], TONE.names[k]):
-        said = f"{around}{form.upper() if upper else form}{around[::-1]}"
-        assert TONE.named(said) == k
+        replies = f"{around}{form.upper() if upper else form}{around[::-1]}"
+        assert TONE.named(replies) == k
 
 
 @given(st.text(max_size=40))

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import re
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -216,6 +215,9 @@ class AnswerCache:
     """
 
     def __init__(self, folder: Path) -> None:
+        import sqlite3  # not every Python has it, and only answers need it
+
+        self._broken = (OSError, sqlite3.Error, ValueError)
         self.path = folder / "answers.sqlite3"
         self._lock = threading.Lock()
         with self._errors():
@@ -250,7 +252,7 @@ class AnswerCache:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.Error, ValueError) as error:
+        except self._broken as error:
             raise InputError(
                 f"{self.path}, where answers are kept so that none is paid for twice, can't be"
                 f" used: {error}",

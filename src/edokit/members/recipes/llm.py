@@ -533,14 +533,14 @@ def _own_labels(
     """Some of each annotator's own labels to train on, as many labels as possible among them."""
     shares = label_shares(annotations, n_classes)
     turns: dict[str, list[tuple[int, Text, list[int]]]] = {}
-    seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for row in np.random.default_rng(seed).permutation(len(shares)):
         name = str(annotations.annotators[annotations.annotator_codes[row]])
         codes = [int(shares[row].argmax())]
         if data.scale.is_multi_label:
             codes = np.flatnonzero(shares[row] > 0.5).tolist()
-        seen[name, tuple(codes)] += 1
-        one = (seen[name, tuple(codes)], data.texts[annotations.item_codes[row]], codes)
+        counts[name, tuple(codes)] += 1
+        one = (counts[name, tuple(codes)], data.texts[annotations.item_codes[row]], codes)
         turns.setdefault(name, []).append(one)
     # The first of each label come before the second of any.
     return {
