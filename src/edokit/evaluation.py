@@ -294,6 +294,7 @@ def evaluate(
     if predictions is not None:
         read = InputReader().predictions("predictions", predictions)
         if isinstance(read, Predictions) and read.annotators is not None:
+            read = read.annotated(labelled)
             if ensemble is not None:
                 if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
                     read = read.with_anonymous()
@@ -575,6 +576,8 @@ def _given(
     )
     if one.annotators is None:
         return one.align(annotations.items), None, None
+    one = one.annotated(annotations)
+    assert one.annotators is not None
     pairs = one.pairs().align(annotations.pairs().items)
     anonymous = None
     if (one.annotators == "").any():

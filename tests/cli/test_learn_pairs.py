@@ -10,12 +10,22 @@ import pandas as pd
 import pytest
 from test_commands import edo as done_by
 
-from edokit import Annotations, EDOEnsemble, Predictions, evaluate, load, write_predictions
-from edokit._errors import InputError
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    Predictions,
+    diagnose,
+    evaluate,
+    load,
+    write_predictions,
+)
+from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.fitdata import FitData
 from edokit.panels import Panel
 from edokit.predictions import Shards
+from edokit.report import collect
+from edokit.report.page import render
 
 ITEMS, PEOPLE = 60, 5
 
@@ -385,3 +395,95 @@ def test_panels_that_are_none_are_one_clear_message(files: Path, name: str, text
     asked = ("--predictions", files / "p.npz", "--out", files / "x.csv", "--panel", files / name)
     assert reason in edo("predict", files / "e", *asked, "--annotators", files / "a.csv", code=2)
     assert not (files / "x.csv").exists()
+
+
+# How much there is: pairs are not items
+
+
+def test_pairs_and_items_are_counted_apart(files: Path):
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv", "--learn", "pairs")
+    out = ("--out", files / "ensemble")
+    shown = edo("fit", *given, *out)
+    assert "(300 pairs of 60 items)" in shown
+    assert "cross-validation on 300 pairs" in shown
+    found = json.loads(edo("fit", *given, *out, "--overwrite", "--json"))
+    assert (found["items"], found["pairs"]) == (60, 300)
+    assert "Learned from 300 pairs of 60 items" in (files / "ensemble/README.md").read_text()
+    assert "300 pairs of 60 items" in repr(load(files / "ensemble").fitted_.learned_from)
+    predict = ("predict", files / "ensemble", "--predictions", files / "p.npz", "--out")
+    assert "300 pairs of 60 items and their anonymous" in edo(*predict, files / "q.csv")
+    found = json.loads(edo(*predict, files / "r.csv", "--json"))
+    assert (found["items"], found["pairs"]) == (60, 300)
+    predictions, annotations = pairs_case(seed=4)
+    write_predictions(predictions, files / "t.npz")
+    write_table(annotations.to_table(), files / "t.csv")
+    test = ("--test-predictions", files / "t.npz", "--test-annotations", files / "t.csv")
+    compare = ("compare", *given, *test, "--methods", "uniform,edo", "--bootstrap", "0")
+    assert "fitted on 300 pairs of 60 items, evaluated on 300 pairs of 60 items" in edo(*compare)
+    found = json.loads(edo(*compare, "--json"))
+    assert found["items"] == {"dev": 60, "test": 60}
+    assert found["pairs"] == {"dev": 300, "test": 300}
+
+
+def test_shards_of_pairs_are_counted_apart_too(tmp_path: Path):
+    predictions, annotations = pairs_case()
+    for number, rows in enumerate((slice(0, 150), slice(150, None))):
+        write_predictions(predictions.take(np.arange(360)[rows]), tmp_path / f"s/{number}.npz")
+    data = FitData.open(Shards.open(tmp_path / "s", learn="pairs"), annotations)
+    with data:
+        assert (data.items, data.distinct_items) == (300, 60)
+
+
+def test_items_alone_have_no_pairs(files: Path):
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv", "--learn", "items")
+    found = json.loads(edo("fit", *given, "--out", files / "ensemble", "--json"))
+    assert found["items"] == 60
+    assert "pairs" not in found
+    assert "pairs" not in json.loads((files / "ensemble/ensemble.json").read_text())
+
+
+# Answers for more annotators than have labels
+
+
+@pytest.mark.filterwarnings("ignore:.*tied")
+def test_answers_without_labels_are_counted_and_left_out_of_an_evaluation(files: Path):
+    predictions, annotations = pairs_case()
+    kept = np.flatnonzero(annotations.annotator_codes != 4)
+    fewer = replace(
+        annotations,
+        annotators=annotations.annotators[:4],
+        item_codes=annotations.item_codes[kept],
+        annotator_codes=annotations.annotator_codes[kept],
+        label_codes=annotations.label_codes[kept],
+    )
+    with pytest.warns(EDOWarning, match="60 of 300 pairs have no label and are left out"):
+        found = evaluate(predictions, fewer, samples=0)
+    alone = predictions.take(predictions.annotators != "r4")
+    assert found.metrics == evaluate(alone, fewer, samples=0).metrics
+    ensemble = EDOEnsemble().fit(alone.pairs(), fewer.pairs())
+    with pytest.warns(EDOWarning, match="60 of 300 pairs"):
+        found = evaluate(None, fewer, ensemble=ensemble, predictions=predictions, samples=0)
+    other = evaluate(None, fewer, ensemble=ensemble, predictions=alone, samples=0)
+    assert found.metrics == other.metrics
+    # Items without any label are refused, as predictions of items are.
+    some = annotations.take(np.arange(40))
+    with pytest.raises(InputError, match="extra"):
+        evaluate(predictions, some, samples=0)
+
+
+def test_the_page_shows_how_much_known_annotators_explain(files: Path):
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv", "--learn", "pairs")
+    edo("fit", *given, "--out", files / "ensemble")
+    predictions, annotations = pairs_case()
+    data = collect(
+        files / "ensemble", predictions=predictions.pairs(), annotations=annotations.pairs()
+    )
+    share = data.diagnosis["explained"]["share"]
+    answers = load(files / "ensemble").describe(predictions.pairs()).probabilities
+    own = replace(predictions.take(predictions.annotators != ""), probabilities=answers[:, None])
+    own = replace(own, members=("edo",))
+    direct = diagnose(annotations, permutations=0, predictions=own).explained["share"]
+    assert share == pytest.approx(direct)
+    assert share > 0.1
+    page = render(data).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"explain {100 * share:.1f} % of the disagreement" in page

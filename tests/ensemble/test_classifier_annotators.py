@@ -80,3 +80,63 @@ def test_what_can_not_be_answered_is_refused():
     model = EDOClassifier(MEMBERS, annotators=True).fit(X, labels)
     with pytest.raises(InputError, match="2 entries for 300 items"):
         model.predict_proba(X, annotators=[0, 1])
+
+
+# Weights learned on pairs
+
+
+def test_weights_learned_on_pairs_are_those_of_known_answers(tmp_path: Path) -> None:
+    X, labels = people()
+    model = EDOClassifier(MEMBERS, annotators=True, learn="pairs").fit(X, labels)
+    items = EDOClassifier(MEMBERS, annotators=True).fit(X, labels)
+    fitted = model.ensemble_.fitted_
+    assert fitted.items == len(X)
+    assert fitted.pairs == np.isfinite(labels).sum()
+    assert items.ensemble_.fitted_.pairs is None
+    # Effects do not depend on the weights, nor the classifiers.
+    for one, other in zip(model.effects_, items.effects_, strict=True):
+        np.testing.assert_array_equal(one.effects, other.effects)
+    model.save(tmp_path / "model")
+    again = EDOClassifier.load(tmp_path / "model")
+    assert again.learn == "pairs"
+    np.testing.assert_array_equal(
+        again.predict_proba(X, annotators=0), model.predict_proba(X, annotators=0)
+    )
+
+
+def test_known_answers_to_learn_from_have_not_seen_the_item() -> None:
+    from edokit import EDOEnsemble, Predictions
+    from edokit.annotations import Annotations
+    from edokit.annotator_effects import AnnotatorEffects
+
+    X, labels = people()
+    model = EDOClassifier(MEMBERS, annotators=True, learn="pairs").fit(X, labels)
+    given = Annotations.from_matrix(labels, classes=[0, 1])
+    n = len(X)
+    held_out = model._cross_fit(X, given, [one for _, one in MEMBERS])
+    fold = np.random.default_rng(n).permutation(n) % 5
+    rows = []
+    for item, annotator in zip(given.item_codes, given.annotator_codes, strict=True):
+        rest = np.flatnonzero(fold != fold[item])
+        own = []
+        for k in range(len(MEMBERS)):
+            effects = AnnotatorEffects.fit(held_out[rest, k], given.take(rest), given.scale)
+            own.append(effects.predict(held_out[[item], k], [[str(annotator)]], given.scale)[0])
+        rows.append(own)
+        if len(rows) == 12:  # a few are enough, each a fit of its own
+            break
+    predictions = Predictions.from_arrays(
+        held_out, items=given.items, classes=given.classes, layout="NKC"
+    )
+    found = model._known_answers(predictions, given)
+    np.testing.assert_allclose(found.probabilities[:12], rows, atol=1e-12)
+    literal = EDOEnsemble().fit(found.renamed([name for name, _ in MEMBERS]), given.pairs())
+    np.testing.assert_allclose(model.weights_, literal.weights_, atol=1e-12)
+
+
+def test_learning_on_pairs_needs_annotators() -> None:
+    X, labels = people()
+    with pytest.raises(InputError, match="annotators is False"):
+        EDOClassifier(MEMBERS, learn="pairs").fit(X, labels)
+    with pytest.raises(InputError, match="learn"):
+        EDOClassifier(MEMBERS, annotators=True, learn="all").fit(X, labels)  # type: ignore[arg-type]

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from edokit._errors import EDOError, InputError, check_seed, counted, local_path
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
+from edokit._names import owners
 from edokit._outputs import begin_run, output_folder
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
 from edokit.baselines.scores import (
@@ -412,7 +413,7 @@ def compare(
     best = best_possible(*truth[1], metrics=main_metrics(scale), scale=scale)
     facts = {
         "reference": REFERENCE,
-        "items": {"dev": len(dev), "test": len(test)},
+        **_counts({"dev": dev.items, "test": test.items}),
         "members": len(dev.members),
         "classes": list(classes),
         "scale": scale.to_text(classes),
@@ -511,9 +512,13 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
         values = [round(score.metrics[metric], 4) for score in scores]
         wanted = max(values) if METRIC[metric].higher else min(values)
         best |= {(row, column) for row, value in enumerate(values) if value == wanted}
-    items = facts["items"]
-    title = f"{counted(len(rows), 'method')}, fitted on {counted(items['dev'], 'item')},"
-    title += f" evaluated on {items['test']}"
+    dev, test = (
+        f"{counted(facts['pairs'][split], 'pair')} of {counted(facts['items'][split], 'item')}"
+        if "pairs" in facts
+        else counted(facts["items"][split], "item")
+        for split in ("dev", "test")
+    )
+    title = f"{counted(len(rows), 'method')}, fitted on {dev}, evaluated on {test}"
     return Table(
         title,
         ["method", *(METRIC[metric].label for metric in metrics), *columns],
@@ -538,6 +543,13 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
         p = None if test is None else test.p_value
         cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]
     return cells
+
+
+def _counts(names: Mapping[str, Strings]) -> dict[str, dict[str, int]]:
+    """Items of each split and, where these are pairs of an item and an annotator, pairs."""
+    items = {split: len(set(owners(own))) for split, own in names.items()}
+    pairs = {split: len(own) for split, own in names.items()}
+    return {"items": items} if items == pairs else {"items": items, "pairs": pairs}
 
 
 def _number_table(comparison: Comparison) -> Table:

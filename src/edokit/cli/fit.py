@@ -98,7 +98,7 @@ def fit(
     console.print_table(
         f"{out}: {fitted.size} of {_units(fitted)}"
         f" {'carries' if fitted.size == 1 else 'carry'} weight"
-        f" ({counted(fitted.items, 'item')})",
+        f" ({fitted.learned_from})",
         ["term", "value on the fit data"],
         [
             ["1 − soft F1", f"{objective['f1']:.4f}"],

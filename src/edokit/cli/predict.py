@@ -213,7 +213,7 @@ def predict(
             level=level,
         )
     line = (
-        f"{out}: {counted(result['items'], 'item')}, mean entropy {result['entropy']:.4f},"
+        f"{out}: {_rows(result)}, mean entropy {result['entropy']:.4f},"
         f" mean spread {result['spread']:.4f}"
     )
     if view is not None:
@@ -229,6 +229,14 @@ def predict(
         line += f"; {'all ' if fewer else 'the '}{some} to review, most urgent first, for Label"
         line += f" Studio: {queue['out']} (interface: {queue['config']})"
     console.done(result, line, json)
+
+
+def _rows(result: dict[str, Any]) -> str:
+    """How many items, or pairs of them and annotators, were predicted."""
+    items = counted(result["items"], "item")
+    if "pairs" not in result:
+        return items
+    return f"{counted(result['pairs'], 'pair')} of {items} and their anonymous answers"
 
 
 def _panels(panels: Sequence[Path], persons: Sequence[str], annotators: Path | None) -> list[Panel]:

@@ -273,7 +273,8 @@ def explained(
         ``annotators`` (more of them per item) where it is not, None where ``lasting`` is unknown.
     """
     labels = annotations.pairs()
-    answers = predictions.pairs().order_classes(annotations.classes).align(labels.items).uniform
+    pairs = predictions.annotated(annotations).pairs().order_classes(annotations.classes)
+    answers = pairs.align(labels.items).uniform
     side = annotations.scale.vectors(len(annotations.classes))
     _, item = np.unique(owners(labels.items).astype(str), return_inverse=True)
     count = np.bincount(item)[:, None]

@@ -260,7 +260,8 @@ def _fitted(
         trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
-        items=data.items,
+        items=(items := data.distinct_items),
+        pairs=data.items if items < data.items else None,
         data={
             "annotators": 0 if counts is None else counts.annotators,
             "annotations": 0 if counts is None else counts.annotations,

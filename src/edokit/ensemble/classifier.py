@@ -44,6 +44,7 @@ from edokit.predictions import Predictions
 from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "majority"]
+LearnName = Literal["items", "pairs"]
 _FILE = "classifier.json"
 _SAVED = {
     "prefit": flag,
@@ -53,6 +54,7 @@ _SAVED = {
     "n_jobs": optional(number(whole=True)),
     "random_state": optional(number(0, whole=True)),
     "annotators": optional(flag),
+    "learn": optional(text),
 }
 """Parameters that are kept, and what each must be."""
 _SCHEMA = record(
@@ -64,6 +66,7 @@ _SCHEMA = record(
     },
     {"annotators": names, "annotator_effects": listed(listed(listed(number())))},
 )
+_FOLDS = 5
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
 
@@ -104,6 +107,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Also learn how each annotator differs from what each classifier answers: offsets and a
         slope, shrunk by the number of labels. ``predict_proba(X, annotators=…)`` then answers for
         annotators; without it, the answers are the same as without this option.
+    learn : {"items", "pairs"}, default="items"
+        What weights are learned from: how far anonymous answers are from the soft labels of the
+        items, or, with ``annotators=True``, how far known answers are from each annotator's own
+        labels. These known answers are of annotators' effects that have not seen the item.
 
     Attributes
     ----------
@@ -158,6 +165,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         n_jobs: int | None = None,
         random_state: int = 0,
         annotators: bool = False,
+        learn: LearnName = "items",
     ) -> None:
         self.estimators = estimators
         self.ensemble = ensemble
@@ -168,6 +176,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.annotators = annotators
+        self.learn = learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
@@ -202,6 +211,13 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             If rows, classes or parameters do not go together.
         """
         one_of("supervision", self.supervision, get_args(SupervisionName))
+        one_of("learn", self.learn, get_args(LearnName))
+        if self.learn == "pairs" and not self.annotators:
+            raise InputError(
+                "learn='pairs' learns from answers for annotators, but annotators is False",
+                "choose annotators=True, or learn='items'",
+                parameters=("learn", "annotators"),
+            )
         if not self.estimators:
             raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
         pairs: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
@@ -247,13 +263,37 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             scale=labelled.scale,
         )
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
-        self.ensemble_ = pool.fit(predictions, labelled)
         if self.annotators:
-            self._fit_annotators(held_out, labelled, y)
+            labelled = self._fit_annotators(held_out, labelled, y)
+        if self.learn == "pairs":
+            predictions = self._known_answers(predictions, labelled)
+            labelled = labelled.pairs()
+        self.ensemble_ = pool.fit(predictions, labelled)
         return self
 
-    def _fit_annotators(self, held_out: Floats, labelled: Annotations, y: Any) -> None:
-        """Learn how annotators differ from answers [N, K, C] that have not seen the items."""
+    def _known_answers(self, anonymous: Predictions, labelled: Annotations) -> Predictions:
+        """Answers for each annotation, of effects that have not seen the items of its fold."""
+        p, items, whose = anonymous.probabilities, labelled.item_codes, labelled.annotator_codes
+        names = labelled.annotators[whose]
+        fold = np.random.default_rng(len(p)).permutation(len(p)) % _FOLDS
+        known: Floats = p[items].astype(np.float64)
+        for held in range(_FOLDS):
+            rest, rows = np.flatnonzero(fold != held), np.flatnonzero(fold[items] == held)
+            if not len(rest) or not len(rows):
+                continue
+            others, asked = labelled.take(rest), [[str(name)] for name in names[rows]]
+            for k in range(p.shape[1]):
+                effects = AnnotatorEffects.fit(p[rest, k], others, labelled.scale)
+                known[rows, k] = effects.predict(p[items[rows], k], asked, labelled.scale)
+        return replace(
+            anonymous, probabilities=known, items=labelled.items[items], annotators=names
+        ).pairs()
+
+    def _fit_annotators(self, held_out: Floats, labelled: Annotations, y: Any) -> Annotations:
+        """Learn how annotators differ from answers [N, K, C] that have not seen the items.
+
+        Returns the annotations, with the annotators named as in ``y``.
+        """
         if len(labelled.annotators) < 2:
             raise InputError(
                 "annotators=True learns how annotators differ, but y does not say who gave which"
@@ -269,6 +309,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             AnnotatorEffects.fit(held_out[:, k], labelled, labelled.scale)
             for k in range(held_out.shape[1])
         ]
+        return labelled
 
     @property
     def annotators_(self) -> npt.NDArray[np.str_]:
@@ -467,6 +508,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         with reading(path, "classifier") as content:
             held = _SCHEMA(content, "")
             model = cls(**{name: held["parameters"][name] for name in _SAVED})
+            model.learn = model.learn or "items"  # files of earlier versions
             labels, classes = tuple(held["classes"]), pool.fitted_.classes
             needs(tuple(map(as_name, labels)) == classes, "classes", "are not its ensemble's")
             model.classes_ = label_array(classes, labels)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import are, counted
+from edokit._errors import are
 from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import (
@@ -559,7 +559,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         more = f" and {len(kept) - 5} more" if len(kept) > 5 else ""
         unit = "member" if self.groups_ is None else "group"
         error = self.metrics_.get("ce")
-        measured = f", CE {error or 0:.4f} on {counted(self.n_items_, 'fit item')}"
+        measured = f", CE {error or 0:.4f} on the fit data ({self.fitted_.learned_from})"
         carry = are(self.size_, len(names), ("carries", "carry"), unit)
         return f"{carry} weight ({shown}{more}){'' if error is None else measured}"
 

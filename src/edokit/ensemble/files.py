@@ -278,7 +278,8 @@ def predict_to_file(
     Returns
     -------
     dict
-        ``out``, ``items``, mean ``entropy`` and ``spread``; ``answer_for`` with the metric and its
+        ``out``, ``items`` (and ``pairs`` of an item and an annotator, where predictions are of
+        these), mean ``entropy`` and ``spread``; ``answer_for`` with the metric and its
         step where answers were asked for, and ``review`` with ``out``, ``config`` and ``items``
         where a review was.
 
@@ -302,9 +303,10 @@ def predict_to_file(
     shown: Mapping[str, str] | None = None
     sums = {"entropy": 0.0, "spread": 0.0}
     classes: tuple[str, ...] = ()
+    of_pairs, pairs = set[str](), 0
 
     def tables() -> Iterator[pa.Table]:
-        nonlocal queue, shown, classes
+        nonlocal queue, shown, classes, pairs
         for part in parts:
             if isinstance(part, Pooled):
                 pooled = part
@@ -321,6 +323,9 @@ def predict_to_file(
             sums["entropy"] += float(pooled.entropy.sum())
             sums["spread"] += float(pooled.spread.sum())
             classes = pooled.classes
+            if pooled.annotators is not None:
+                of_pairs.update(map(str, pooled.items))
+                pairs += int((pooled.annotators != "").sum())
             if review is not None:
                 queue = add_urgent(queue, pooled, review)
             yield pooled.to_table()
@@ -330,7 +335,9 @@ def predict_to_file(
             label_studio_tasks(queue, shown)
 
     count = write_tables(tables(), out, quote_formulas=quote_formulas)
-    result: dict[str, Any] = {"out": str(out), "items": count}
+    result: dict[str, Any] = {"out": str(out), "items": len(of_pairs) or count}
+    if of_pairs:
+        result["pairs"] = pairs
     result |= {name: sums[name] / count for name in sums}
     if answer_for is not None and ensemble.answers_ is not None:
         result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
@@ -461,7 +468,7 @@ def reading(path: Path, kind: str, newest: int = FORMAT) -> Iterator[dict[str, A
 _CARD = """# An EDO ensemble
 
 {size} of {count} members carry weight in a {pool} pool over the {kind} {classes}.
-{learned} {items} items{annotated}, by edokit {version}.
+{learned} {items}{annotated}, by edokit {version}.
 
 ## Members
 | member | weight | own cross-entropy |
@@ -526,7 +533,9 @@ def card(content: dict[str, Any]) -> str:
         )
     if content["certificate"]:
         certificate = "\nCertificate: {reason} ({gap:.1e}).\n".format(**content["certificate"])
-    if chosen := describe_lambda_reg(settings, content["items"]):
+    items, pairs = counted(content["items"], "item"), content.get("pairs")
+    items = items if pairs is None else f"{counted(pairs, 'pair')} of {items}"
+    if chosen := describe_lambda_reg(settings, content["items"], pairs):
         penalty = f"\n{chosen}\n"
     learned, scale = settings.get("solver") != "given", content.get("scale")
     named = [
@@ -543,7 +552,7 @@ def card(content: dict[str, Any]) -> str:
         classes=", ".join(map(markdown_text, content["classes"])),
         learned="Learned from" if learned else "Its weights were given; evaluated on",
         where="the fit data (not held out)" if learned else "these items",
-        items=content["items"],
+        items=items,
         annotated=annotated,
         version=content["versions"]["edokit"],
         members="\n".join(rows),

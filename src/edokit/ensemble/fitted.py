@@ -131,6 +131,8 @@ class Fitted:
     metrics: dict[str, float | None]
     member_ce: Floats
     items: int
+    pairs: int | None = None
+    """How many pairs of an item and an annotator it learned from, where these were its rows."""
     data: dict[str, Any]
     explanation: tuple[Reason, ...]
     """Why each member has its weight, heaviest first."""
@@ -138,6 +140,12 @@ class Fitted:
     """The constant answer; None in ensembles that earlier versions saved."""
     answers: dict[str, Answer] | None = None
     """Steps that make answers for a metric; None in ensembles that earlier versions saved."""
+
+    @property
+    def learned_from(self) -> str:
+        """How many items it was fitted on, in words, and how many pairs of them and annotators."""
+        items = counted(self.items, "item")
+        return items if self.pairs is None else f"{counted(self.pairs, 'pair')} of {items}"
 
     @property
     def pool(self) -> str:
@@ -174,7 +182,7 @@ class Fitted:
     @property
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
-        return describe_lambda_reg(self.settings, self.items)
+        return describe_lambda_reg(self.settings, self.items, self.pairs)
 
     @property
     def by_label(self) -> list[str]:
@@ -199,7 +207,8 @@ class Fitted:
             f" likely as the chosen {self.size}"
         )
         epochs, rate = len(self.trajectory), float(self.settings["learning_rate"])
-        steps = epochs * math.ceil(self.items / max(int(self.settings["batch_size"]), 1))
+        rows, batch = self.pairs or self.items, max(int(self.settings["batch_size"]), 1)
+        steps = epochs * math.ceil(rows / batch)
         # Adam moves a logit by about its learning rate per step.
         if steps * rate < 1.0:
             return (
@@ -218,6 +227,8 @@ class Fitted:
         return {
             "weights": dict(zip(self.members, self.weights.tolist(), strict=True)),
             "size": self.size,
+            "items": self.items,
+            **({} if self.pairs is None else {"pairs": self.pairs}),
             "objective": dict(self.objective),
             "certificate": None if certificate is None else asdict(certificate),
             "temperature": self.temperature,
@@ -274,6 +285,8 @@ class Fitted:
                 del content[name]
         if not self.member_info:
             del content["member_info"]
+        if self.pairs is None:
+            del content["pairs"]
         del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
@@ -337,6 +350,7 @@ class Fitted:
             metrics=held["metrics"],
             member_ce=np.array(held["member_ce"], dtype=np.float64),
             items=held["items"],
+            pairs=held.get("pairs"),
             data=held.get("data") or {},
             explanation=(),
             labels=None if held.get("labels") is None else tuple(held["labels"]),
@@ -503,6 +517,7 @@ _SCHEMA = record(
     },
     {
         "groups": listed(text),
+        "pairs": number(1, whole=True),
         "member_info": INFO,
         "group_weights": listed(number(0, 1)),
         "labels": listed(scalar),
@@ -525,8 +540,10 @@ CLEARLY = 1.96
 _FOLDS = {2: "two", 3: "three", 5: "five", 10: "ten"}
 
 
-def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
-    """How the penalty of these settings was chosen, of a fit on so many items."""
+def describe_lambda_reg(
+    settings: Mapping[str, Any], items: int, pairs: int | None = None
+) -> str | None:
+    """How the penalty of these settings was chosen, of a fit on so many items, or pairs of them."""
     choice = settings.get("lambda_reg_choice")
     if choice is None:
         return None
@@ -534,7 +551,8 @@ def describe_lambda_reg(settings: Mapping[str, Any], items: int) -> str | None:
     seen, folds = int(choice["items"]), choice["folds"]
     if folds is None:
         return f"{penalty}: too few items to choose it by cross-validation."
-    among = f"{seen:,} items" if seen == items else f"{seen:,} of the {items:,} items"
+    rows, noun = (items, "items") if pairs is None else (pairs, "pairs")
+    among = f"{seen:,} {noun}" if seen == rows else f"{seen:,} of the {rows:,} {noun}"
     above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
     standing = "not clearly worse"
     if abs(above) > CLEARLY * error + 1e-12:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._lazy import pd
-from edokit._names import KEEP_PREDICTED
+from edokit._names import KEEP_PREDICTED, owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
@@ -75,8 +75,9 @@ class CachedShard:
             keys = item_keys(read.items)
             self._save("keys", keys)
             np.sort(keys).tofile(self.ids)
-            if (owners := owner_codes(read.items)) is not None:
-                self._save("owners", owners)
+            if (codes := owner_codes(read.items)) is not None:
+                self._save("owners", codes)
+                self._save("items", item_keys(np.unique(owners(read.items).astype(str))))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         return counts
@@ -123,6 +124,10 @@ class CachedShard:
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
         return self._load("owners") if self._file("owners").exists() else None
+
+    def item_keys(self) -> NDArray[Any] | None:
+        """A number per item, where rows are pairs of an item and an annotator."""
+        return self._load("items") if self._file("items").exists() else None
 
     @property
     def ids(self) -> Path:

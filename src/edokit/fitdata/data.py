@@ -452,6 +452,12 @@ class FitData:
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
         return [(self._take(rest), self._take(held_out)) for rest, held_out in parts]
 
+    @property
+    def distinct_items(self) -> int:
+        """How many items these are; of pairs of an item and an annotator, fewer than pairs."""
+        codes = None if self.item_ids is None else owner_codes(self.item_ids)
+        return self.items if codes is None else int(codes.max(initial=-1)) + 1
+
     def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
         arrays = self.sample.take(items, self.rows_per_item)

@@ -222,6 +222,11 @@ class ShardedData(FitData):
         return self.summaries().items // self.rows_per_item
 
     @property
+    def distinct_items(self) -> int:
+        each = [keys for part in self._cached if (keys := part.item_keys()) is not None]
+        return len(np.unique(np.concatenate(each))) if each else self.items
+
+    @property
     def jobs(self) -> int:
         """Shards that are worked on at a time on this machine."""
         return self._workers.jobs

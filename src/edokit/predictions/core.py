@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples, one_of
+from edokit._errors import HAVE, InputError, are, counted, examples, one_of, warn
 from edokit._io.schema import WrongValueError, mapping, number, optional, scalar
 from edokit._lazy import is_frame, pd
 from edokit._names import (
@@ -24,6 +24,7 @@ from edokit._names import (
     positions,
 )
 from edokit._types import Bools, Floats, Strings
+from edokit.annotations import Annotations
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 
@@ -265,6 +266,21 @@ class Predictions:
         own = own.take(np.flatnonzero(annotators != ""))
         names = pair_names(own.items, own._annotators_of_rows())
         return replace(own, items=names, annotators=None).named()
+
+    def annotated(self, annotations: Annotations) -> Predictions:
+        """Return the pairs that have labels, and the anonymous answers.
+
+        Answers for more annotators of the same items, as for a panel, are counted in a warning.
+        """
+        whose, labels = self._annotators_of_rows(), pd.Index(annotations.pairs().items)
+        more = ~pd.Index(pair_names(self.items, whose)).isin(labels) & (whose != "")
+        more &= pd.Index(self.items).isin(pd.Index(annotations.items))
+        if not more.any():
+            return self
+        left_out, pairs = int(more.sum()), int((whose != "").sum())
+        verb = "is" if left_out == 1 else "are"
+        warn(f"{are(left_out, pairs, HAVE, 'pair')} no label and {verb} left out")
+        return self.take(~more)
 
     def with_anonymous(self) -> Predictions:
         """Return the pairs with the anonymous answer of each member as a member of its own."""

@@ -18,6 +18,7 @@ from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble, load_ensemble
+from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.review import review
 from edokit.ensemble.trade_off import TradeOff
 from edokit.predictions import Predictions
@@ -159,7 +160,8 @@ def collect(
             data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
         shown = data.evaluation.annotations
         if shown is not None:
-            data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown))
+            pooled = data.evaluation.pooled
+            data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown, pooled))
     return data
 
 
@@ -207,12 +209,20 @@ def _ensemble_folder(folder: Path) -> Path:
     return folder / "ensemble"
 
 
-def _diagnosis(annotations: Annotations) -> dict[str, Any]:
+def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
     from edokit.diagnosis import diagnose
 
-    items = owners(annotations.items)
+    items, predictions = owners(annotations.items), None
     if items is not annotations.items:  # of the items of pairs
         codes, names = factorized(items)
+        predictions = Predictions(
+            pooled.probabilities[:, None],
+            owners(pooled.items),
+            ("edo",),
+            pooled.classes,
+            annotators=as_names(str(name).rpartition(PAIR)[2] for name in pooled.items),
+            scale=pooled.scale,
+        )
         annotations = replace(
             annotations,
             items=as_names(names),
@@ -224,7 +234,9 @@ def _diagnosis(annotations: Annotations) -> dict[str, Any]:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        return diagnose(annotations).to_dict()
+        if (annotations.soft_labels % 1 == 0).all():
+            predictions = None  # nobody disagrees, so there is nothing to explain
+        return diagnose(annotations, predictions=predictions).to_dict()
 
 
 def _state(record: RunRecord, role: str, folder: Path) -> str:

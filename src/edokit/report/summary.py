@@ -120,7 +120,7 @@ def lead(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> str:
     if ensemble is None:
         return "The ensemble of this run could not be read."
     if evaluation is None or not evaluation.differences:
-        return f"{_kept(ensemble)}, fitted on {count(ensemble.n_items_, 'item')}."
+        return f"{_kept(ensemble)}, fitted on {ensemble.fitted_.learned_from}."
     n = len(evaluation.pooled.items)
     where = f"On {count(n, evaluation.name.removesuffix('s'))}"
     if evaluation.held_out is False:
@@ -226,7 +226,7 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
         annotations = f" with {count(int(data['annotations']), 'annotation')} of {annotators}"
     sentences = [
         f"{_kept(ensemble)} in a {ensemble.settings_['pool']} pool over the {shown},"
-        f" fitted on {count(ensemble.n_items_, 'item')}{annotations}."
+        f" fitted on {ensemble.fitted_.learned_from}{annotations}."
     ]
     kept = weights[weights > 0]
     if len(kept) > 1 and kept.max() < EQUAL * kept.min():
