@@ -103,6 +103,9 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
     missing = wanted[where < 0]
     if len(missing) or len(given) != len(wanted):
         extra = given[positions(given, wanted) < 0]
+        pairs = len(wanted) and PAIR in str(wanted[0])
+        if pairs:
+            missing, extra = _shown_pairs(missing), _shown_pairs(extra)
         parts = []
         if len(missing):
             parts.append(f"{are(len(missing), len(wanted))} missing: {examples(missing)}")
@@ -111,9 +114,12 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
         unpredicted = (len(extra) and what == "annotations" and not len(missing)) or (
             len(missing) and against == "annotations" and not len(extra)
         )
+        of = "pairs of an item and an annotator" if pairs else "items"
+        hint = "check the ids, or choose one split"
+        if unpredicted:
+            hint += "; score the items for all who labelled them" if pairs else KEEP_PREDICTED
         raise InputError(
-            f"{what} and {against} hold different items: in {what} " + "; ".join(parts),
-            "check the ids, or choose one split" + (KEEP_PREDICTED if unpredicted else ""),
+            f"{what} and {against} hold different {of}: in {what} " + "; ".join(parts), hint
         )
     return where
 
@@ -122,6 +128,10 @@ def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:
     """Where each name is among others, which differ; −1 for those that are not there."""
     known = dict(zip(among.tolist(), range(len(among)), strict=True))
     return np.fromiter(map(known.get, names.tolist(), repeat(-1)), np.intp, len(names))
+
+
+def _shown_pairs(names: Strings) -> Strings:
+    return as_names([str(name).replace(PAIR, " · ") for name in names])
 
 
 def check_unique(names: Strings, what: str, hint: str) -> None:

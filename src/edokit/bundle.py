@@ -251,10 +251,16 @@ class Bundle:
             yield pooled.mean_over_annotators() if by_annotator else pooled
 
     def pairs(
-        self, texts: Texts, annotators: Sequence[str], attributes: Attributes | None = None
+        self,
+        texts: Texts,
+        annotators: Sequence[str] | Mapping[str, Iterable[str]],
+        attributes: Attributes | None = None,
     ) -> Predictions:
-        """The members' predictions for each of these annotators, and the anonymous ones."""
-        return self._predict(texts, dict.fromkeys(texts.items, tuple(annotators)), True, attributes)
+        """The members' predictions for each of these annotators (of all texts, or by item), and the
+        anonymous ones."""
+        if not isinstance(annotators, Mapping):
+            annotators = dict.fromkeys(texts.items, tuple(annotators))
+        return self._predict(texts, annotators, True, attributes)
 
     def _predict(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from edokit._errors import HAVE, InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
-from edokit.annotator_effects import find_attribute
+from edokit.annotator_effects import Attributes, find_attribute
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Panel:
     def from_shares(
         cls,
         shares: Mapping[str, Mapping[str, float]],
-        annotations: Annotations,
+        annotations: Annotations | Attributes,
         *,
         size: int | None = None,
         name: str = "panel",
@@ -105,8 +106,8 @@ class Panel:
         shares : mapping of str to mapping of str to float
             Share of each value of each attribute, as in ``{"gender": {"f": 0.5, "m": 0.5}}``.
             Values that are not named get none.
-        annotations : Annotations
-            Who the annotators are: their ``attributes``.
+        annotations : Annotations or mapping of str to mapping of str to str
+            Who the annotators are: their ``attributes``, or these by annotator.
         size : int, default=None
             How many people are drawn from this population.
         name : str, default="panel"
@@ -129,10 +130,16 @@ class Panel:
         """
         if not shares:
             raise InputError(f"{name} names no attributes", "name one", parameters=("panel",))
-        weights = np.ones(len(annotations.annotators))
+        known: Any = annotations
+        if not isinstance(annotations, Annotations):
+            own = annotations.values()
+            names = dict.fromkeys(key for each in own for key in each)
+            columns = {key: as_names(each.get(key, "") for each in own) for key in names}
+            known = SimpleNamespace(annotators=[*annotations], attributes=columns)
+        weights = np.ones(len(known.annotators))
         groups: list[list[tuple[Bools, float]]] = []
         for attribute, wanted in shares.items():
-            values = np.asarray(find_attribute(annotations, attribute, ("panel",)))
+            values = np.asarray(find_attribute(known, attribute, ("panel",)))
             total = float(sum(wanted.values()))
             if total <= 0 or min(wanted.values()) < 0:
                 raise InputError(
@@ -168,7 +175,7 @@ class Panel:
                 parameters=("panel",),
             )
         kept = np.flatnonzero(weights)
-        people = tuple(str(annotations.annotators[a]) for a in kept)
+        people = tuple(str(known.annotators[a]) for a in kept)
         return cls(people, weights[kept], size, name)
 
     def answer(
@@ -398,7 +405,7 @@ class PanelComparison:
         return pa.table(columns)
 
 
-def read_panel(path: str | Path, annotations: Annotations | None = None) -> Panel:
+def read_panel(path: str | Path, annotations: Annotations | Attributes | None = None) -> Panel:
     """Read a panel from a file.
 
     Parameters
@@ -407,8 +414,8 @@ def read_panel(path: str | Path, annotations: Annotations | None = None) -> Pane
         A .txt file with an annotator per line; or a table with a column ``annotator`` (and perhaps
         ``weight``), or with the columns ``attribute``, ``value`` and ``share`` (and perhaps
         ``size``, the number of people drawn).
-    annotations : Annotations, default=None
-        Who the annotators are, for shares of attributes.
+    annotations : Annotations or mapping of str to mapping of str to str, default=None
+        Who the annotators are, for shares of attributes; see `Panel.from_shares`.
 
     Returns
     -------

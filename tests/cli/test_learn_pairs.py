@@ -465,6 +465,9 @@ def test_answers_without_labels_are_counted_and_left_out_of_an_evaluation(files:
         found = evaluate(None, fewer, ensemble=ensemble, predictions=predictions, samples=0)
     other = evaluate(None, fewer, ensemble=ensemble, predictions=alone, samples=0)
     assert found.metrics == other.metrics
+    # So are labels without an answer, by what they are.
+    with pytest.raises(InputError, match=r"different pairs.*60 of 300 are missing: 'i0 · r4'"):
+        evaluate(alone, annotations, samples=0)
     # Items without any label are refused, as predictions of items are.
     some = annotations.take(np.arange(40))
     with pytest.raises(InputError, match="extra"):

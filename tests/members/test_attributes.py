@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from member_cases import on_scale, small_people
 from scipy.special import softmax
@@ -315,6 +316,40 @@ def test_the_command_line_reads_attributes_of_new_annotators(trained: Path, tmp_
         name: found.probabilities[found.annotators == name][:, 0, 1] for name in ("mild", "strict")
     }
     assert (p["mild"] < p["strict"]).all()
+
+
+def test_a_table_of_people_is_enough_to_predict_pairs_and_panels(
+    trained: Path, tmp_path: Path
+) -> None:
+    from edokit.ensemble import fit
+
+    how: Any = {"split": "dev", "read_options": {"learn": "pairs"}}
+    pairs = trained / "members/predictions/dev-pairs.npz"
+    fit(pairs, trained / "people.csv", out=tmp_path / "ensemble", **how)
+    (tmp_path / "new.csv").write_text("annotator,town\nstrict,rye\nmild,ash\nperson-0,rye\n")
+    (tmp_path / "panel.csv").write_text("attribute,value,share\ntown,ash,1\n")
+    rows = map(",".join, zip(NEW.items, NEW.texts, strict=True))
+    (tmp_path / "texts.csv").write_text("\n".join(["item,text", *rows]))
+    given = ("predict", tmp_path / "ensemble", "--members", trained / "members")
+    given = (*given, "--texts", tmp_path / "texts.csv", "--annotators", tmp_path / "new.csv")
+    with pytest.warns(EDOWarning, match="2 of 3 annotators are unknown to members"):
+        done = invoke(*given, "--out", tmp_path / "pairs.csv", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["items"], found["pairs"]) == (3, 9)
+    table = pd.read_csv(tmp_path / "pairs.csv", keep_default_na=False)
+    assert table["annotator"].tolist() == [*["strict", "mild", "person-0"] * 3, *[""] * 3]
+    with pytest.warns(EDOWarning, match="1 of 1 annotator is unknown to members"):
+        done = invoke(*given, "--panel", tmp_path / "panel.csv", "--out", tmp_path / "ash.csv")
+    assert done.exit_code == 0, done.output
+    ash = pd.read_csv(tmp_path / "ash.csv")
+    mild = table[table["annotator"] == "mild"]
+    np.testing.assert_allclose(ash["p_1"], mild["p_1"])
+    done = invoke(
+        *("predict", tmp_path / "ensemble", "--predictions", pairs),
+        *("--annotators", tmp_path / "new.csv", "--out", tmp_path / "more.csv"),
+    )
+    assert "--annotators and --predictions are given, but no --panel" in str(done.exception)
 
 
 @pytest.mark.parametrize(

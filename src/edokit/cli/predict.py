@@ -81,7 +81,11 @@ def predict(
     ] = None,
     annotators: Annotated[
         Path | None,
-        typer.Option(help="Annotations whose annotators have the attributes of --panel."),
+        typer.Option(
+            help="Who the annotators are: with --panel or --as, annotations (or a table with"
+            " annotator) that have their attributes; else those to predict, a row per item and"
+            " annotator, and one without annotator, the anonymous answer."
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals of a panel's votes.")] = 0.9,
     quote_formulas: options.QuoteFormulas = False,
@@ -123,7 +127,17 @@ def predict(
             "--judges is for members that predict now (--members), but --predictions is given",
             "leave it out, or give it to `edo score`, which makes predictions",
         )
-    inputs = (ensemble / "ensemble.json", predictions, texts, judges, annotations, *(panel or ()))
+    named = bool(panel or as_annotator)
+    if annotators is not None and not named and (not by_members or judges is not None):
+        other = "--judges" if by_members else "--predictions"
+        raise InputError(
+            f"--annotators and {other} are given, but no --panel",
+            "leave one of them out, or name the panel",
+        )
+    inputs = (
+        *(ensemble / "ensemble.json", predictions, texts, judges, annotations, annotators),
+        *(panel or ()),
+    )
     how: Any = {"device": device, "trust": options.names(trust) or ()}
     whole = None
     if bundled:
@@ -156,9 +170,9 @@ def predict(
             loaded = LoadedMembers(members, fitted.needed_members(), **how)
             whole = Bundle(fitted, loaded, max_length=max_length)
         assert whole is not None
-        known = None
-        if judges is not None:
-            asked, known = reading.texts(texts, judges, pairs=pairs)
+        known, everyone = None, annotators if view is None else None
+        if everyone is not None or judges is not None:
+            asked, known = reading.texts(texts, everyone or judges, pairs=pairs)
             parts = iter([asked])
         else:
             rows = ROWS if how.get("keep", True) else sys.maxsize
@@ -168,6 +182,8 @@ def predict(
         if len(views) == 2:
             everybody = dict.fromkeys(name for each in views for name in each.annotators)
             source = (whole.pairs(part, tuple(everybody), **more) for part in parts)
+        elif everyone is not None and known is not None:
+            source = (whole.pairs(part, known, **more) for part in parts)
         else:
             more |= {"panel": view, "answer_for": answer_for, "level": level}
             source = whole.describe_parts(parts, annotators=known, **more)
@@ -245,10 +261,17 @@ def _panels(panels: Sequence[Path], persons: Sequence[str], annotators: Path | N
         return []
     from edokit.panels import Panel, read_panel
 
-    people = None
+    people: Any = None
     if annotators is not None:
+        from edokit._io.tables import TABLE_SUFFIXES, read_table
         from edokit.datasets import read_annotations
+        from edokit.members.texts import read_attributes
 
-        people = read_annotations(annotators)
+        tabular = annotators.suffix.lower() in TABLE_SUFFIXES
+        columns = read_table(annotators).column_names if tabular else ["label"]
+        if "annotator" in columns and not {"item", "label"} & {*columns}:
+            people = read_attributes(annotators, [name for name in columns if name != "annotator"])
+        else:
+            people = read_annotations(annotators)
     found = [read_panel(path, people) for path in panels]
     return found + [Panel((person,), name=f"annotator {person!r}") for person in persons]

@@ -272,9 +272,9 @@ class Predictions:
 
         Answers for more annotators of the same items, as for a panel, are counted in a warning.
         """
-        whose, labels = self._annotators_of_rows(), pd.Index(annotations.pairs().items)
-        more = ~pd.Index(pair_names(self.items, whose)).isin(labels) & (whose != "")
-        more &= pd.Index(self.items).isin(pd.Index(annotations.items))
+        whose = self._annotators_of_rows()
+        more = positions(pair_names(self.items, whose), annotations.pairs().items) < 0
+        more &= (whose != "") & (positions(self.items, annotations.items) >= 0)
         if not more.any():
             return self
         left_out, pairs = int(more.sum()), int((whose != "").sum())
