@@ -5,9 +5,10 @@
 
 Anonymous answers are out-of-fold (five folds of train and dev). `AnnotatorEffects`, as `linear` and
 `encoder` members learn them, are fitted to the labels of train and measured on the labels of dev:
-with neither, with attributes alone, with ids alone and with both. For new annotators, a fifth of
-the annotators at a time has no labels in train. Intervals are over dev items, whose labels stay
-together. Test sets are not looked at.
+with neither, with attributes alone, with ids alone and with both. All four also have an effect that
+all annotators share: what it corrects in the anonymous answers is no merit of attributes or ids.
+For new annotators, a fifth of the annotators at a time has no labels in train. Intervals are over
+dev items, whose labels stay together. Test sets are not looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from edokit.members.recipe import plain_value
 NAMES = ("two-camps", "crowd")
 SIMULATED = {"annotators": 60, "per_item": {5: 1.0}, "items": (1200, 600, 20)}
 FOLDS, SAMPLES = 5, 2000
+EVERYONE = "everyone"
+"""An attribute that all annotators share."""
 SETTINGS = {
+    "neither": (False, False),
     "attributes": (True, False),
     "ids": (False, True),
     "both": (True, True),
@@ -73,25 +77,24 @@ def losses(annotations: Annotations, p: Any, names: Sequence[str]) -> Iterator[t
         kept = np.clip(answers, 1e-6, 1)
         return -(shares * np.log(kept)).sum(axis=1)
 
-    def fitted(kept: Any, use: Sequence[str], ids: bool) -> Any:
-        own = labels_of(annotations, kept)
-        return AnnotatorEffects.fit(p, own, annotations.scale, attributes=use, ids=ids)
+    def fitted(kept: Any, use: bool, ids: bool) -> Any:
+        own, chosen = labels_of(annotations, kept), [EVERYONE, *(names if use else ())]
+        return AnnotatorEffects.fit(p, own, annotations.scale, attributes=chosen, ids=ids)
 
-    yield "neither", loss(p[rows])
     for setting, (use, ids) in SETTINGS.items():
-        effects = fitted(~dev, names if use else (), ids)
+        effects = fitted(~dev, use, ids)
         yield setting, loss(effects.predict(p[rows], people, annotations.scale))
     fold = np.random.default_rng(0).permutation(len(annotations.annotators)) % FOLDS
-    new = loss(p[rows])
-    for number in range(FOLDS):
-        without = fold[annotations.annotator_codes] != number
-        effects = fitted(~dev & without, names, False)
-        strangers = [[f"new {one[0]}"] for one in people]
-        described = {f"new {name}": own for name, own in known_as.items()}
-        mine = fold[asked.annotator_codes] == number
-        found = loss(effects.predict(p[rows], strangers, annotations.scale, described))
-        new[mine] = found[mine]
-    yield "new", new
+    strangers = [[f"new {one[0]}"] for one in people]
+    described = {f"new {name}": own for name, own in known_as.items()}
+    for setting, use in (("new, neither", False), ("new, attributes", True)):
+        new = np.zeros(len(rows))
+        for number in range(FOLDS):
+            effects = fitted(~dev & (fold[annotations.annotator_codes] != number), use, False)
+            mine = np.flatnonzero(fold[asked.annotator_codes] == number)
+            found = effects.predict(p[rows], strangers, annotations.scale, described)
+            new[mine] = loss(found)[mine]
+        yield setting, new
 
 
 def interval(values: Any, items: Any) -> str:
@@ -112,6 +115,8 @@ def measured(name: str, annotations: Annotations, p: Any) -> list[str]:
     assert annotations.splits is not None
     items = annotations.item_codes[annotations.splits[annotations.item_codes] == "dev"]
     every = tuple(annotations.attributes)
+    shared = np.full(len(annotations.annotators), "all", dtype=object)
+    annotations = replace(annotations, attributes={**annotations.attributes, EVERYONE: shared})
     lines = []
     for names in dict.fromkeys([every, *((one,) for one in every)]):
         found = dict(losses(annotations, p, names))
@@ -120,7 +125,7 @@ def measured(name: str, annotations: Annotations, p: Any) -> list[str]:
             interval(found["attributes"] - found["neither"], items),
             interval(found["ids"] - found["neither"], items),
             interval(found["both"] - found["ids"], items),
-            interval(found["new"] - found["neither"], items),
+            interval(found["new, attributes"] - found["new, neither"], items),
         ]
         shown = "all" if names == every and len(every) > 1 else ", ".join(names)
         lines.append(f"| {name} | {shown} | {' | '.join(cells)} |")
@@ -146,14 +151,17 @@ def main() -> None:
         people = read_annotations(folder).split("train", "dev")
         answers = anonymous_answers(people, asked.recipe, options)
         lines += measured(folder.name, people, answers)
+    sets, how = [folder.name for folder in asked.data], [f"--recipe {asked.recipe}"]
+    how = [] if asked.recipe == "linear" else [*how, *(f"--option {one}" for one in asked.option)]
+    of_recipe = f", those of {' and '.join(sets)} `{asked.recipe}`" if how else ""
     text = [
-        "    python benchmarks/attributes.py MP CSC --recipe encoder --option model=FOLDER",
+        f"    python benchmarks/attributes.py {' '.join([*sets, *how])}".rstrip(),
         "",
         "Cross-entropy (nats) of each annotator's own label on dev, and differences with 95 %"
-        " bootstrap intervals over items: below 0 is better. `neither` is the anonymous answer, for"
-        f" new annotators (a fifth at a time without labels in train) it is the only alternative."
-        f" Simulated members are `linear`, those of LeWiDi 2025 `{asked.recipe}`"
-        " (all-MiniLM-L6-v2).",
+        " bootstrap intervals over items: below 0 is better. `neither` is the anonymous answer; it"
+        " and all others have an effect that all annotators share, so that no correction of the"
+        " anonymous answers counts as a merit of attributes or ids. New annotators (a fifth at a"
+        f" time) have no labels in train. Members are `linear`{of_recipe}.",
         "",
         "| data | attributes | neither | attributes − neither | ids − neither | both − ids |"
         " new annotators: attributes − neither |",
