@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +238,18 @@ def test_one_that_was_interrupted_is_refused_and_made_again(
         "ensemble",
         "members",
     ]
+
+
+def test_no_text_that_members_learned_from_is_in_it(made: Path) -> None:
+    assert PEOPLE.texts is not None
+    learned = {" ".join(text.split()[:2]) for text in PEOPLE.texts}
+    for path in (made / "bundle").rglob("*"):
+        if not path.is_file():
+            continue
+        parts = [path.read_bytes()]
+        if path.suffix in (".npz", ".skops"):
+            with zipfile.ZipFile(path) as inside:
+                parts = [inside.read(name) for name in inside.namelist()]
+        for part in parts:
+            shown = part.decode("latin-1").replace("\0", "")
+            assert not [words for words in learned if words in shown], path
