@@ -70,9 +70,9 @@ def collect(run: Run, folder: Path, target: Path) -> None:
         for name in found:
             shutil.copy(folder / "predictions" / f"{name}.npz", target / pool / f"{name}.npz")
         shutil.copy(folder / "manifest.json", target / pool / "manifest.json")
-        scores = manifest["mean"]["dev"]
+        split, scores = next(iter(manifest["mean"].items()))
         shown = "  ".join(f"{metric} {value:.4f}" for metric, value in scores.items())
-        print(f"{run.dataset} {pool}: {len(manifest['members'])} members  dev {shown}")
+        print(f"{run.dataset} {pool}: {len(manifest['members'])} members  {split} {shown}")
 
 
 def _part(plan: Plan, groups: list[Group]) -> Plan:

@@ -24,6 +24,7 @@ COMMON: Options = {
 }
 HELPED: Options = {"adversarial": 1.0, "layer_decay": 0.9}
 PLAIN: Options = {"adversarial": 0.0, "layer_decay": 1.0}
+KNOWS: Options = {"annotators": True, "head_learning_rate": 1e-4}
 DATASETS: dict[str, Options] = {
     "HS-Brexit": {"epochs": 14, "learning_rate": 4e-5, "batch_size": 16, **HELPED},
     "ConvAbuse": {
@@ -99,6 +100,9 @@ def groups_of(dataset: str) -> list[Group]:
         group("decoder.slow", 4, **soft, **decoder, learning_rate=rate / 2),
         group("decoder.drawn", 3, **decoder, learning_rate=rate),
         group("decoder.last", 2, **soft, **decoder, learning_rate=rate / 2, pooling="last"),
+        # They know who labels.
+        group("annotators.soft", 3, **soft, **KNOWS),
+        group("annotators.drawn", 2, **KNOWS),
     ]
 
 
@@ -119,22 +123,25 @@ def _armis(group: Callable[..., Group]) -> list[Group]:
     ]
 
 
+DECODER: Options = {
+    "model": "gemma",
+    "epochs": 8,
+    "patience": 0,
+    "criterion": "ce",
+    "eval_batch_size": 128,
+    "max_length": 128,
+    "batch_size": 16,
+    "layer_decay": 0.9,
+    "learning_rate": 8e-5,
+}
+"""Of the members of ArMIS."""
+
+
 def decoder_groups() -> list[Group]:
     """Members of Gemma 3 270M (gemma.py); learning rates were chosen by held-out folds."""
-    common: Options = {
-        "model": "gemma",
-        "epochs": 8,
-        "patience": 0,
-        "criterion": "ce",
-        "eval_batch_size": 128,
-        "max_length": 128,
-        "batch_size": 16,
-        "layer_decay": 0.9,
-        "learning_rate": 8e-5,
-    }
 
     def group(name: str, members: int, supervision: str = "soft", **options: Any) -> Group:
-        chosen = {**common, **options}
+        chosen = {**DECODER, **options}
         return Group("transformer", members, f"gemma.{name}", supervision, "epoch", chosen)
 
     return [
@@ -145,6 +152,21 @@ def decoder_groups() -> list[Group]:
         group("slow", 4, learning_rate=4e-5),
         group("last", 4, learning_rate=5e-5, pooling="last"),
         group("fast", 3, learning_rate=1.5e-4),
+    ]
+
+
+def knowing_groups() -> list[Group]:
+    """Members for ArMIS that know who labels: a decoder that has read Arabic, and TF-IDF."""
+    common = {**DECODER, **KNOWS, "model": "gemma-bi"}
+
+    def group(name: str, members: int, supervision: str, **options: Any) -> Group:
+        chosen = {**common, **options}
+        return Group("transformer", members, f"annotators.{name}", supervision, "epoch", chosen)
+
+    return [
+        group("soft", 2, "soft"),
+        group("drawn", 2, "random-select"),
+        Group("linear", 1, "annotators.linear", "soft", options={"annotators": True}),
     ]
 
 
@@ -160,6 +182,7 @@ TASK = Task(
         "ArMIS-gemma": Run(
             "ArMIS", decoder_groups(), 5, manifest="cross-fitted/gemma-manifest.json"
         ),
+        "ArMIS-annotators": Run("ArMIS", knowing_groups(), 5),
     },
     read=read,
     decoder_datasets=tuple(DATASETS),

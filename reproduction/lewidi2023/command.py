@@ -14,6 +14,7 @@ from typing import Any
 from edokit._errors import InputError, one_of
 from edokit._io import whole_file
 from reproduction.lewidi2023.ablations import ce_variants, diversity, weighting
+from reproduction.lewidi2023.annotators import annotators
 from reproduction.lewidi2023.benchmark import bars, benchmark, trade
 from reproduction.lewidi2023.checks import checks
 from reproduction.lewidi2023.findings import findings
@@ -36,6 +37,7 @@ TABLES: Mapping[str, Callable[[Study], Section]] = {
     "stability": stability,
     "bars": bars,
     "trade": trade,
+    "annotators": annotators,
     "near-duplicates": near_duplicates,
     "qualitative": qualitative,
     "efficiency": efficiency,

@@ -25,6 +25,12 @@ MOST_KEPT_WHOLE = 10
 """Pools of at most so many members are not divided between seeds."""
 EVERYTHING = "everything"
 """The name of all pools of a dataset joined into one."""
+ANNOTATORS = "annotators"
+"""The pool of members that know annotators: in columns of its own, and in no other pool."""
+WITH_ANNOTATORS = "everything and annotators"
+"""The name of that pool and all others joined into one."""
+KNOWN = " (known)"
+"""Ends the name of a pool whose answers are means over those for the annotators of each item."""
 _DEVELOPMENT = ("train", "dev")
 
 
@@ -72,7 +78,7 @@ class Pool:
         return replace(self, fit=self.fit.select(members), test=self.test.select(members))
 
 
-def joined(dataset: str, pools: Sequence[Pool | Missing]) -> Pool | Missing:
+def joined(dataset: str, pools: Sequence[Pool | Missing], name: str = EVERYTHING) -> Pool | Missing:
     """The members of several pools as one, each group named after its pool.
 
     Where some were cross-fitted and others not, all are fitted on dev.
@@ -84,7 +90,7 @@ def joined(dataset: str, pools: Sequence[Pool | Missing]) -> Pool | Missing:
         found = [one.on_dev() for one in found]
     return Pool(
         dataset,
-        EVERYTHING,
+        name,
         _side_by_side(found, [one.fit for one in found]),
         _side_by_side(found, [one.test for one in found]),
         found[0].fit_labels,
@@ -190,12 +196,16 @@ class Study:
             return annotations
         if self.predictions is None:
             return Missing("no predictions were given")
-        if name == EVERYTHING:
-            return joined(dataset, [self.pool(dataset, one) for one in self.pools[dataset]])
-        folder = self.predictions / dataset / name
+        plain, known = name.removesuffix(KNOWN), name.endswith(KNOWN)
+        if plain in (EVERYTHING, WITH_ANNOTATORS):
+            more = [ANNOTATORS, ANNOTATORS + KNOWN][: 1 + known] if plain != EVERYTHING else []
+            own = [*self.pools[dataset], *more]
+            return joined(dataset, [self.pool(dataset, one) for one in own], name)
+        folder = self.predictions / dataset / plain
         crossed = (folder / "fit.npz").is_file()
-        fitted = folder / ("fit.npz" if crossed else "dev.npz")
-        if not (fitted.is_file() and (folder / "test.npz").is_file()):
+        end = "-pairs.npz" if known else ".npz"
+        fitted, test = folder / f"{'fit' if crossed else 'dev'}{end}", folder / f"test{end}"
+        if not (fitted.is_file() and test.is_file()):
             return Missing(f"there are no predictions of the pool {dataset}/{name}")
         fit_labels = self.labels(dataset, *(_DEVELOPMENT if crossed else ("dev",)))
         test_labels = self.labels(dataset, "test")
@@ -205,7 +215,7 @@ class Study:
             dataset,
             name,
             _read(fitted, fit_labels),
-            _read(folder / "test.npz", test_labels),
+            _read(test, test_labels),
             fit_labels,
             test_labels,
             crossed,
@@ -213,12 +223,14 @@ class Study:
 
     @cached_property
     def pools(self) -> dict[str, list[str]]:
-        """The pools that are there, by dataset."""
+        """The pools that are there, by dataset, without the one in columns of its own."""
         if self.predictions is None:
             return {dataset: [] for dataset in DATASETS}
         return {
             dataset: sorted(
-                place.parent.name for place in self.predictions.glob(f"{dataset}/*/test.npz")
+                place.parent.name
+                for place in self.predictions.glob(f"{dataset}/*/test.npz")
+                if place.parent.name != ANNOTATORS
             )
             for dataset in DATASETS
         }
@@ -233,8 +245,9 @@ class Study:
 
 
 def _read(path: Path, labels: Labels) -> Predictions:
+    found = read_predictions(path)
     return (
-        read_predictions(path)
+        (found if found.annotators is None else found.panel_means())
         .align(labels.annotations.items)
         .order_classes(labels.annotations.classes)
     )

@@ -53,8 +53,12 @@ def small_pool(
     noise: float = 0.8,
     seed: int = 0,
     cross_fitted: bool = False,
+    insight: float | None = None,
 ) -> None:
-    """Members that know people's shares but for noise on their odds."""
+    """Members that know people's shares but for noise on their odds.
+
+    With ``insight`` also pairs: by so much the odds of an annotator are on the side of their label.
+    """
     from edokit.datasets import read_lewidi
 
     rng = np.random.default_rng(seed)
@@ -72,7 +76,26 @@ def small_pool(
             groups=[name] * members,
             layout="NKC",
         )
-        write_predictions(table, _made(predictions / dataset / name) / f"{split}.npz")
+        folder = predictions / dataset / name
+        write_predictions(table, _made(folder) / f"{split}.npz")
+        if insight is None:
+            continue
+        pairs = annotations.pairs()
+        names = [str(one).partition("\t") for one in pairs.items]
+        row_of = {item: row for row, item in enumerate(annotations.items)}
+        own = odds[[row_of[item] for item, *_ in names]]
+        own = own + insight * (2 * pairs.soft_labels[:, 1:] - 1)
+        p = np.concatenate([1 / (1 + np.exp(-own)), p])
+        both = Predictions.from_arrays(
+            np.stack([1 - p, p], axis=2),
+            items=[*(item for item, *_ in names), *annotations.items],
+            members=table.members,
+            classes=table.classes,
+            groups=table.groups,
+            annotators=[*(who for *_, who in names), *[""] * len(annotations.items)],
+            layout="NKC",
+        )
+        write_predictions(both, folder / f"{split}-pairs.npz")
 
 
 def _made(folder: Path) -> Path:

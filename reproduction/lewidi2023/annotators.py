@@ -1,0 +1,179 @@
+"""Members that know who labels: their anonymous answers, and those for the annotators of an item.
+
+Who labelled an item is known in the second case and unknown everywhere else on the page: the two
+are never compared as methods, and have columns of their own.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from edokit._io.markup import Cell, Table
+from edokit._names import owners
+from edokit._types import Floats
+from edokit.metrics import MAIN_METRICS, ce_items, paired_test
+from edokit.predictions import read_predictions
+from reproduction.lewidi2023.methods import held_out_ce, method_outcome
+from reproduction.lewidi2023.study import (
+    ANNOTATORS,
+    DATASETS,
+    KNOWN,
+    WITH_ANNOTATORS,
+    Missing,
+    Pool,
+    Study,
+)
+from reproduction.outcomes import HEADS, SAMPLES, Outcome, effect
+from reproduction.section import Section, signed
+
+POOLS = (ANNOTATORS, WITH_ANNOTATORS)
+METHODS = ("uniform", "edo")
+SETTINGS = {"anonymous": "", "known": KNOWN}
+"""How the names of pools end."""
+Interval = tuple[float, float, float]
+
+
+def annotators(study: Study) -> Section:
+    """Distributions of items, and the answer of each annotator."""
+    rows: list[list[Cell]] = []
+    people: list[list[Cell]] = []
+    values: dict[str, dict[str, Any]] = {}
+    for dataset in DATASETS:
+        found = study.pool(dataset, ANNOTATORS + KNOWN)
+        if isinstance(found, Missing):
+            rows.append([dataset, f"not available: {found.reason}", *[None] * 13])
+            continue
+        values[dataset] = {"items": {}, "annotators": {}}
+        names = [pool + end for pool in POOLS for end in SETTINGS.values()]
+        dev = held_out_ce(study, dataset, names, METHODS)
+        chosen = {
+            setting: min(
+                ((pool + end, method) for pool in POOLS for method in METHODS),
+                key=lambda key: dev[key].dev_ce,
+            )
+            for setting, end in SETTINGS.items()
+        }
+        for pool, method in product(POOLS, METHODS):
+            outcomes, scores = {}, {}
+            for setting, end in SETTINGS.items():
+                own = method_outcome(study, dataset, pool + end, method)
+                assert isinstance(own, Outcome)
+                outcomes[setting] = own
+                means = {m: own.mean(m) for m in MAIN_METRICS}
+                scores[setting] = {"dev_ce": dev[pool + end, method].dev_ce, **means}
+            gain = effect(outcomes["known"], outcomes["anonymous"], "ce")
+            change = (gain.value, gain.low, gain.high)
+            best = [one for one in SETTINGS if chosen[one] == (pool + SETTINGS[one], method)]
+            values[dataset]["items"][f"{method} on {pool}"] = {
+                **scores,
+                "ce_change": change,
+                "chosen": best,
+            }
+            cells = [value for each in scores.values() for value in each.values()]
+            rows.append([dataset, pool, method, *cells, _change(change), ", ".join(best)])
+        for whose, each in _each_annotator(study, dataset, found).items():
+            values[dataset]["annotators"][whose] = each
+            people.append(
+                [dataset, whose, *(each[key] for key in _COUNTS), *map(_change, each["changes"])]
+            )
+    settings = [f"{name} {head}" for name in SETTINGS for head in _HEADS]
+    return Section(
+        "annotators",
+        "Members that know the annotator",
+        {
+            "annotators": Table(
+                "Annotators unknown, and annotators known (test, mean of the seeds)",
+                [
+                    "dataset",
+                    "members",
+                    "method",
+                    *settings,
+                    "known − anonymous CE",
+                    "chosen on dev",
+                ],
+                rows,
+                notes=[
+                    f"`{WITH_ANNOTATORS}`: these members and those of all other pools. Anonymous:"
+                    " answers for nobody in particular. Known: the mean of the answers for the"
+                    " annotators who labelled the item; joined, they are further members beside the"
+                    " anonymous ones. dev CE is of held-out fifths of dev, and chosen is the lowest"
+                    " one of each setting. In brackets 95 % intervals over test items. Who labels"
+                    " is rarely known in advance: known answers are a setting of their own and"
+                    " never compared with the paper's.",
+                ],
+            ),
+            "annotators-people": Table(
+                "What each annotator answers (test, uniform mean of the members)",
+                ["dataset", "labels of", *_COUNTS, *_CHANGES],
+                people,
+                notes=[
+                    "Means over items of the mean over their annotators. CE is of the one label"
+                    " that an annotator gave, error the share that the likeliest class misses."
+                    " Annotators without a label in train get the anonymous answer exactly.",
+                ],
+            ),
+        },
+        values={"annotators": values},
+    )
+
+
+_HEADS = ("dev CE", *(HEADS[m] for m in MAIN_METRICS))
+_COUNTS = ("items", "labels", "anonymous CE", "known CE", "anonymous error", "known error")
+_CHANGES = ("known − anonymous CE", "known − anonymous error")
+
+
+def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[str, Any]]:
+    """Scores on the labels of all annotators, and of those that have labels to learn from."""
+    assert study.predictions is not None
+    labels = known.test_labels.annotations.pairs()
+    found = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
+    pairs = found.pairs().align(labels.items).order_classes(labels.classes)
+    item, soft = owners(labels.items), labels.soft_labels
+    row_of = {name: row for row, name in enumerate(known.test.items)}
+    rows = np.array([row_of[name] for name in item])
+    plain = study.pool(dataset, ANNOTATORS)
+    assert isinstance(plain, Pool)
+    answers = {"anonymous": plain.test.uniform[rows], "known": pairs.uniform}
+    learned = study.labels(dataset, *(("train", "dev") if known.cross_fitted else ("train",)))
+    assert not isinstance(learned, Missing)
+    train = learned.annotations
+    familiar = set(map(str, train.annotators[np.unique(train.annotator_codes)]))
+    whose = [str(name).rpartition("\t")[2] in familiar for name in labels.items]
+    scores = {}
+    for name, kept in (("all annotators", np.ones(len(rows), bool)), ("known ones", whose)):
+        at = np.flatnonzero(kept)
+        if not len(at):
+            continue
+        each = {
+            kind: (
+                _by_item(rows[at], ce_items(p[at], soft[at])),
+                _by_item(rows[at], p[at].argmax(axis=1) != soft[at].argmax(axis=1)),
+            )
+            for kind, p in answers.items()
+        }
+        (ce, errors), (own_ce, own_errors) = each["anonymous"], each["known"]
+        means = [float(x.mean()) for x in (ce, own_ce, errors, own_errors)]
+        counts = dict(zip(_COUNTS, [len(ce), len(at), *means], strict=True))
+        changes = [_paired(own_ce, ce), _paired(own_errors, errors)]
+        scores[name] = {**counts, "changes": changes}
+    return scores
+
+
+def _by_item(rows: Any, values: Any) -> Floats:
+    """The mean of each item that occurs."""
+    _, code = np.unique(rows, return_inverse=True)
+    means: Floats = np.bincount(code, weights=values) / np.bincount(code)
+    return means
+
+
+def _paired(a: Floats, b: Floats) -> Interval:
+    found = paired_test(a, b, samples=SAMPLES)
+    return float((a - b).mean()), found.low, found.high
+
+
+def _change(change: Interval) -> str:
+    value, low, high = change
+    return f"{signed(value)} [{signed(low)}, {signed(high)}]"
