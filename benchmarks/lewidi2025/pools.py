@@ -51,13 +51,10 @@ def groups_of(dataset: str) -> list[Group]:
     if dataset == "MP":
         slow, fast = ({**DECODER, "learning_rate": rate} for rate in (3e-5, 5e-5))
         return [
+            group("annotators.encoder", 4, **knows),
             group("annotators.decoder", 3, **slow, **knows),
             group("annotators.decoder-fast", 3, **fast, **knows),
-            group("annotators.encoder", 2, **knows),
             group("anonymous.decoder", 2, **slow),
-            group("anonymous.decoder-drawn", 2, "random-select", **fast),
-            group("anonymous.encoder", 1),
-            group("anonymous.encoder-drawn", 1, "random-select"),
         ]
     groups = [
         group("annotators.encoder", 4, **knows),
@@ -69,6 +66,12 @@ def groups_of(dataset: str) -> list[Group]:
             *groups,
             group("annotators.target", 2, **knows, pooling="mean+target"),
             group("anonymous.target", 2, pooling="mean+target"),
+        ]
+    if dataset == "CSC":
+        groups += [
+            group("annotators.mean", 3, **knows),
+            group("annotators.mean-rps", 3, **knows, loss="ce+rps"),
+            group("annotators.mean-target", 2, **knows, pooling="mean+target"),
         ]
     return [
         *groups,

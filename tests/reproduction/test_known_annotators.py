@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,15 @@ def test_the_results_page_has_what_the_committed_pairs_give(lewidi: Path) -> Non
             held_out = held_out_ce(study, dataset, (pool,), ("uniform",))[pool, "uniform"]
             found += [held_out.dev_ce, *(outcome.mean(m) for m in MAIN_METRICS)]
         assert found == pytest.approx([float(cell) for cell in cells], abs=5.1e-5)
+
+
+def test_readme_quotes_the_results_page() -> None:
+    root = Path(__file__).resolve().parents[2]
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    page = (root / "benchmarks/lewidi2023/RESULTS.md").read_text(encoding="utf-8")
+    for dataset in DATASETS:
+        (row,) = [
+            line for line in page.splitlines() if line.startswith(f"| {dataset} | all annotators |")
+        ]
+        change = row.replace("\\", "").strip("| ").split(" | ")[8]
+        assert re.search(rf"{re.escape(change)} (is )?on {dataset}", readme)

@@ -1,0 +1,83 @@
+"""Why known answers move the distributions of MD-Agreement's test items: dev, and who labels test.
+
+    python benchmarks/lewidi2023/new_annotators.py LEWIDI_FOLDER
+
+No label of test is read: of test only who labels which item.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit import read_annotations, read_predictions
+from edokit.metrics import ce_items
+
+HERE = Path(__file__).resolve().parent / "MD-Agreement" / "annotators"
+
+
+def main() -> None:
+    """Print labels per annotator, changes of CE on dev, and what members predict of people."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("lewidi", type=Path)
+    people = read_annotations(parser.parse_args().lewidi / "MD-Agreement")
+    train = people.split("train")
+    counts = np.bincount(train.annotator_codes, minlength=len(train.annotators))
+    labels = dict(zip(map(str, train.annotators), counts.tolist(), strict=True))
+    for split in ("dev", "test"):
+        part = people.split(split)
+        pairs = read_predictions(HERE / f"{split}-pairs.npz")
+        own = pairs.take(np.flatnonzero(pairs.annotators != ""))
+        row_of = {item: row for row, item in enumerate(part.items)}
+        rows = np.array([row_of[item] for item in own.items])
+        seen = np.array([labels.get(str(name), 0) for name in own.annotators])
+        anonymous = pairs.anonymous().align(part.items).uniform
+        offset = own.uniform[:, 1] - anonymous[rows, 1]
+        print(
+            f"{split}: labels in train of who gives a label, median {np.median(seen):.0f}, none"
+            f" {np.mean(seen == 0):.1%}; predicted offset of known annotators, mean"
+            f" {offset[seen > 0].mean():+.4f}"
+        )
+        if split == "dev":
+            on_dev(part, own, anonymous, rows, seen)
+
+
+def on_dev(part: Any, own: Any, anonymous: Any, rows: Any, seen: Any) -> None:
+    """Change of CE by known answers if only some annotators are known; slopes of offsets."""
+    soft = part.soft_labels
+
+    def change(known: Any) -> float:
+        p = np.where(known[:, None], own.uniform, anonymous[rows])
+        totals = np.stack([np.bincount(rows, p[:, c]) for c in range(2)], axis=1)
+        means = totals / np.bincount(rows)[:, None]
+        return float((ce_items(means, soft) - ce_items(anonymous, soft)).mean())
+
+    print(f"  all known: CE {change(seen > 0):+.4f}")
+    names, code = np.unique(own.annotators.astype(str), return_inverse=True)
+    rng = np.random.default_rng(0)
+    for share in (0.3, 0.7):
+        drawn = [(rng.random(len(names)) >= share)[code] for _ in range(30)]
+        print(f"  {share:.0%} hidden at random: {np.mean([change(kept) for kept in drawn]):+.4f}")
+    for most in (20, 50, 100):
+        print(f"  fewer than {most} labels: {change((seen > 0) & (seen < most)):+.4f}")
+    given = part.pairs()
+    label = dict(zip(map(str, given.items), given.soft_labels[:, 1], strict=True))
+    names_of = zip(own.items, own.annotators, strict=True)
+    true = np.array([label[f"{item}\t{who}"] for item, who in names_of]) - anonymous[rows, 1]
+    offset = own.uniform[:, 1] - anonymous[rows, 1]
+    for low, high in ((1, 20), (20, 50), (50, 300), (300, 10**6)):
+        at = (seen >= low) & (seen < high)
+        count = np.bincount(code[at], minlength=len(names))
+        mean = [
+            np.bincount(code[at], x[at], minlength=len(names)) / count.clip(1)
+            for x in (offset, true)
+        ]
+        slope = (count * mean[0] * mean[1]).sum() / (count * mean[0] ** 2).sum()
+        print(f"  {low} to {high} labels: slope of true on predicted offsets {slope:.2f}")
+
+
+if __name__ == "__main__":
+    main()
