@@ -68,6 +68,7 @@ def main(folder: Path) -> None:
         test = ("--test-predictions", "jury/predictions/test.npz", "--test-split", "test")
         methods = ("--methods", "majority,best-single,edo")
         edo(folder, "compare", *dev, "--split", "dev", *test, *methods)
+        edo(folder, "explain", "ensemble", *dev, "--split", "dev")
         edo(folder, "report", "ensemble", *dev, "--split", "dev", "--out", "report.html")
         new = ("--members", "jury", "--texts", "new.csv")
         edo(folder, "predict", "ensemble", *new, "--out", "answers.csv")
