@@ -156,6 +156,11 @@ def test_models_that_name_code_are_refused(file: str, content: str, tmp_path: Pa
         check_model(tmp_path)
 
 
+def test_a_list_of_training_data_beside_a_model_names_no_code(tmp_path: Path) -> None:
+    (tmp_path / "data_config.json").write_text('[{"name": "questions.jsonl.gz", "lines": 9}]')
+    check_model(tmp_path)
+
+
 def test_a_bundle_never_decides_where_texts_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

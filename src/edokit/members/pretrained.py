@@ -160,7 +160,8 @@ def check_model(folder: Path, home: Path | None = None) -> None:
         if not path.name.endswith("config.json") and path.name != "modules.json":
             continue
         held = read_document(path, plain, "a whole configuration", "download the model again")
-        modules = held if isinstance(held, list) else []
+        # Other lists, such as that of the data that a model was trained on, are never loaded.
+        modules = held if isinstance(held, list) and path.name == "modules.json" else []
         types = [str(one.get("type")) for one in modules if isinstance(one, dict)]
         known = all(
             one.startswith("sentence_transformers.") and one.rpartition(".")[2] in _MODULES
