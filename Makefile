@@ -63,7 +63,6 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/selection.py --jobs 2
 	$(BIN)/python benchmarks/perspectives.py
-	$(BIN)/python benchmarks/attributes.py
 	$(BIN)/python benchmarks/diagnose.py power
 	$(BIN)/python benchmarks/larger_than_memory.py
 	$(BIN)/python benchmarks/peers.py $(wildcard ../shared/lewidi2023)

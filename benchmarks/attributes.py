@@ -1,6 +1,6 @@
 """What attributes of annotators add beyond their ids: simulated people, and LeWiDi 2025's dev.
 
-    python benchmarks/attributes.py                                # simulated alone
+    python benchmarks/attributes.py                   # simulated alone, printed and not kept
     python benchmarks/attributes.py MP CSC --recipe encoder --option model=FOLDER
 
 Anonymous answers are out-of-fold (five folds of train and dev). `AnnotatorEffects`, as `linear` and
@@ -170,7 +170,8 @@ def main() -> None:
         "",
         machine("numpy", "scikit-learn"),
     ]
-    write_section("Attributes of annotators (`attributes.py`)", "\n".join(text))
+    if asked.data:  # the section has both
+        write_section("Attributes of annotators (`attributes.py`)", "\n".join(text))
 
 
 if __name__ == "__main__":
