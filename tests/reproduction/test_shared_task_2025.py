@@ -14,7 +14,7 @@ from lewidi2025_cases import classes_of, write_data, write_pools
 from edokit import InputError, read_predictions
 from edokit._names import owners
 from edokit.metrics._arrays import medians
-from edokit.metrics.scorers import lewidi2025_a, lewidi2025_b
+from edokit.metrics.scorers import decisions, lewidi2025_a, lewidi2025_b
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
@@ -263,3 +263,27 @@ def test_what_is_missing_is_one_line(
     assert main(["lewidi2025", *words, *more]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_results_page_is_what_the_committed_members_give(
+    dataset: str, lewidi2025: Path
+) -> None:
+    """The uniform mean of every pool in both tasks; other rows need fits."""
+    committed = Path(__file__).parents[2] / "benchmarks" / "lewidi2025"
+    page = (committed / "RESULTS.md").read_text(encoding="utf-8")
+    study = Study(lewidi2025, committed, dataset)
+    asked = study.labels["dev"].pairs()
+    items, pairs = study.pools("dev"), study.pair_pools("dev", asked.items)
+    found = {
+        "A": {pool: study._row_a(pool, "", None, one.uniform).mean for pool, one in items.items()},
+        "B": {
+            pool: study._row_b(pool, "", decisions(one.uniform, study.scale)).mean
+            for pool, one in pairs.items()
+        },
+    }
+    for task, own in found.items():
+        table = page.split(f"**{dataset}: task {task}, ")[1].split("\n**")[0]
+        for pool, score in own.items():
+            (row,) = [one for one in table.splitlines() if one.startswith(f"| {pool} | uniform |")]
+            assert float(row.split(" | ")[2]) == pytest.approx(score, abs=5.1e-5), (task, pool)
