@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -39,6 +40,8 @@ SIZES = (1, 8, 32)
 """Texts of a request."""
 CLIENTS = {1: 128, 8: 32, 32: 8}
 MEMBERS = 10
+REQUESTS = 100
+"""At half load, so many at least."""
 
 
 def make_bundle(folder: Path, recipe: str, options: dict[str, Any]) -> Path:
@@ -149,7 +152,9 @@ def measure(bundle: Path, folder: Path, rounds: int, seconds: float) -> list[dic
                 most, _ = elsewhere("--load", server.port, size, 0, seconds)
                 used = {name: value - before[name] for name, value in counts(server).items()}
                 texts = used["edo_texts_total"]
-                _, waits = elsewhere("--load", server.port, size, most / size / 2, seconds)
+                rate = most / size / 2
+                longer = max(seconds, REQUESTS / rate)
+                _, waits = elsewhere("--load", server.port, size, rate, longer)
                 p50, p99 = (waits[int(share * (len(waits) - 1))] for share in (0.5, 0.99))
                 row |= {"server": most, "p50": p50, "p99": p99, "tail": p99 / p50}
                 row["ratio"], row["bare"] = most / row["loop"], most / row["members"]
@@ -213,8 +218,9 @@ def main() -> None:
     text = "\n\n".join(
         [
             "    python benchmarks/serving.py" + (" --model FOLDER" if given.model else ""),
-            f"{about} Server, clients and whatever else runs share these cores. Medians of"
-            f" {given.rounds} rounds of {given.seconds:g} s each.",
+            f"{about} Server, clients and whatever else runs share these cores (load average"
+            f" {os.getloadavg()[2]:.1f} over the last 15 minutes; well above the number of cores,"
+            f" seconds say little). Medians of {given.rounds} rounds of {given.seconds:g} s each.",
             "\n".join(verdicts),
             "\n".join(lines),
             f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *Bare members*: their"
