@@ -10,7 +10,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import (
@@ -42,6 +42,7 @@ from edokit.members.pretrained import (
     home_of,
     licence_of,
     local_folder,
+    public_name,
     require_packages,
 )
 from edokit.members.recipe import Text, check_number
@@ -412,8 +413,12 @@ class Bundle:
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             needed = fitted.needed_members()
             loaded = LoadedMembers(source, needed, device=device, trust=trust, keep=False)
-            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS)
-            models = {name: copy_model(name, folder / MODELS) for name in loaded.models}
+            models, called = dict[str, str](), dict[str, str]()
+            for model in loaded.models:
+                place, name = copy_model(model, folder / MODELS), public_name(model)
+                called[model] = name if models.get(name, place) == place else f"{name}-{place}"
+                models[called[model]] = place
+            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS, called)
             content: dict[str, Any] = {
                 "format": FORMAT,
                 "kind": "edo-bundle",
@@ -431,7 +436,9 @@ class Bundle:
             content["seconds_per_text"] = bundle._measured()
             content["hardware"] = hardware() | ({"gpu": None} if device == "cpu" else {})
             write_json(content, folder / BUNDLE)
-            (folder / CARD).write_text(_card(bundle, content, about), encoding="utf-8")
+            (folder / CARD).write_text(
+                _card(bundle, content, about, loaded.manifest), encoding="utf-8"
+            )
         bundle.folder, bundle.members.folder = out, out / MEMBERS
         bundle._content = content
         return bundle
@@ -601,19 +608,24 @@ Trained on {source} ({items}; {annotators} annotators).
 ## Members{rest}"""
 
 
-def _card(bundle: Bundle, content: Mapping[str, Any], ensemble: str) -> str:
-    """The card: that of the ensemble, what its members are, size and time, and how to use it."""
+def _card(
+    bundle: Bundle, content: Mapping[str, Any], ensemble: str, trained: Mapping[str, Any]
+) -> str:
+    """The card: that of the ensemble, what its members are, size and time, and how to use it.
+
+    ``trained`` is the manifest of the folder that members come from, where their models are found.
+    """
     about, _, rest = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     manifest = bundle.members.manifest
-    groups = groups_of(manifest)
+    groups = groups_of(trained)
     rows, hub = [], dict[str, None]()
     for name in bundle.members.names:
         member = next(one for one in manifest["members"] if one["name"] == name)
         options = groups.get(member["group"], {}).get("options")
         model = str(options.get("model") or "") if isinstance(options, dict) else ""
-        if _HUB_ID.fullmatch(model) and not Path(model).exists():
-            hub[model] = None
-        shown = model if model in hub else PurePath(model).name
+        shown = public_name(model)
+        if _HUB_ID.fullmatch(shown):
+            hub[shown] = None
         licence = licence_of(model) if model else None
         shown += f" (licence: {licence})" if licence else ""
         targets = member.get("targets")

@@ -15,7 +15,7 @@ from member_cases import small_people
 import edokit
 from edokit._errors import InputError
 from edokit.bundle import is_bundle
-from edokit.members import parse_groups, score_members, train_members
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.pretrained import check_model
 
 PEOPLE = small_people()
@@ -99,6 +99,45 @@ def test_a_damaged_bundle_is_refused(made: Path, change: str, message: str, tmp_
         (member / "linear.npz").symlink_to(tmp_path / "outside.npz")
     with pytest.raises(InputError, match=message):
         edokit.load(folder)
+
+
+def test_no_folder_of_a_person_is_in_a_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pretrained models that were given as folders are known by the last part of their names."""
+    import shutil
+
+    from tiny_transformer import tiny_model
+
+    home = tmp_path / "home-of-ann"
+    monkeypatch.setenv("EDO_CACHE", str(home / "cache"))
+    model, other = tiny_model(home / "tiny"), str(home / "other" / "tiny")
+    shutil.copytree(model, other)
+    config = Path(other) / "config.json"  # another model, which says where it came from
+    about = {**json.loads(config.read_text()), "_name_or_path": str(home / "base")}
+    config.write_text(json.dumps(about))
+    (Path(model) / "README.md").write_text("---\nlicense: mit\n---\n")
+    pool = [
+        *parse_groups("encoder:1", options={"model": model}),
+        Group("encoder", 1, name="again", options={"model": other}),
+        *parse_groups("transformer:1", options={"model": other, "epochs": 1}),
+    ]
+    trained = train_members(PEOPLE, pool, out=tmp_path / "members", jobs=1)
+    given = trained.predictions["dev"], PEOPLE.split("dev")
+    ensemble = edokit.EDOEnsemble.from_weights([1 / 3] * 3, *given)
+    edokit.Bundle.create(ensemble, tmp_path / "members", tmp_path / "bundle")
+    scored = score_members(tmp_path / "members", TEXTS)
+    found = edokit.load(tmp_path / "bundle").predict_proba(TEXTS)
+    np.testing.assert_allclose(found, ensemble.predict_proba(scored), atol=1e-6)
+    for path in (tmp_path / "bundle").rglob("*.*"):
+        content = path.read_bytes()
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                content = b"".join(map(archive.read, archive.namelist()))
+        assert b"home-of-ann" not in content.replace(b"\0", b""), path
+    models = json.loads((tmp_path / "bundle/bundle.json").read_text())["models"]
+    assert [name.split("-")[0] for name in models] == ["tiny", "tiny"]
+    assert "| tiny (licence: mit) |" in (tmp_path / "bundle/README.md").read_text()
 
 
 def test_heads_on_one_encoder_encode_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edokit._errors import InputError, errors_in, examples, warn
-from edokit._io.atomic import discard, files_below
+from edokit._io.atomic import digest_of, discard, files_below
 from edokit._io.schema import (
     checked,
     distinct,
@@ -48,7 +47,8 @@ from edokit.members.jobs import (
     sizes_of,
     versions,
 )
-from edokit.members.recipe import are_pairs, find_recipe, known_options, read_arrays
+from edokit.members.pretrained import copy_renamed, public_name, renamed
+from edokit.members.recipe import are_pairs, find_recipe, known_options, read_arrays, write_arrays
 from edokit.members.training_data import FIT, TrainingData
 from edokit.scales import NOMINAL, Declared, Scale
 
@@ -358,23 +358,35 @@ def scale_of(described: Mapping[str, Any]) -> Scale:
 
 
 def copy_members(
-    folder: Path, manifest: Mapping[str, Any], names: Sequence[str], out: Path
+    folder: Path,
+    manifest: Mapping[str, Any],
+    names: Sequence[str],
+    out: Path,
+    models: Mapping[str, str],
 ) -> None:
-    """Copy these members, all of those that were trained end to end, without their predictions."""
+    """Copy these members, all of those that were trained end to end, without their predictions.
+
+    Others are to read the copy: pretrained models that were given as folders are named in it as in
+    ``models``, or by the last part of the folder.
+    """
     from edokit._io import write_json
 
     whole = "end_to_end" in manifest
     kept = [one for one in manifest["members"] if whole or one["name"] in set(names)]
     folders = [END_TO_END] if whole else [f"{MEMBERS}/{one['name']}" for one in kept]
+    needed = {one["group"] for one in kept}
+    groups = [one for name, one in groups_of(manifest).items() if name in needed]
+    # What a server calls its model is no folder of this machine.
+    given = (one["options"].get("model") for one in groups if not find_recipe(one["recipe"]).remote)
+    called = {name: public_name(name) for name in given if isinstance(name, str)} | {**models}
     for place in folders:
         for card in sorted((folder / place).rglob(CARD)):
-            _copy_job(card.parent, out / card.parent.relative_to(folder))
-    needed = {one["group"] for one in kept}
+            _copy_job(card.parent, out / card.parent.relative_to(folder), called)
     about = {**manifest["data"], "source": Path(str(manifest["data"].get("source") or "")).name}
     made = {
         **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
         "data": about,
-        "groups": [one for name, one in groups_of(manifest).items() if name in needed],
+        "groups": renamed(groups, called),
         "members": kept,
         "failed": [],
         "predictions": {},
@@ -389,21 +401,39 @@ def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {str(one.get("name")): one for one in found}
 
 
-def _copy_job(folder: Path, out: Path) -> None:
-    """Copy a finished job without its predictions."""
+def _copy_job(folder: Path, out: Path, called: Mapping[str, str]) -> None:
+    """Copy a finished job without its predictions, with pretrained models as they are called."""
     card = finished_card(folder)
     out.mkdir(parents=True)
     names = files_below(folder)
     for name in (JOB_PREDICTIONS, CARD):
         names.pop(name, None)
+    was = {"files": lambda path: path.stat().st_size, "sha256": digest_of}
     for name, path in names.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, out / name)
-    for key in ("files", "sha256"):
+        copy_renamed(path, out / name, called)
+        if path.suffix == ".npz":
+            _rename_in_arrays(out / name, called)
+        for key, of in was.items() if path.suffix in (".json", ".npz") else ():
+            # A file that was damaged before is none that was trained, and is refused as ever.
+            if name in card.get(key, {}) and card[key][name] == of(path):
+                card[key][name] = of(out / name)
+    for key in was:
         if key in card:
             card[key] = {name: card[key][name] for name in card[key] if name in names}
-    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
+    text = json.dumps(renamed(card, called), ensure_ascii=False, indent=2) + "\n"
     (out / CARD).write_text(text, encoding="utf-8")
+
+
+def _rename_in_arrays(path: Path, called: Mapping[str, str]) -> None:
+    arrays = read_arrays(path)
+    texts = {
+        name: one.item() for name, one in arrays.items() if one.dtype.kind == "U" and one.size == 1
+    }
+    other = {
+        name: np.array(called[one]) for name, one in texts.items() if called.get(one, one) != one
+    }
+    if other:
+        write_arrays(path, **{**arrays, **other})
 
 
 def _is_complete(folder: Path, listed: Any) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOError, InputError, MissingExtraError, examples, warn
@@ -72,18 +73,28 @@ def folder_or_id(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> s
     Nothing is downloaded unless the environment has EDO_DOWNLOAD; then a hub id stays one.
     """
     path = Path(model).expanduser()
-    looks_local = (
-        path.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or "\\" in model
-    )
     if path.is_dir():
         if any((path / name).is_file() for name in files):
             return str(path)
         found = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
-    elif path.exists() or looks_local:
+    elif path.exists() or _looks_local(model):
         found = "is a file" if path.exists() else "does not exist"
     else:
         return _from_hub(model, **which)
     raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
+
+
+def _looks_local(model: str) -> bool:
+    local = Path(model).is_absolute() or model.startswith((".", "~"))
+    return local or model.count("/") > 1 or "\\" in model
+
+
+def public_name(model: str) -> str:
+    """A model as others may read it: its hub id, or the last part of its folder alone."""
+    path = Path(model).expanduser()
+    if not model or not (path.exists() or _looks_local(model)):
+        return model
+    return PureWindowsPath(path.resolve() if path.exists() else model).name
 
 
 def _from_hub(model: str, **which: Any) -> str:
@@ -146,10 +157,34 @@ def copy_model(model: str, out: Path) -> str:
         content.update(f"{name} {digest_of(path)}\n".encode())
     name = content.hexdigest()[:16]
     for file, path in files.items():
-        (out / name / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, out / name / file)
+        copy_renamed(path, out / name / file, {})
     check_model(out / name)
     return name
+
+
+def renamed(value: Any, called: Mapping[str, str]) -> Any:
+    """A JSON value in which models are what they are called, and no folder that one came from."""
+    if isinstance(value, dict):
+        return {
+            key: public_name(one)
+            if key.endswith("name_or_path") and isinstance(one, str) and one not in called
+            else renamed(one, called)
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [renamed(one, called) for one in value]
+    return called.get(value, value) if isinstance(value, str) else value
+
+
+def copy_renamed(path: Path, out: Path, called: Mapping[str, str]) -> None:
+    """Copy a file; if it is JSON, with models renamed."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, out)
+    if path.suffix == ".json":
+        with suppress(ValueError):  # whoever reads it says what is wrong
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if (made := renamed(held, called)) != held:
+                out.write_bytes((json.dumps(made, ensure_ascii=False, indent=2) + "\n").encode())
 
 
 def check_model(folder: Path, home: Path | None = None) -> None:
