@@ -133,6 +133,12 @@ class Scale:
         found = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
         return found.astype(np.int32)
 
+    def smoothed(self, counts: npt.NDArray[Any], total: Any, smoothing: float) -> Floats:
+        """Return probabilities with additive smoothing, from how many of ``total`` answers name
+        each class [..., C]; of sets, each label's own."""
+        outcomes = 2 if self.is_multi_label else counts.shape[-1]
+        return np.asarray((counts + smoothing) / (total + smoothing * outcomes))
+
     def labels(self, hard_labels: Codes, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a classifier predicts: a class per item [N], or indicators [N, L]."""
         return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])

@@ -42,6 +42,7 @@ def test_a_real_model_gives_log_probabilities_through_it(proxy: Proxies) -> None
     assert len(best) == 5
     assert best[0]["logprob"] == max(each["logprob"] for each in best)
     assert "four" in best[0]["token"].lower() or best[0]["token"].strip() == ""
+    front.wait_for(lambda: front.in_flight == 0)
     assert sum(front.answered.values()) == 1
 
 

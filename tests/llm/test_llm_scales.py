@@ -46,6 +46,7 @@ def test_the_default_prompt_of_a_scale_is_answered(
     np.testing.assert_allclose(rows.sum(axis=-1), 1)
     assert (found > 0).all()
     assert found.shape == (2, len(classes))
+    front.wait_for(lambda: front.in_flight == 0)
     assert len(front.answered) == requests
     assert (member.details["failures"], member.details["probabilities"]) == (0, "logprobs")
 

@@ -124,6 +124,7 @@ def test_a_server_without_log_probabilities_is_asked_for_several_answers(
     dev = asked(front, samples=2, smoothing=0.5, temperature=0.5)
     drawn = [digest for digest, draw in kept if draw]
     assert sorted(Counter(drawn).values()) == [2] * PREDICTED
+    front.wait_for(lambda: front.in_flight == 0)
     assert {front.answered[digest] for digest in drawn} == {2}
     # The answers as the server gave them, counted by hand.
     answers = [

@@ -311,8 +311,7 @@ class Majority(VotingPool):
     each label is voted on. A class without a vote has probability 0, which cross-entropy punishes.
     """
 
-    def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
-        return np.full(P.shape[1], 1.0 / P.shape[1])
+    find_weights = Uniform.find_weights
 
     def predict_proba(self, predictions: Any) -> Floats:
         votes = _votes(*self._with_weight(predictions))

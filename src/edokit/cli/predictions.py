@@ -12,8 +12,6 @@ from edokit.cli import console, options
 
 COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""
-
-
 KNOWN = ("model", "prompt", "persona", "cost", "answers", "failures")
 """What is shown of members where it is known."""
 

@@ -18,6 +18,7 @@ from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
 from edokit.objective import Regularize, fit_temperature
+from edokit.predictions.core import SOURCES
 from edokit.solvers import solve_exact
 
 FOLDS = 5
@@ -27,8 +28,6 @@ FREE = 0.01
 """A member is free to drop if the loss grows by at most this share of it, interval included."""
 _HARDLY = 0.001
 """Smaller shares of the loss do not rank members."""
-ABOUT = ("model", "prompt", "persona")
-"""What members are told apart by."""
 
 
 @dataclass(frozen=True)
@@ -124,21 +123,21 @@ class TradeOff:
         free = [one for one in self.path[1:] if one.verdict in ("free", "better")]
         unclear = [one for one in self.path[1:] if one.verdict == "unclear"]
         # Of those as good the cheapest, else the one that can be least worse.
-        free.sort(key=lambda one: (one.cost or 0.0, len(one.members)))
-        unclear.sort(key=lambda one: one.interval[1])
-        for those, words in (
-            (free, f"As good within {FREE:.0%}, interval included"),
-            ([] if free else unclear, "Not clearly worse, but not shown to be as good"),
-        ):
-            for one in those[:1]:
-                shown = counted(len(one.members), self.unit)
-                if one.cost is not None and whole.cost:
-                    less = 1 - one.cost / whole.cost
-                    shown += f" at {money(one.cost)} per item ({less:.0%} less)"
-                lines.append(f"{words}: {shown}, Δ{short} {signed(one)}.")
-        if len(self.path) > 1 and len(lines) < 2 + (whole.cost is not None):
-            lines.append("Every cheaper ensemble on the path is clearly worse.")
-        return lines
+        if free:
+            one = min(free, key=lambda one: (one.cost or 0.0, len(one.members)))
+            words = f"As good within {FREE:.0%}, interval included"
+        elif unclear:
+            one = min(unclear, key=lambda one: one.interval[1])
+            words = "Not clearly worse, but not shown to be as good"
+        else:
+            if len(self.path) > 1:
+                lines.append("Every cheaper ensemble on the path is clearly worse.")
+            return lines
+        shown = counted(len(one.members), self.unit)
+        if one.cost is not None and whole.cost:
+            less = 1 - one.cost / whole.cost
+            shown += f" at {money(one.cost)} per item ({less:.0%} less)"
+        return [*lines, f"{words}: {shown}, Δ{short} {signed(one)}."]
 
 
 VERDICTS = {
@@ -166,9 +165,9 @@ def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
     ``all_cost`` with all members.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    for kind in ABOUT:
+    for kind in SOURCES:
         values = [fitted.member_info.get(name, {}).get(kind) for name in fitted.members]
-        if len({value for value in values if value is not None}) < 1:
+        if set(values) == {None}:
             continue
         rows = []
         for value in dict.fromkeys(values):

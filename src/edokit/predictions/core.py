@@ -403,6 +403,8 @@ class Predictions:
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Plain values about members, by name; see `Predictions`."""
 COST = "cost"
+SOURCES = ("model", "prompt", "persona")
+"""What a member that is a language model consists of."""
 COUNTED = ("requests", "answers", "failures", "tokens_in", "tokens_out")
 ADDED = (*COUNTED, "total_cost")
 """Values about a member that add up over shards."""

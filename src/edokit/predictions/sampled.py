@@ -16,7 +16,6 @@ from edokit._errors import (
     InputError,
     are,
     counted,
-    errors_in,
     examples,
     headings,
     warn,
@@ -28,7 +27,7 @@ from edokit._names import Encoded, class_order, encode, renamed, row_number
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, label_parts, read_labels
 from edokit.annotations.long_table import lists_as_text
-from edokit.predictions.core import COST, Predictions
+from edokit.predictions.core import COST, SOURCES, Predictions
 from edokit.predictions.files import annotator_column, name_column, pair_rows, per_member
 from edokit.scales import Declared
 
@@ -37,9 +36,7 @@ Unparsed: TypeAlias = Literal["error", "drop"]
 SMOOTHING = 0.5
 """What is added to the count of each class."""
 ANSWER = "answer"
-ABOUT = ("model", "prompt", "persona")
-"""Columns that describe a member; together they name it where no column does."""
-ROLES = (ANSWER, "annotator", *ABOUT, COST)
+ROLES = (ANSWER, "annotator", *SOURCES, COST)
 _MOST_CLASSES = 20
 """Different answers that are taken for classes if none are declared."""
 _SHOWN = 5
@@ -108,17 +105,15 @@ class Sampled:
             ],
             axis=2,
         )
-        ways = 2 if declared.kind == "multi-label" else len(classes)
+        scale, silent = declared.on(classes), total[:, :, 0] == 0
         with np.errstate(invalid="ignore"):
-            p = (counts + self.smoothing) / (total + self.smoothing * ways)
-        p[(total == 0)[:, :, 0]] = np.nan
+            p = scale.smoothed(counts, total, self.smoothing)
+        p[silent] = np.nan
         group = own("group")
         groups = per_member(table, group, members, path) if group in table.column_names else None
-        with errors_in(path):
-            scale = declared.on(classes)
-            made = Predictions(p, items, tuple(members.names), classes, groups, whose, scale)
-            made = made.with_info(_info(table, path, own, members, item, parsed))
-        lacking = np.asarray((total == 0).any(axis=(1, 2)))
+        made = Predictions(p, items, tuple(members.names), classes, groups, whose, scale)
+        made = made.with_info(_info(table, path, own, members, item, parsed))
+        lacking = silent.any(axis=1)
         return made, lacking, tuple({*column.names, *(name.strip() for name in column.names)})
 
     def _classes(
@@ -231,7 +226,7 @@ def _members(table: pa.Table, path: Path, member: str, own: Callable[[str], str]
     """Who gave each answer: a column of names, else model, prompt and persona, else the file."""
     if own("member") in table.column_names:
         return name_column(table, own("member"), path)
-    parts = [own(role) for role in ABOUT if own(role) in table.column_names]
+    parts = [own(role) for role in SOURCES if own(role) in table.column_names]
     if not parts:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
     columns = [encode(table[name], name) for name in parts]
@@ -273,7 +268,7 @@ def _info(
         str(name): {"answers": int(a), **({"failures": int(f)} if f else {})}
         for name, a, f in zip(members.names, answers, failures, strict=True)
     }
-    for role in ABOUT:
+    for role in SOURCES:
         if own(role) in table.column_names:
             values = per_member(table, own(role), members, path)
             for name, value in zip(members.names, values, strict=True):

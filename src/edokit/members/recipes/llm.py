@@ -101,6 +101,8 @@ class LanguageModel(Member):
         ``max_tokens`` limits an answer, ``extra`` is a JSON object of further parameters.
         ``price_in`` and ``price_out`` are per million tokens; ``concurrency`` requests run at a
         time, each ends after ``timeout`` seconds and is repeated up to ``retries`` times."""
+        given = locals()
+        self._options = {name: given[name] for name in known_options(type(self))}
         if not model.strip():
             raise InputError(
                 "the recipe llm needs a model, as its server calls it",
@@ -149,25 +151,7 @@ class LanguageModel(Member):
             concurrency=concurrency,
             prices=prices if known else None,
         )
-        self._options = {
-            "base_url": self._server.base_url,
-            "model": model,
-            "prompt": prompt,
-            "persona": persona,
-            "label_descriptions": label_descriptions,
-            "examples": examples,
-            "probabilities": probabilities,
-            "samples": samples,
-            "smoothing": smoothing,
-            "temperature": temperature,
-            "max_tokens": max_tokens,
-            "extra": extra,
-            "price_in": price_in,
-            "price_out": price_out,
-            "concurrency": concurrency,
-            "timeout": timeout,
-            "retries": retries,
-        }
+        self._options["base_url"] = self._server.base_url
         key = os.environ.get(endpoints.KEY, "").strip()
         if key and any(key in str(value) for value in self._options.values()):
             raise InputError(
@@ -436,7 +420,7 @@ class LanguageModel(Member):
         counts = np.bincount([k for codes in named for k in codes], minlength=n).astype(float)
         # Additive smoothing; where no answer names a label, all labels are equally likely.
         more = self.smoothing if named else 1.0
-        return np.asarray((counts + more) / (len(named) + more * (2 if self._sets else n)))
+        return self._scale.smoothed(counts, len(named), more)
 
     def _how(self, prompt: Any) -> int:
         """How many alternatives the server gives at each token; 0: answers must be sampled."""
@@ -532,13 +516,12 @@ def _own_labels(
 ) -> dict[str, list[tuple[Text, list[int]]]]:
     """Some of each annotator's own labels to train on, as many labels as possible among them."""
     shares = label_shares(annotations, n_classes)
+    chosen = data.scale.indicators(data.scale.hard(shares), n_classes)
     turns: dict[str, list[tuple[int, Text, list[int]]]] = {}
     counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for row in np.random.default_rng(seed).permutation(len(shares)):
         name = str(annotations.annotators[annotations.annotator_codes[row]])
-        codes = [int(shares[row].argmax())]
-        if data.scale.is_multi_label:
-            codes = np.flatnonzero(shares[row] > 0.5).tolist()
+        codes = np.flatnonzero(chosen[row]).tolist()
         counts[name, tuple(codes)] += 1
         one = (counts[name, tuple(codes)], data.texts[annotations.item_codes[row]], codes)
         turns.setdefault(name, []).append(one)
