@@ -5,9 +5,9 @@ The names below are loaded when they are first used, so that importing the packa
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edokit._lazy import lazy_names
 from edokit._version import __version__
 
 if TYPE_CHECKING:
@@ -52,28 +52,24 @@ __all__ = [
     "write_predictions",
     "write_report",
 ]
-_MODULES = {
-    "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
-    "annotations": ("Annotations",),
-    "baselines": ("compare",),
-    "bundle": ("Bundle", "load"),
-    "datasets": ("read_annotations", "write_annotations"),
-    "datasets.simulate": ("simulate",),
-    "diagnosis": ("diagnose",),
-    "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
-    "evaluation": ("evaluate",),
-    "members": ("train_members",),
-    "predictions": ("Predictions", "read_predictions", "write_predictions"),
-    "report": ("write_report",),
-    "tuning": ("SearchResult", "SearchSpace", "search"),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"edokit.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'edokit' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
+        "annotations": ("Annotations",),
+        "baselines": ("compare",),
+        "bundle": ("Bundle", "load"),
+        "datasets": ("read_annotations", "write_annotations"),
+        "datasets.simulate": ("simulate",),
+        "diagnosis": ("diagnose",),
+        "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
+        "evaluation": ("evaluate",),
+        "members": ("train_members",),
+        "predictions": ("Predictions", "read_predictions", "write_predictions"),
+        "report": ("write_report",),
+        "tuning": ("SearchResult", "SearchSpace", "search"),
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -1,16 +1,16 @@
-"""Libraries that take a while to import, imported when something of them is first used."""
+"""What takes a while to import, imported when something of it is first used."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -32,6 +32,18 @@ else:
     pa_parquet = _Lazy("pyarrow.parquet")
 
 
+def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package: these names, by module, are imported when first used."""
+    home = {name: module for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name in home:
+            return getattr(import_module(f"{package}.{home[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find
+
+
 def is_frame(values: Any, *, series: bool = False) -> bool:
     """Whether this is a DataFrame (or a Series) of pandas, which is not imported to find out."""
     if "pandas" not in sys.modules:
@@ -46,6 +58,8 @@ def is_pandas_gap(value: object) -> bool:
 
 def is_gap(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which entries are gaps: None, NaN, NA."""
+    import numpy as np
+
     if values.dtype.kind in "biuUS":
         return np.zeros(values.shape, dtype=bool)
     return np.isnan(values) if values.dtype.kind == "f" else np.asarray(pd.isna(values))

@@ -1,8 +1,8 @@
 """EDO and what it is compared with: methods by name, and all of them side by side."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edokit._lazy import lazy_names
 from edokit.baselines.scores import Score
 
 if TYPE_CHECKING:
@@ -27,11 +27,18 @@ __all__ = [
     "method_names",
     "register_method",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # What needs scikit-learn, which takes a second to import.
-    if name not in __all__:
-        raise AttributeError(f"module 'edokit.baselines' has no attribute {name!r}")
-    home = "comparison" if name in ("Comparison", "compare") else "methods"
-    return getattr(import_module(f"edokit.baselines.{home}"), name)
+# What needs scikit-learn, which takes a second to import.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "comparison": ("Comparison", "compare"),
+        "methods": (
+            "Method",
+            "VotingPool",
+            "WeightedPool",
+            "make_method",
+            "method_names",
+            "register_method",
+        ),
+    },
+)

@@ -1,8 +1,8 @@
 """`EDOEnsemble` for predictions, `EDOClassifier` for scikit-learn models."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edokit._lazy import lazy_names
 from edokit.ensemble._fit import PARAMETERS, PRESETS
 from edokit.ensemble.answers import Answer
 from edokit.ensemble.files import (
@@ -40,10 +40,6 @@ __all__ = [
     "write_review",
 ]
 # What needs scikit-learn, which takes a second to import.
-_HOME = {"EDOClassifier": "classifier", "soft_score": "classifier", "EDOEnsemble": "estimator"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"edokit.ensemble.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'edokit.ensemble' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__, {"classifier": ("EDOClassifier", "soft_score"), "estimator": ("EDOEnsemble",)}
+)

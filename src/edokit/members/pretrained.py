@@ -204,9 +204,7 @@ def check_model(folder: Path, home: Path | None = None) -> None:
         )
         settings = held if isinstance(held, dict) else {}
         function = str(settings.get("activation_function", ""))
-        custom = "auto_map" in settings or (
-            "." in function and not function.startswith("torch.nn.")
-        )
+        custom = "." in function and not function.startswith("torch.nn.")
         if not known or custom or "auto_map" in settings or len(types) != len(modules):
             raise InputError(f"{name} in {folder} names code to run", "choose another model")
 

@@ -373,7 +373,7 @@ def preview_training(
     """
     checked = check_groups(groups)
     _check_remote(checked, "dry_run")
-    data = TrainingData.from_annotations(annotations, pairs=pairs, unlabelled=unlabelled)
+    data = _training_data(annotations, checked, pairs=pairs, unlabelled=unlabelled)
     plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
     with endpoints.session(dry=True) as session:
         for job in plan.jobs:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edokit._lazy import lazy_names
 from edokit.predictions.core import Invalid, Layout, Predictions
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards
@@ -25,12 +26,6 @@ __all__ = [
     "read_shards",
     "write_predictions",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # What reads one file per model is loaded when it is first used.
-    if name in ("ModelFile", "join_models", "model_from_table", "read_model_file"):
-        from edokit.predictions import join
-
-        return getattr(join, name)
-    raise AttributeError(f"module 'edokit.predictions' has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__, {"join": ("ModelFile", "join_models", "model_from_table", "read_model_file")}
+)

@@ -1,7 +1,8 @@
 """Solvers of the joint objective."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from edokit._lazy import lazy_names
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.solution import Certificate, GumbelSettings, Solution, Trajectory
 
@@ -9,12 +10,5 @@ if TYPE_CHECKING:
     from edokit.solvers.gumbel import solve_gumbel
 
 __all__ = ["Certificate", "GumbelSettings", "Solution", "Trajectory", "solve_exact", "solve_gumbel"]
-
-
-def __getattr__(name: str) -> Any:
-    # An exact fit does without the Gumbel solver.
-    if name != "solve_gumbel":
-        raise AttributeError(f"module 'edokit.solvers' has no attribute {name!r}")
-    from edokit.solvers.gumbel import solve_gumbel
-
-    return solve_gumbel
+# An exact fit does without the Gumbel solver.
+__getattr__ = lazy_names(__name__, {"gumbel": ("solve_gumbel",)})
