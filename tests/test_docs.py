@@ -275,7 +275,6 @@ def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
         asked = join_models(
             [tmp_path / "asked.csv"],
             classes=["no", "yes"],
-            label_map={"No.": "no"},
             unparsed="drop",
         )
     assert asked.probabilities[0, 0].tolist() == [1.5 / 4, 2.5 / 4]

@@ -94,19 +94,19 @@ def _quiet() -> object:
 
 
 def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path) -> None:
-    sheet = written(tmp_path / "s.csv", SHEET + "b,small,plain,No.,0.001\nb,large,plain,,0.01\n")
+    sheet = written(tmp_path / "s.csv", SHEET + "b,small,plain,Not.,0.001\nb,large,plain,,0.01\n")
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
     with pytest.raises(
-        InputError, match=r"2 of 9 answers .*'No\.' \(1\), no answer \(1\)"
+        InputError, match=r"2 of 9 answers .*'Not\.' \(1\), no answer \(1\)"
     ) as refused:
         join_models([sheet], **given)
-    assert "label_map={'No.': 'no'}" in refused.value.hint
+    assert "label_map={'Not.': 'CLASS'}" in refused.value.hint
     with pytest.warns(EDOWarning, match="by member: small.plain 1, large.plain 1"):
         made = join_models([sheet], unparsed="drop", **given)
     assert made.member_info["large+plain"]["failures"] == 1
     assert made.member_info["large+plain"]["answers"] == 3
     with pytest.warns(EDOWarning, match="1 of 9 answers"):
-        made = join_models([sheet], unparsed="drop", label_map={"No.": "no"}, **given)
+        made = join_models([sheet], unparsed="drop", label_map={"Not.": "no"}, **given)
     np.testing.assert_allclose(made.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
     long = "I would rather not answer a question like this"
     sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long},0.001\n")
@@ -115,11 +115,29 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
     assert long not in str(refused.value)  # it may quote somebody's text
 
 
+@pytest.mark.parametrize("sets", [False, True])
+def test_case_and_punctuation_make_no_other_answer_and_are_noted(
+    tmp_path: Path, sets: bool
+) -> None:
+    answers = ["Yes", "**yes**", "“No.”", "YES!", "yes", "-1", "yes?", "Y"]
+    rows = "".join(f'a,"{answer}"\n' for answer in answers)
+    sheet = written(tmp_path / "s.csv", "item,answer\n" + rows)
+    classes = ["no", "yes", "1", "y", "Y", "0"]
+    given = {"scale": "multi-label:" + ",".join(classes)} if sets else {"classes": classes}
+    with pytest.warns(EDOWarning) as notes:
+        made = join_models([sheet], smoothing=0, unparsed="drop", **given)
+    read, dropped = (str(note.message) for note in notes)
+    assert "4 of 8 answers differ from a class in case or punctuation alone" in read
+    assert "2 of 8 answers are none" in dropped
+    assert "'-1' (1), 'yes?' (1)" in dropped
+    assert made.probabilities[0, 0] * 6 == pytest.approx([1, 4, 0, 0, 1, 0])
+
+
 def test_classes_are_taken_from_answers_only_where_these_look_like_classes(tmp_path: Path) -> None:
     sheet = written(tmp_path / "s.csv", SHEET)
     with pytest.warns(EDOWarning, match="taken for the classes"):
         assert join_models([sheet], columns=COLUMNS).classes == ("no", "yes")
-    for more in ("Yes.", "It depends on who asks"):
+    for more in ("Yes.", "Yes", "It depends on who asks"):
         sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{more},0.001\n")
         with pytest.raises(InputError, match="have to be declared"):
             join_models([sheet], columns=COLUMNS)

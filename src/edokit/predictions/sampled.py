@@ -40,6 +40,8 @@ ROLES = (ANSWER, "annotator", *SOURCES, COST)
 _MOST_CLASSES = 20
 """Different answers that are taken for classes if none are declared."""
 _SHOWN = 5
+_BEFORE = " \t\r\n\"'`*()[]{}<>“”‘’"
+_DIFFER = ("differs", "differ")
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Sampled:
         Where a member has no answer for an item, its probabilities are NaN.
         """
         column = encode(lists_as_text(table, own(ANSWER))[own(ANSWER)], own(ANSWER))
-        classes, is_class, named = self._classes(column, path, own(ANSWER), declared)
+        classes, is_class, named, loose = self._classes(column, path, own(ANSWER), declared)
         members = _members(table, path, member, own)
         item = name_column(table, own("item"), path)
         items, whose = item.names, None
@@ -95,6 +97,13 @@ class Sampled:
         n, k = len(item.names), len(members.names)
         codes = column.codes  # a gap has the code -1, the last row
         parsed = named[codes]
+        if loose[codes].any():
+            shown = _listed(Counter(str(column.names[c]) for c in codes[loose[codes]]))
+            number = are(int(loose[codes].sum()), len(codes), _DIFFER, "answer")
+            warn(
+                f"{path}: {number} from a class in case or punctuation alone, so that class is"
+                f" counted: {shown}"
+            )
         self._note_unparsed(column, members, parsed, classes, path)
         cells = (item.codes.astype(np.int64) * k + members.codes)[parsed]
         total = np.bincount(cells, minlength=n * k).reshape(n, k, 1).astype(np.float64)
@@ -118,10 +127,11 @@ class Sampled:
 
     def _classes(
         self, column: Encoded, path: Path, name: str, declared: Declared
-    ) -> tuple[tuple[str, ...], Bools, Bools]:
+    ) -> tuple[tuple[str, ...], Bools, Bools, Bools]:
         """The classes, which of them each distinct answer names [n + 1, C], and if it names any.
 
-        The last row is that of no answer. An empty set of labels is an answer, too.
+        The last row is that of no answer. An empty set of labels is an answer, too. Last, whether
+        an answer is written otherwise than its class.
         """
         sets, wanted = declared.kind == "multi-label", self.classes or declared.classes
         given, mapping = self.label_map or {}, {}
@@ -135,13 +145,17 @@ class Sampled:
             wanted = self._found(renamed(column, mapping), path, name, sets)
         parts = label_parts(list(mapping.values()), set(wanted), sets=sets)
         place = {one: c for c, one in enumerate(wanted)}
+        alike = Counter(map(_bare, wanted))
+        forms = {_bare(one): one for one in wanted if alike[_bare(one)] == 1}
         is_class = np.zeros((len(column.names) + 1, len(wanted)), dtype=bool)
-        named = np.zeros(len(is_class), dtype=bool)
+        named, loose = np.zeros((2, len(is_class)), dtype=bool)
         for row, answer in enumerate(mapping.values()):
             these = parts.get(answer, [answer])
-            named[row] = all(one in place for one in these)
-            is_class[row, [place[one] for one in these if named[row]]] = True
-        return tuple(wanted), is_class, named
+            read = [one if one in place else forms.get(_bare(one), one) for one in these]
+            named[row] = all(one in place for one in read)
+            loose[row] = named[row] and read != list(these)
+            is_class[row, [place[one] for one in read if named[row]]] = True
+        return tuple(wanted), is_class, named, loose
 
     def _found(self, column: Encoded, path: Path, name: str, sets: bool) -> tuple[str, ...]:
         """The different answers as classes, if they look like classes."""
@@ -149,14 +163,14 @@ class Sampled:
         def where(row: int) -> str:
             return f"{path}: {row_number(row)}"
 
-        found = read_labels(
-            column, name, where, classes=None, multi_choice="sets" if sets else "error"
-        )
-        order = class_order(found.names)
         # What is long, or the same but for a full stop, is hardly a class.
-        clear = len(set(map(_letters, order))) == len(order) and all(
-            repr(one) == word(one) for one in order
-        )
+        order = class_order(column.names)
+        clear = len(set(map(_letters, order))) == len(order)
+        if clear:
+            how: Any = "sets" if sets else "error"
+            found = read_labels(column, name, where, classes=None, multi_choice=how)
+            order = class_order(found.names)
+            clear = all(repr(one) == word(one) for one in order)
         if not clear or not (1 if sets else 2) <= len(order) <= _MOST_CLASSES:
             shown = _listed(Counter(column.names[c] for c in column.codes if c >= 0))
             raise InputError(
@@ -205,6 +219,11 @@ class Sampled:
                 parameters=("label_map", "unparsed"),
             )
         warn(f"{message}. They are left out", parameters=("unparsed",))
+
+
+def _bare(answer: str) -> str:
+    """An answer without case, and without the punctuation that models put around it."""
+    return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
 
 
 def _letters(name: str) -> str:
