@@ -21,6 +21,7 @@ from edokit._errors import (
     are,
     counted,
     examples,
+    money,
     one_of,
 )
 
@@ -102,3 +103,11 @@ def test_a_seed_that_cannot_be_kept_is_refused_before_anything_is_done(seed: Any
     ):
         with pytest.raises(edokit.InputError, match=r"random_state=.* is not a whole number"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(2.1391e-05, "0.00002139"), (-4.596e-06, "−0.000004596"), (1200, "1200"), (0.0, "0")],
+)
+def test_costs_are_written_without_exponents(value: float, shown: str) -> None:
+    assert money(value) == shown

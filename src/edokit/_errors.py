@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from numbers import Integral
 from pathlib import Path
 
@@ -125,6 +126,14 @@ def counted(number: int, noun: str) -> str:
     if noun.endswith("y"):
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def money(value: float | None) -> str:
+    """A cost with four digits and without an exponent; costs have no unit of their own."""
+    if value is None:
+        return "–"
+    digits = f"{Decimal(f'{value:.4g}'):f}".replace("-", "−")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def in_bytes(number: float) -> str:

@@ -45,7 +45,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
 )
-from edokit.members.recipe import Text, check_number
+from edokit.members.recipe import Text, check_number, find_recipe
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -618,7 +618,7 @@ def _card(
     about, _, rest = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     manifest = bundle.members.manifest
     groups = groups_of(trained)
-    rows, hub = [], dict[str, None]()
+    rows, hub, endpoints = [], dict[str, None](), bundle.members.endpoints
     for name in bundle.members.names:
         member = next(one for one in manifest["members"] if one["name"] == name)
         options = groups.get(member["group"], {}).get("options")
@@ -630,6 +630,8 @@ def _card(
         shown += f" (licence: {licence})" if licence else ""
         targets = member.get("targets")
         learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
+        if endpoints and not find_recipe(str(member["recipe"])).learns(options or {}):
+            learned = "nothing: it is asked"
         cells = name, member.get("recipe", ""), learned, shown
         rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
     people = bundle.known_annotators
@@ -641,7 +643,7 @@ def _card(
     )
     data, seconds = manifest["data"], content["seconds_per_text"]
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
-    where, endpoints = content["hardware"], bundle.members.endpoints
+    where = content["hardware"]
     return _CARD.format(
         base="".join(["base_model:\n", *(f"- {name}\n" for name in hub)]) if hub else "",
         about=about.rstrip("\n") + "\n",

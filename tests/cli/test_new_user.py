@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -441,6 +442,20 @@ def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
     first = edo(*command)
     assert "before" not in first.stdout
     assert "2 fits had been done before and were kept." in edo(*command).stdout
+    shutil.rmtree(tmp_path / "members" / "members" / "linear-02")
+    assert "1 fit had been done before and was kept." in edo(*command).stdout
+
+
+def test_an_interrupted_training_says_what_is_kept(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edokit.members.train_members", interrupted)
+    ended = edo("train", shelf / "data.csv", "--out", tmp_path / "members")
+    assert ended.returncode == 130
+    assert "what is finished is kept; the same command goes on from there" in ended.stderr
 
 
 def test_items_without_predictions_are_left_out_by_a_command_that_the_error_names(

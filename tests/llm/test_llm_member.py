@@ -462,6 +462,7 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     dry = CliRunner().invoke(make_app(), [*words, "--dry-run"])
     assert dry.exit_code == 0, dry.output
     assert "32 new requests" in dry.stdout
+    assert f"Endpoint: {HERE}" in dry.stdout
     assert "You cook." in dry.stdout
     assert not sent
     ran = CliRunner().invoke(make_app(), [*words, "--json"])
@@ -471,4 +472,9 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     shown = CliRunner().invoke(make_app(), words, env={"COLUMNS": "200"})
     assert "tokens in" in shown.stdout
     assert "per item" in shown.stdout
+    assert "failures" in shown.stdout
     assert len(sent) == 32
+    # The prompt is that of a member that has something to ask.
+    more = CliRunner().invoke(make_app(), [*words, "--option", "persona=You sing.", "--dry-run"])
+    assert "You sing." in more.stdout
+    assert "You cook." not in more.stdout

@@ -218,6 +218,9 @@ def test_a_bundle_never_decides_where_texts_go(
     LanguageModel(2, base_url=address, model="small").fit(data).save(folder)
     card = json.loads((folder / "member.json").read_text())
     (folder / "member.json").write_text(json.dumps({**card, "recipe": "llm", "sha256": {}}))
+    manifest = json.loads((tmp_path / "members/manifest.json").read_text())
+    manifest["members"][0]["recipe"] = "llm"
+    (tmp_path / "members/manifest.json").write_text(json.dumps(manifest))
 
     def refused(*args: Any, **how: Any) -> None:
         raise AssertionError("a request")
@@ -230,7 +233,9 @@ def test_a_bundle_never_decides_where_texts_go(
     assert not out.exists()
     made = edokit.Bundle.create(ensemble, tmp_path / "members", out, trust=[address])
     assert made.seconds_per_text is None
-    assert f"Texts are sent to** {address}" in (out / "README.md").read_text()
+    card = (out / "README.md").read_text()
+    assert f"Texts are sent to** {address}" in card
+    assert "| llm | nothing: it is asked |" in card
     with pytest.raises(InputError, match="can't ask for that"):
         edokit.load(out)
     monkeypatch.setenv("OPENAI_BASE_URL", address)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from edokit._errors import InputError, counted, printable
+from edokit._errors import InputError, counted, money, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -91,32 +91,37 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     if json:
         print_json({"requests": new, "members": list(previews)})
         return
-    for message in previews[0]["messages"]:
+    first = next((one for one in previews if one["requests"] > one["cached"]), previews[0])
+    for message in first["messages"]:
         for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
             typer.echo(printable(line))
-    unknown = any(one["logprobs"] is None for one in previews)
+    columns = {"model": "model", "base_url": "endpoint", "requests": "requests"}
+    columns["cached"] = "answered before"
+    notes = []
+    if len({one["base_url"] for one in previews}) == 1:
+        del columns["base_url"]  # an address is long
+        notes.append(f"Endpoint: {first['base_url']}")
+    if any(one["logprobs"] is None for one in previews):
+        notes.append(
+            "A server that gives no log-probabilities is asked several times: see the option"
+            " samples."
+        )
     print_table(
-        f"Nothing was asked. The prompt above is the first of {counted(new, 'new request')}.",
-        ["member", "model", "endpoint", "requests", "answered before"],
-        [
-            [
-                *(str(one[key]) for key in ("member", "model", "base_url")),
-                *(str(one[key]) for key in ("requests", "cached")),
-            ]
-            for one in previews
-        ],
-        ["A server that gives no log-probabilities is asked several times: see the option samples."]
-        if unknown
-        else [],
+        f"Nothing was asked: {counted(new, 'new request')}. Above is a prompt of"
+        f" {first['member']}.",
+        ["member", *columns.values()],
+        [[str(one[key]) for key in ("member", *columns)] for one in previews],
+        notes,
     )
 
 
 _ASKED = {
-    "requests": ("requests", ","),
-    "tokens_in": ("tokens in", ","),
-    "tokens_out": ("out", ","),
-    "total_cost": ("cost", ".3g"),
-    "cost": ("per item", ".3g"),
+    "requests": ("requests", "{:,}".format),
+    "failures": ("failures", "{:,}".format),
+    "tokens_in": ("tokens in", "{:,}".format),
+    "tokens_out": ("out", "{:,}".format),
+    "total_cost": ("cost", money),
+    "cost": ("per item", money),
 }
 
 
@@ -125,7 +130,7 @@ def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
     asked = {name: about for name, about in info.items() if "tokens_in" in about}
     shown = {key: how for key, how in _ASKED.items() if any(key in one for one in asked.values())}
     rows = [
-        [name, *(f"{one[key]:{form}}" if key in one else "" for key, (_, form) in shown.items())]
+        [name, *(form(one[key]) if key in one else "" for key, (_, form) in shown.items())]
         for name, one in asked.items()
     ]
     if rows:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, money
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def explain(
 
 
 def _print_earned(by_value: dict[str, list[dict[str, Any]]]) -> None:
-    from edokit.ensemble.trade_off import money
 
     console.print_table(
         "What each model, prompt and persona earns",
@@ -102,7 +101,7 @@ def _print_earned(by_value: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def _print_trade_off(found: TradeOff, weights: dict[str, float]) -> None:
-    from edokit.ensemble.trade_off import VERDICTS, money, signed
+    from edokit.ensemble.trade_off import VERDICTS, signed
     from edokit.metrics import METRIC
 
     short = METRIC[found.metric].short

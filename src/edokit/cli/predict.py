@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, money
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def predict(
             console.print_panels(compared, " and ".join(made.values()))
         return
     guard = output_files(out, review_out, inputs=inputs, overwrite=overwrite)
-    with guard, session(budget=budget):
+    with guard, session(budget=budget) as requests:
         result = predict_to_file(
             fitted,
             source,
@@ -232,6 +232,9 @@ def predict(
         f"{out}: {_rows(result)}, mean entropy {result['entropy']:.4f},"
         f" mean spread {result['spread']:.4f}"
     )
+    if requests.spent:
+        result["cost"] = requests.spent
+        line += f"; requests cost {money(requests.spent)}"
     if view is not None:
         line += f"; what {view} would answer"
     if answer_for is not None:

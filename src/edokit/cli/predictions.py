@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from edokit._errors import counted
+from edokit._errors import counted, money
 from edokit.cli import console, options
 
 COLUMNS = 3
@@ -175,7 +175,7 @@ def join(
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)[:24]
+    return money(value) if isinstance(value, float) else str(value)[:24]
 
 
 def info(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, warn
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ def train(
         return
     trained: Trained
     kept = 0
-    with console.progress() as bars:
+    with _kept_if_interrupted(), console.progress() as bars:
         task = bars.add_task("training", total=None, detail="")
 
         def step(event: dict[str, Any]) -> None:
@@ -203,6 +205,15 @@ def train(
             f"every member must be trained, but {len(trained.failed)} failed ({listed})",
             "the others are saved; start again to try these again",
         )
+
+
+@contextmanager
+def _kept_if_interrupted() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        warn("what is finished is kept; the same command goes on from there")
+        raise
 
 
 def _listed(value: Any) -> list[Any]:
@@ -268,7 +279,8 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
     written = [str(out / name) for name in manifest["predictions"].values()]
     lines = [f"Predictions: {', '.join(written)}"]
     if before:
-        lines.insert(0, f"{counted(before, 'fit')} had been done before and were kept.")
+        was = "was" if before == 1 else "were"
+        lines.insert(0, f"{counted(before, 'fit')} had been done before and {was} kept.")
     if ensemble is None:
         header.append("seconds")
         for row, one in zip(rows, [*manifest["members"], manifest], strict=True):

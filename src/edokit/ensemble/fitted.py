@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, money
 from edokit._io.schema import (
     WrongValueError,
     choice,
@@ -175,8 +175,8 @@ class Fitted:
             return None
         heavy = int((self.weights > ZERO).sum())
         return (
-            f"One item costs {own:.4g} with the {counted(heavy, 'member')} that"
-            f" {'carries' if heavy == 1 else 'carry'} weight, and {whole:.4g} if all are asked."
+            f"One item costs {money(own)} with the {counted(heavy, 'member')} that"
+            f" {'carries' if heavy == 1 else 'carry'} weight, and {money(whole)} if all are asked."
         )
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples
+from edokit._errors import InputError, counted, examples, money
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import PER_LABEL, objective_of, pooled_rows
 from edokit.ensemble.fitted import CLEARLY, ZERO, Fitted
@@ -146,11 +146,6 @@ VERDICTS = {
     "free": "free to drop",
     "unclear": "unclear",
 }
-
-
-def money(value: float | None) -> str:
-    """A cost with four digits; costs have no unit of their own."""
-    return "–" if value is None else f"{value:.4g}"
 
 
 def signed(one: Reduced) -> str:

@@ -151,7 +151,7 @@ class Sampled:
         named, loose = np.zeros((2, len(is_class)), dtype=bool)
         for row, answer in enumerate(mapping.values()):
             these = parts.get(answer, [answer])
-            read = [one if one in place else forms.get(_bare(one), one) for one in these]
+            read = [str(one if one in place else forms.get(_bare(one), one)) for one in these]
             named[row] = all(one in place for one in read)
             loose[row] = named[row] and read != list(these)
             is_class[row, [place[one] for one in read if named[row]]] = True

@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from edokit._errors import printable
+from edokit._errors import money, printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.trade_off import VERDICTS, earned, money, signed
+from edokit.ensemble.trade_off import VERDICTS, earned, signed
 from edokit.metrics import METRIC, headline_metric, search_metrics
 from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours

@@ -230,7 +230,8 @@ class LanguageModel(Member):
         self._ask_about(data.classes, data.scale)
         unseen = self.prompt and "context" not in self._fields
         if unseen and any(not isinstance(one, str) and one[1].strip() for one in data.texts):
-            warn("the prompt template has no field {context}: the model sees no context")
+            start = _short(self.prompt, 40)
+            warn(f"the prompt {start!r} has no field {{context}}: the model sees no context")
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -532,9 +533,9 @@ def _own_labels(
     }
 
 
-def _short(given: str) -> str:
+def _short(given: str, most: int = 80) -> str:
     line = " ".join(given.split())
-    return line if len(line) <= 80 else line[:79] + "…"
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def _example(value: Any, at: str) -> Any:
