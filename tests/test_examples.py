@@ -10,20 +10,21 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+from example_cases import EXAMPLES, run_here
+
+# Scripts call `edo` as people do; it lies beside this Python.
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def run(example: str, folder: Path) -> str:
     """What the script of an example prints."""
-    # Scripts call `edo` as people do; it lies beside this Python.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / example / "run.py"), str(folder)],
         capture_output=True,
         text=True,
         encoding="utf-8",
         cwd=folder.parent,
-        env={**os.environ, "PATH": path, "COLUMNS": "120", "PYTHONUTF8": "1"},
+        env={**os.environ, "PATH": PATH, "COLUMNS": "120", "PYTHONUTF8": "1"},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -53,25 +54,32 @@ def test_content_moderation_ends_in_tasks_for_label_studio(tmp_path: Path) -> No
     assert "<Choices" in (tmp_path / "kept" / "review.xml").read_text(encoding="utf-8")
 
 
-def test_members_of_different_kinds_are_joined_and_weighed(tmp_path: Path) -> None:
-    run("mixed-members", tmp_path / "mixed")
+def test_members_of_different_kinds_are_joined_and_weighed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here("mixed-members", tmp_path / "mixed", monkeypatch)
     saved = json.loads((tmp_path / "mixed" / "ensemble" / "ensemble.json").read_text())
     assert {"llm", "encoder", "classic"} <= set(saved["groups"])
     assert (tmp_path / "mixed" / "pooled.csv").read_text().count("\n") == 301
 
 
 def test_a_pool_of_scikit_learn_comes_closer_to_people_than_a_majority_vote(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    printed = run("sklearn-pool", tmp_path / "unused")
+    run_here("sklearn-pool", tmp_path / "unused", monkeypatch)
+    printed = capfd.readouterr().out
     found = [float(line.rsplit(" ", 1)[1]) for line in printed.splitlines()[-2:]]
     majority, edo = found
     assert edo < majority
 
 
-def test_a_bundle_answers_the_same_in_python_from_parquet_and_over_http(tmp_path: Path) -> None:
+def test_a_bundle_answers_the_same_in_python_from_parquet_and_over_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("fastapi", reason="needs the extra serve")
-    printed = run("serving", tmp_path / "served")
+    monkeypatch.setenv("PATH", PATH)
+    run_here("serving", tmp_path / "served", monkeypatch)
+    printed = capfd.readouterr().out
     assert "counted: edo_texts_total 3.0" in printed
     assert "the same three times: True" in printed
     assert sys.platform == "win32" or "exit status of the server: 0" in printed

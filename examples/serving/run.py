@@ -46,14 +46,14 @@ def main(folder: Path) -> None:
     with urllib.request.urlopen(f"{url}/metrics") as response:
         numbers = response.read().decode()
     server.send_signal(signal.SIGTERM)
-    status = server.wait()
+    server.communicate()  # until it has ended
 
     for text, one in zip(TEXTS, answered["predictions"], strict=True):
         shares = ", ".join(f"{name}: {p:.2f}" for name, p in one["probabilities"].items())
         print(f"{text:24} {shares}  entropy {one['entropy']:.2f}, spread {one['spread']:.2f}")
     print("counted:", next(line for line in numbers.splitlines() if line.startswith("edo_texts_")))
     print("the same three times:", in_python == in_batch == over_http)
-    print("exit status of the server:", status)
+    print("exit status of the server:", server.returncode)
 
 
 def ask(url: str, body: dict[str, list[str]]) -> dict[str, list[dict[str, dict[str, float]]]]:

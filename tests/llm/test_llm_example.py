@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from language_model import KEY
 
 from edokit.datasets import read_annotations
 from edokit.members.groups import parse_groups
+from example_cases import run_here
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -25,19 +23,18 @@ def blocks(language: str) -> list[str]:
     return [body for name, body in BLOCK.findall(page) if name == language]
 
 
-def test_the_example_runs_every_command_of_the_tutorial(llm_server: str, tmp_path: Path) -> None:
-    # Scripts call `edo` as people do; it lies beside this Python.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    own = {"PATH": path, "OPENAI_BASE_URL": llm_server, "OPENAI_API_KEY": KEY}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "llm-jury" / "run.py"), str(tmp_path / "jury")],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, **own, "EDO_CACHE": str(tmp_path / "cache"), "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    ran = [shlex.split(line[2:]) for line in done.stdout.splitlines() if line.startswith("$ edo")]
+def test_the_example_runs_every_command_of_the_tutorial(
+    llm_server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", llm_server)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+    run_here("llm-jury", tmp_path / "jury", monkeypatch)
+    printed = capfd.readouterr().out
+    ran = [shlex.split(line[2:]) for line in printed.splitlines() if line.startswith("$ edo")]
     shown = [shlex.split(line) for body in blocks("text") for line in body.splitlines()]
     assert ran == [words for words in shown if words[0] == "edo"]
     saved = json.loads((tmp_path / "jury" / "ensemble" / "ensemble.json").read_text())

@@ -1,0 +1,66 @@
+"""Run the script of an example here; its commands are forks of a process that imported all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+FORKING = multiprocessing.get_context("forkserver" if sys.platform != "win32" else "spawn")
+IMPORTED = (
+    "edokit.cli.app",
+    "edokit.datasets.table",
+    "edokit.ensemble",
+    "edokit.members.folder",
+    "edokit.members.recipes.linear",
+    "edokit.members.recipes.llm",
+    "httpx",
+    "pandas",
+    "plotly.graph_objects",
+    "rich.table",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.linear_model",
+)
+
+
+def run_here(example: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run it in this process; what is printed goes to the standard output of the process."""
+    if sys.platform != "win32":
+        FORKING.set_forkserver_preload(list(IMPORTED))
+    script = EXAMPLES / example / "run.py"
+    monkeypatch.setattr(sys, "argv", [str(script), str(folder)])
+    monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])
+    monkeypatch.setattr(subprocess, "run", _run)
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def _run(words: Sequence[str], *, cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run` does it for a command of `edo`."""
+    assert words[0] == "edo"
+    sys.stdout.flush()
+    command: Any = FORKING.Process(target=_command, args=(list(words), cwd, dict(os.environ)))
+    command.start()
+    command.join()
+    done = subprocess.CompletedProcess[str](words, command.exitcode)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def _command(words: list[str], cwd: Path, env: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv = words
+    from edokit.cli import main
+
+    main()
