@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 import threading
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,9 +26,15 @@ from edokit import InputError
 from edokit.cli import main
 from edokit.panels import Panel
 from edokit.serve import Limits, app
-from edokit.serve.members import MembersEndedError, MembersProcess, Question
-from edokit.serve.server import _hostname, _is_loopback, _listen
-from edokit.serve.worker import RefusedError, Worker
+from edokit.serve.app import hostname, is_loopback
+from edokit.serve.members import (
+    MembersEndedError,
+    MembersProcess,
+    Question,
+    RefusedError,
+    Worker,
+)
+from edokit.serve.server import _listen
 
 TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 
@@ -199,6 +205,14 @@ def test_slow_and_endless_requests_are_not_waited_for(
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nx: " + b"x" * 70_000)
         assert line.recv(100).startswith(b"HTTP/1.1 400 ")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+        line.sendall(
+            b"GET /health HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        line.sendall(b"0\r\nx: " + b"x" * 70_000)  # what follows the body is no way around it
+        with suppress(ConnectionResetError):
+            while line.recv(1000):
+                pass  # until the server closes the connection
     monkeypatch.setattr(app, "PATIENCE", 0.01)
     parts = [{"type": "http.request", "body": b"{", "more_body": True}]
 
@@ -341,9 +355,9 @@ def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) ->
 
 def test_what_is_this_machine() -> None:
     for host in ("localhost:8000", "127.0.0.1", "127.0.0.2:80", "[::1]:8000", "LOCALHOST"):
-        assert _is_loopback(_hostname(host)), host
+        assert is_loopback(hostname(host)), host
     for host in ("", "localhost.example", "127.0.0.1.example:80", "10.0.0.1", "[::]", "0.0.0.0"):
-        assert not _is_loopback(_hostname(host)), host
+        assert not is_loopback(hostname(host)), host
 
 
 def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:

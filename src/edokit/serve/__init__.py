@@ -1,7 +1,7 @@
 """A bundle behind HTTP: texts in, distributions out (extra ``serve``).
 
-The members are a process of their own (`members`), which takes batches from a bounded queue
-(`worker`); the event loop reads requests and writes answers meanwhile (`app`, `server`). No text
+The members are a process of their own, which takes batches from a bounded queue (`members`);
+the event loop reads requests and writes answers meanwhile (`app`, `server`). No text
 and no token reaches a log, a metric or an error.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from edokit._errors import MissingExtraError
 
 try:
-    from edokit.serve.members import About
-    from edokit.serve.server import TOKEN, serve
-    from edokit.serve.worker import Limits
+    from edokit.serve.app import TOKEN
+    from edokit.serve.members import About, Limits
+    from edokit.serve.server import serve
 except MissingExtraError:
     raise
 except ImportError as missing:

@@ -1,17 +1,22 @@
-"""The paths of the server, and what a request must be."""
+"""The paths of the server: who may ask, what a request must be, and what is counted."""
 
 from __future__ import annotations
 
 import contextlib
+import hmac
+import ipaddress
 import json
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import lru_cache
 from html import escape
 from typing import Annotated, Any
 
 import anyio
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import (
+    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -20,17 +25,19 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from edokit._errors import counted
 from edokit._version import __version__
-from edokit.serve.members import About, Question
-from edokit.serve.worker import Limits, RefusedError, Worker
+from edokit.serve.members import About, Limits, Question, RefusedError, Worker, reported
 
+TOKEN = "EDO_SERVE_TOKEN"
+"""The variable of the environment that holds the bearer token."""
 PATIENCE = 20.0
-"""Seconds in which a request must have arrived."""
+"""Seconds in which the head of a request, and then its body, must have arrived."""
+_OPEN = ("/health", "/docs", "/openapi.json")  # answered without a token
 _STATUSES = {
     400: "The body is not JSON.",
     401: "The bearer token is missing or wrong.",
@@ -40,7 +47,6 @@ _STATUSES = {
     422: "A text is empty, too long or no string; an annotator or a metric is unknown.",
     503: "The members are being loaded, or too many texts wait: try again.",
 }
-_EXAMPLE: dict[str, Any] = {"texts": ["How kind of you.", "What a rude reply."]}
 _SEND = 'send {"texts": ["…"]}'
 
 
@@ -66,175 +72,249 @@ class Predictions(BaseModel):
 
 def request_model(limits: Limits) -> type[BaseModel]:
     """What a request is, within these limits."""
-    most: Any = Field(min_length=1, max_length=limits.max_texts)
-    text = Annotated[str, StringConstraints(max_length=limits.max_length)]
-    names = Annotated[list[str], most]
-    config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": _EXAMPLE})
+    most = Field(min_length=1, max_length=limits.max_texts)
+    Texts = Annotated[list[Annotated[str, Field(max_length=limits.max_length)]], most]
+    Names = Annotated[list[str], most]
 
-    def field(about: str, **how: Any) -> Any:
-        return Field(description=about, **how)
+    class PredictRequest(BaseModel):
+        model_config = ConfigDict(
+            extra="forbid",
+            strict=True,
+            json_schema_extra={"example": {"texts": ["How kind of you.", "What a rude reply."]}},
+        )
 
-    return create_model(
-        "Request",
-        __config__=config,
-        texts=(Annotated[list[text], most], field("The texts.")),
-        contexts=(
-            Annotated[list[text], most] | None,
-            field("What precedes each text, for members that were trained on pairs.", default=None),
-        ),
-        annotators=(
-            Annotated[list[names], most] | None,
-            field("For each text the annotators, known to the bundle, to predict.", default=None),
-        ),
-        panel=(names | None, field("Or the annotators to predict for every text.", default=None)),
-        answer_for=(
-            str | None,
-            field(
-                "A metric that the answers are for (ce, md, w1, f1) instead of the pool.",
-                alias="for",
-                default=None,
-            ),
-        ),
-    )
+        texts: Texts = Field(description="The texts.")
+        contexts: Texts | None = Field(
+            None, description="What precedes each text, for members that were trained on pairs."
+        )
+        annotators: Annotated[list[Names], most] | None = Field(
+            None, description="For each text the annotators, known to the bundle, to predict."
+        )
+        panel: Names | None = Field(
+            None, description="Or the annotators to predict for every text."
+        )
+        answer_for: str | None = Field(
+            None,
+            alias="for",
+            description="A metric that the answers are for (ce, md, w1, f1) instead of the pool.",
+        )
+
+    return PredictRequest
 
 
 class Metrics:
-    """What ``/metrics`` shows, in Prometheus format: numbers, and nothing of any text.
+    """What ``/metrics`` shows, in Prometheus format: numbers, and nothing of any text."""
+
+    def __init__(self, worker: Worker) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        own: Any = {"registry": self.registry}
+        ProcessCollector(**own)
+        ProcessCollector("members", lambda: worker.pid or "self", **own)
+        seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+        labels = ("path", "status")
+        self.requests = Counter("edo_requests", "Requests by path and status.", labels, **own)
+        self.texts = Counter("edo_texts", "Texts that were answered.", **own)
+        self.seconds = Histogram(
+            "edo_request_seconds", "From its head to its answer.", buckets=seconds, **own
+        )
+        batch = Histogram(
+            "edo_batch_texts", "Texts of a batch.", buckets=[2**k for k in range(13)], **own
+        )
+        batch_seconds = Histogram(
+            "edo_batch_seconds", "Of the members, a batch.", buckets=seconds, **own
+        )
+        waiting = Gauge("edo_queue_texts", "Texts that wait for the members.", **own)
+        waiting.set_function(lambda: worker.waiting)
+        labels = ("version", "edokit")
+        self.model = Gauge("edo_model", "1 once its members are loaded.", labels, **own)
+
+        def observe(texts: int, seconds: float) -> None:
+            batch.observe(texts)
+            batch_seconds.observe(seconds)
+
+        worker.observe = observe
+
+
+class App:
+    """The application: ``/predict``, ``/health``, ``/metrics``, ``/docs`` and ``/openapi.json``.
+
+    It lets in who may ask, counts, and lets no error escape with its text.
 
     Parameters
     ----------
-    members : callable
-        Returns the process of the members.
+    worker : Worker
+    limits : Limits
+    settled : callable
+        Called once the members are loaded, and when they fail or are lost.
+    token : str or None
+        The bearer token that requests must have.
+    log : callable
+        Takes one line on a failure of the server.
     """
 
-    def __init__(self, members: Callable[[], int | None] = lambda: None) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = own = CollectorRegistry()
-        ProcessCollector(registry=own)
-        ProcessCollector("members", lambda: members() or "self", registry=own)
-        seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-        self.requests = Counter(
-            "edo_requests", "Requests by path and status.", ("path", "status"), registry=own
-        )
-        self.texts = Counter("edo_texts", "Texts that were answered.", registry=own)
-        self.seconds = Histogram(
-            "edo_request_seconds", "From its head to its answer.", buckets=seconds, registry=own
-        )
-        self.batch = Histogram(
-            "edo_batch_texts", "Texts of a batch.", buckets=[2**k for k in range(13)], registry=own
-        )
-        self.batch_seconds = Histogram(
-            "edo_batch_seconds", "Of the members, a batch.", buckets=seconds, registry=own
-        )
-        self.waiting = Gauge("edo_queue_texts", "Texts that wait for the members.", registry=own)
-        self.model = Gauge(
-            "edo_model", "1 once its members are loaded.", ("version", "edokit"), registry=own
-        )
+    def __init__(
+        self,
+        worker: Worker,
+        limits: Limits,
+        settled: Callable[[], None],
+        token: str | None,
+        log: Callable[[str], None],
+    ) -> None:
+        self._worker, self._settled, self._log = worker, settled, log
+        self._expected = None if token is None else f"bearer {token}".encode()
+        self._metrics = Metrics(worker)
+        self._model, self._body_of = request_model(limits), BodyReader(limits.max_bytes)
+        self._app = self._fastapi()
+        self._paths = {getattr(route, "path", "") for route in self._app.routes}
 
-    def observe_batch(self, texts: int, seconds: float) -> None:
-        """Count a batch."""
-        self.batch.observe(texts)
-        self.batch_seconds.observe(seconds)
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+        path = scope["path"] if scope["path"] in self._paths else "other"
 
+        async def sending(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if self._worker.stopping:  # the client's next request needs another server
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
 
-def make_app(
-    worker: Worker,
-    limits: Limits,
-    metrics: Metrics,
-    settled: Callable[[], None] = lambda: None,
-) -> FastAPI:
-    """The application: ``/predict``, ``/health``, ``/metrics``, ``/docs`` and ``/openapi.json``."""
+        try:
+            self._admit(scope)
+            if path == "/predict" and scope["method"] == "POST":
+                # Straight to it: the layers between cost as much as all the rest of a request.
+                response = await self._predict(Request(scope, receive))
+                await response(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
+        except RefusedError as error:
+            await _refusal(error)(scope, receive, sending)
+        except Exception as error:
+            self._log(str(reported(error)))
+            if not status:
+                failed = RefusedError(500, "the server failed on this request", "see its log")
+                await _refusal(failed)(scope, receive, sending)
+        finally:
+            self._metrics.requests.labels(path, status or 499).inc()
+            if path == "/predict":
+                self._metrics.seconds.observe(time.perf_counter() - start)
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        worker.start(settled)
-        yield
-        worker.close()
+    def _admit(self, scope: Any) -> None:
+        headers = dict(scope["headers"])
+        if self._expected is None:
+            # Pages of other sites may make a browser ask this machine under a name of theirs.
+            if not is_loopback(hostname(headers.get(b"host", b"").decode("latin-1"))):
+                raise RefusedError(
+                    421,
+                    "the host of the request is not this machine",
+                    f"ask 127.0.0.1 or localhost, or set {TOKEN}",
+                )
+        elif scope["path"] not in _OPEN:
+            scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+            if not hmac.compare_digest(scheme.lower() + b" " + token.strip(), self._expected):
+                raise RefusedError(
+                    401,
+                    "the bearer token is missing or wrong",
+                    "send the header authorization: Bearer TOKEN",
+                    www_authenticate="Bearer",
+                )
 
-    app = FastAPI(
-        title="EDO",
-        version=__version__,
-        summary="Texts in, distributions of people's answers out.",
-        docs_url=None,  # FastAPI's own page loads scripts from elsewhere
-        redoc_url=None,
-        lifespan=lifespan,
-    )
-    model, body_of = request_model(limits), BodyReader(limits.max_bytes)
-    content = {"application/json": {"schema": model.model_json_schema()}}
-    responses: dict[int | str, dict[str, Any]] = {
-        200: {"model": Predictions, "description": "The answers, in the order of the texts."}
-    }
-    responses |= {status: {"description": meaning} for status, meaning in _STATUSES.items()}
+    def _loaded(self) -> About:
+        """The bundle, once it can be asked."""
+        if self._worker.about is None:
+            raise RefusedError(503, "the members are being loaded", "try again", retry_after="2")
+        return self._worker.about
 
-    @app.post(
-        "/predict",
-        openapi_extra={"requestBody": {"required": True, "content": content}},
-        responses=responses,
-    )
-    async def predict(request: Request) -> Response:
+    async def _predict(self, request: Request) -> Response:
         """Answer each text with a distribution over the classes."""
-        about = _loaded(worker)
-        question = check_request(await body_of(request), model, about)
-        answers = await worker.ask(question)
-        metrics.texts.inc(len(answers))
+        about = self._loaded()
+        question = check_request(await self._body_of(request), self._model, about)
+        answers = await self._worker.ask(question)
+        self._metrics.texts.inc(len(answers))
         head = json.dumps({"version": about.version, "classes": about.classes}, ensure_ascii=False)
         content = f'{head[:-1]}, "predictions": [{", ".join(answers)}]}}'
         return Response(content.encode(), media_type="application/json")
 
-    app.state.predict = predict
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        def settled() -> None:
+            if self._worker.about is not None:
+                self._metrics.model.labels(self._worker.about.version, __version__).set(1)
+            self._settled()
 
-    @app.get("/health", responses={503: {"description": "Not yet, or no longer."}})
-    async def health() -> Response:
-        """Whether the members are loaded and requests are taken."""
-        if worker.stopping:
-            raise RefusedError(503, "the server stops", "ask another one", retry_after="5")
-        return json_response({"status": "ready", "version": _loaded(worker).version})
+        self._worker.start(settled)
+        yield
 
-    @app.get("/metrics", response_class=Response)
-    async def numbers() -> Response:
-        """Requests by status, texts, seconds, batches and the queue, in Prometheus format."""
-        metrics.waiting.set(worker.waiting)
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return Response(generate_latest(metrics.registry), media_type=kind)
+    def _fastapi(self) -> FastAPI:
+        app = FastAPI(
+            title="EDO",
+            version=__version__,
+            summary="Texts in, distributions of people's answers out.",
+            docs_url=None,  # FastAPI's own page loads scripts from elsewhere
+            redoc_url=None,
+            lifespan=self._lifespan,
+        )
+        content = {"application/json": {"schema": self._model.model_json_schema()}}
+        found = {"model": Predictions, "description": "The answers, in the order of the texts."}
+        app.post(
+            "/predict",
+            openapi_extra={"requestBody": {"required": True, "content": content}},
+            responses={200: found, **{k: {"description": what} for k, what in _STATUSES.items()}},
+        )(self._predict)
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        safe = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return HTMLResponse(docs_page(app.openapi()), headers=safe)
+        @app.get("/health", responses={503: {"description": "Not yet, or no longer."}})
+        async def health() -> dict[str, str]:
+            """Whether the members are loaded and requests are taken."""
+            if self._worker.stopping:
+                raise RefusedError(503, "the server stops", "ask another one", retry_after="5")
+            return {"status": "ready", "version": self._loaded().version}
 
-    async def refused(_: Request, error: Any) -> Response:
-        return refusal(error)
+        @app.get("/metrics", response_class=Response)
+        async def numbers() -> Response:
+            """Requests by status, texts, seconds, batches and the queue, in Prometheus format."""
+            return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    async def not_found(_: Request, error: Any) -> Response:
-        what = {404: "there is nothing at this path", 405: "this path does not take this method"}
-        message = what.get(error.status_code, "the request can't be answered")
-        hint = "POST /predict, GET /health, /metrics, /docs"
-        return refusal(RefusedError(error.status_code, message, hint, **(error.headers or {})))
+        @app.get("/docs", include_in_schema=False)
+        async def docs() -> HTMLResponse:
+            safe = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+            return HTMLResponse(docs_page(app.openapi()), headers=safe)
 
-    app.add_exception_handler(RefusedError, refused)
-    app.add_exception_handler(HTTPException, not_found)
-    return app
+        @app.exception_handler(RefusedError)
+        async def refused(_: Request, error: RefusedError) -> Response:
+            return _refusal(error)
+
+        @app.exception_handler(HTTPException)
+        async def not_found(_: Request, error: HTTPException) -> Response:
+            what = {404: "there is nothing at this path", 405: "this path takes another method"}
+            message = what.get(error.status_code, "the request can't be answered")
+            hint = "POST /predict, GET /health, /metrics, /docs"
+            return _refusal(RefusedError(error.status_code, message, hint, **error.headers or {}))
+
+        return app
 
 
-def json_response(
-    content: Any, status: int = 200, headers: dict[str, str] | None = None
-) -> Response:
-    """A response with JSON."""
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(body.encode(), status, headers, "application/json")
-
-
-def refusal(error: RefusedError) -> Response:
+def _refusal(error: RefusedError) -> Response:
     """What a client sees of an error."""
     content = {"error": error.message} | ({"hint": error.hint} if error.hint else {})
-    return json_response(content, error.status, error.headers)
+    return JSONResponse(content, error.status, error.headers)
 
 
-def _loaded(worker: Worker) -> About:
-    """The bundle, once it can be asked."""
-    if worker.about is None:
-        raise RefusedError(503, "the members are being loaded", "try again", retry_after="2")
-    return worker.about
+@lru_cache(64)
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine itself."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def hostname(host: str) -> str:
+    """The name in a Host header: ``localhost:8000``, ``[::1]:8000``."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 class BodyReader:
@@ -273,18 +353,13 @@ class BodyReader:
         except ClientDisconnect:
             raise RefusedError(400, "the request ends early") from None
         except TimeoutError:
-            raise RefusedError(
-                408, f"the request did not arrive in {PATIENCE:g} seconds", "send it faster"
-            ) from None
+            message = f"the request did not arrive in {PATIENCE:g} seconds"
+            raise RefusedError(408, message, "send it faster", connection="close") from None
         finally:
             self._held -= size
         if size > self._most:
-            raise RefusedError(
-                413,
-                f"the request has more than {self._most} bytes",
-                "send fewer texts at a time",
-                connection="close",
-            )
+            message, hint = f"the request has more than {self._most} bytes", "send fewer texts"
+            raise RefusedError(413, message, f"{hint} at a time", connection="close")
         return b"".join(parts)
 
 
@@ -304,9 +379,8 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
     try:
         asked: Any = model.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=True)[0]
-        raise _invalid(first["type"], first["loc"], given, first.get("ctx", {})) from None
-    texts, contexts = asked.texts, asked.contexts
+        raise _invalid(error, given) from None
+    texts, contexts, whose = asked.texts, asked.contexts, asked.annotators
     for position, text in enumerate(texts, start=1):
         if not text.strip():
             raise RefusedError(422, f"text {position} of {len(texts)} is empty", "leave it out")
@@ -316,22 +390,17 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
             f"the members were trained on texts {'with' if about.pairs else 'without'} contexts",
             "give each text its context" if about.pairs else "leave contexts out",
         )
-    for name in ("contexts", "annotators"):
-        values = getattr(asked, name)
+    for name, values in (("contexts", contexts), ("annotators", whose)):
         if values is not None and len(values) != len(texts):
             message = f"{counted(len(texts), 'text')} have {len(values)} {name}"
             raise RefusedError(422, message, f"give {name} for each text")
     if contexts is not None:
         texts = list(zip(texts, contexts, strict=True))
-    if asked.annotators is not None and asked.panel is not None:
+    if whose is not None and asked.panel is not None:
         raise RefusedError(422, "both annotators and a panel are given", "leave one of them out")
-    whose = asked.annotators
     if whose is not None:
-        whose = [
-            _known(names, about, f" of text {position}")
-            for position, names in enumerate(whose, start=1)
-        ]
-    panel = None if asked.panel is None else _known(asked.panel, about, " of the panel")
+        whose = [_known(names, about, f"text {k}") for k, names in enumerate(whose, start=1)]
+    panel = None if asked.panel is None else _known(asked.panel, about, "the panel")
     if asked.answer_for is not None and asked.answer_for not in about.metrics:
         raise RefusedError(
             422,
@@ -350,8 +419,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:
     """Annotators that the bundle knows, each once."""
+    seen = set[str]()
     for position, name in enumerate(names, start=1):
-        place = f"annotator {position} of {len(names)}{of}"
+        place = f"annotator {position} of {len(names)} of {of}"
         if name not in about.annotators:
             raise RefusedError(
                 422,
@@ -359,13 +429,16 @@ def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:
                 f" {counted(len(about.annotators), 'annotator')}",
                 "leave annotators out for the answer of nobody in particular",
             )
-        if name in names[: position - 1]:
+        if name in seen:
             raise RefusedError(422, f"{place} is named twice", "name each once")
+        seen.add(name)
     return tuple(names)
 
 
-def _invalid(kind: str, at: tuple[int | str, ...], given: Any, limits: Any) -> RefusedError:
+def _invalid(error: ValidationError, given: Any) -> RefusedError:
     """What is wrong with a value, without the value."""
+    first = error.errors(include_url=False)[0]
+    kind, at, most = first["type"], first["loc"], first.get("ctx", {}).get("max_length")
     if not isinstance(given, dict):
         return RefusedError(422, "the body is not a JSON object", _SEND)
     if kind == "extra_forbidden":
@@ -377,28 +450,27 @@ def _invalid(kind: str, at: tuple[int | str, ...], given: Any, limits: Any) -> R
             noun = place.partition(" ")[0].removesuffix("s")
             place, inside = f"{noun} {position + 1} of {len(inside)}", inside[position]
     if kind == "too_long":
-        message = f"{place}: {len(inside)} are more than the {limits['max_length']} of one request"
+        message = f"{place}: {len(inside)} are more than the {most} of one request"
         return RefusedError(413, message, "send fewer at a time")
     wrong = {
         "missing": "missing",
         "too_short": "empty",
-        "string_too_long": f"longer than {limits.get('max_length')} characters",
+        "string_too_long": f"longer than {most} characters",
         "string_type": f"{_KINDS.get(type(inside), 'something else')}, not a string",
-        "list_type": f"{_KINDS.get(type(inside), 'a string')}, not a list",
+        "list_type": f"{_KINDS.get(type(inside), 'something else')}, not a list",
         "string_unicode": "text with half a character (a lone surrogate)",
     }
     be = "is" if " " in place or place in ("panel", "for") else "are"
     return RefusedError(422, f"{place} {be} {wrong.get(kind, 'not what is expected')}", _SEND)
 
 
-_KINDS = {
+_KINDS: dict[type, str] = {
     dict: "an object",
     list: "a list",
-    int: "a number",
-    float: "a number",
+    str: "a string",
     bool: "true or false",
-    type(None): "null",
 }
+_KINDS |= {int: "a number", float: "a number", type(None): "null"}
 
 
 def docs_page(schema: dict[str, Any]) -> str:
@@ -410,17 +482,17 @@ def docs_page(schema: dict[str, Any]) -> str:
             parts.append(f"<p>{escape(about['description'])}")
             if body := about.get("requestBody"):
                 inner = body["content"]["application/json"]["schema"]
-                fields = inner["properties"].items()
-                parts.append(_table((name, field["description"]) for name, field in fields))
+                parts.append(_table(inner["properties"].items()))
                 parts.append(f"<pre>{escape(json.dumps(inner['example']))}</pre>")
-            answers = about["responses"].items()
-            parts.append(_table((status, answer["description"]) for status, answer in answers))
+            parts.append(_table(about["responses"].items()))
     title = escape(schema["info"]["summary"])
     return _PAGE.replace("TITLE", title).replace("CONTENT", "\n".join(parts))
 
 
-def _table(rows: Any) -> str:
-    cells = (f"<tr><td><code>{name}</code><td>{escape(about)}" for name, about in rows)
+def _table(rows: Iterable[tuple[str, Any]]) -> str:
+    cells = (
+        f"<tr><td><code>{name}</code><td>{escape(about['description'])}" for name, about in rows
+    )
     return f"<table>{''.join(cells)}</table>"
 
 
