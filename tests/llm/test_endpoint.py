@@ -355,6 +355,14 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
         )
 
 
+def test_a_server_that_never_can_is_not_asked_again() -> None:
+    endpoint, request = Endpoint("http://127.0.0.1:9/v1"), Request({"messages": []})
+    endpoint._refuse(503, b"", request)
+    with pytest.raises(InputError, match="answers with status 501") as refused:
+        endpoint._refuse(501, b"", request)
+    assert "base_url" in refused.value.hint
+
+
 def test_half_a_character_is_sent_written_out(
     llm_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,6 +184,9 @@ def test_an_option_with_several_values_makes_a_group_for_each() -> None:
     personas = {"persona": ["You are a cook.", "You are a pilot."], "model": "m"}
     named = [group.name for group in parse_groups("llm", options=personas)]
     assert named == ["llm-persona-1", "llm-persona-2"]
+    with pytest.raises(InputError, match="2 members, but they would all be the same"):
+        parse_groups("llm:2", options={"model": "m"})
+    assert parse_groups("llm:2", options={"model": "m", "examples": "4"})[0].members == 2
     with pytest.raises(InputError, match=r"words has '0\.3' twice"):
         parse_groups("linear", options={"words": ["0.3", "0.3"]})
     with pytest.raises(InputError, match="strength is an empty list"):

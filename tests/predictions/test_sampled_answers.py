@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from edokit import Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.predictions import join_models, write_predictions
+from edokit.cli.app import make_app
+from edokit.predictions import join_models, read_predictions, write_predictions
 
 SHEET = """id,model,prompt,output,usd
 a,small,plain,yes,0.001
@@ -113,6 +115,9 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
     with pytest.raises(InputError) as refused:
         join_models([sheet], **given)
     assert long not in str(refused.value)  # it may quote somebody's text
+    with pytest.warns(EDOWarning), pytest.raises(InputError, match="has 'nope', but") as refused:
+        join_models([sheet], unparsed="drop", label_map={"nope": "no"}, **given)
+    assert long not in str(refused.value)
 
 
 @pytest.mark.parametrize("sets", [False, True])
@@ -230,6 +235,25 @@ def test_unusable_requests_are_refused(
     sheet = written(tmp_path / "s.csv", SHEET)
     with pytest.raises(InputError, match=fault):
         join_models([sheet], **{"columns": COLUMNS, "classes": ["no", "yes"], **given})  # type: ignore[arg-type]
+
+
+def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
+    sheet = written(tmp_path / "s.csv", SHEET)
+    given = {"columns": COLUMNS, "classes": ["no", "yes"]}
+    assert join_models([sheet], items=["b", "z"], **given).items.tolist() == ["b"]
+    with pytest.raises(InputError, match="none of these items, but 'a', 'b'"):
+        join_models([sheet], items=["z"], **given)
+    votes = "item,annotator,label,split\na,x,no,dev\nb,x,yes,test\n"
+    words = ["predictions", "join", str(sheet), "--classes", "no,yes", "--split", "test"]
+    for role, name in COLUMNS.items():
+        words += ["--column", f"{role}={name}"]
+    words += ["--out", str(tmp_path / "test.npz")]
+    alone = CliRunner().invoke(make_app(), words)
+    assert "add --annotations FILE" in str(alone.exception)
+    words += ["--annotations", str(written(tmp_path / "v.csv", votes))]
+    made = CliRunner().invoke(make_app(), words)
+    assert made.exit_code == 0, made.output
+    assert read_predictions(tmp_path / "test.npz").items.tolist() == ["b"]
 
 
 def test_what_is_for_answers_needs_some(tmp_path: Path) -> None:

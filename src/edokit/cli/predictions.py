@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from edokit._errors import counted, money
+from edokit._errors import InputError, counted, money
 from edokit.cli import console, options
 
 COLUMNS = 3
@@ -115,6 +115,13 @@ def join(
             " persona, cost, ….",
         ),
     ] = None,
+    annotations: Annotated[
+        Path | None,
+        typer.Option("--annotations", help="Keep only the items of these annotations."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="With --annotations, keep only the items of this split.")
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -132,7 +139,16 @@ def join(
         name: {"cost": options.number(text, "--cost", "NAME=COST")}
         for name, text in options.pairs(cost, "--cost", "NAME=COST").items()
     }
-    inputs = [*(path for _, path in pairs), *([member_info] if member_info else [])]
+    inputs = [*(path for _, path in pairs), *filter(None, (member_info, annotations))]
+    if split is not None and annotations is None:
+        raise InputError(
+            "--split chooses items of annotations, but none are given", "add --annotations FILE"
+        )
+    wanted = None
+    if annotations is not None:
+        from edokit.datasets import read_annotations
+
+        wanted = read_annotations(annotations, split=split).items
     with output_files(out, inputs=inputs, overwrite=overwrite):
         joined = join_models(
             [path for _, path in pairs],
@@ -151,6 +167,7 @@ def join(
             answer_columns=options.names(answer_columns) or (),
             smoothing=smoothing,
             unparsed=cast(Any, unparsed),
+            items=wanted,
         ).with_info(costs)
         write_predictions(joined, out)
     n, k, c = joined.shape

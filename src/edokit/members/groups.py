@@ -86,6 +86,13 @@ class Group:
                 f"choose another supervision, or leave {knows[0]} out",
                 parameters=("supervision",),
             )
+        if self.members > 1 and not recipe.learns(options):
+            raise InputError(
+                f"group {name!r} has {self.members} members, but they would all be the same: it"
+                " learns nothing from the items",
+                "ask for one; several models, prompts or personas make members that differ",
+                parameters=("members",),
+            )
         return replace(self, name=name, draw=draw, options=recipe.read_options(options))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +12,17 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, are, counted, errors_in, examples, headings, one_of, warn
+from edokit._errors import (
+    InputError,
+    are,
+    counted,
+    errors_in,
+    examples,
+    headings,
+    one_of,
+    warn,
+    word,
+)
 from edokit._io.tables import number_column, read_table
 from edokit._lazy import pa
 from edokit._names import PAIR, as_names, check_unique, class_order, match, pair_names
@@ -93,6 +103,7 @@ def join_models(
     smoothing: float | None = None,
     unparsed: Unparsed = "error",
     answer_columns: Sequence[str] = (),
+    items: Iterable[object] | None = None,
 ) -> Predictions:
     """Join one file per model into predictions, with items matched by id to the first file.
 
@@ -145,6 +156,8 @@ def join_models(
         warning and the number of ``failures`` in ``member_info``.
     answer_columns : sequence of str, default=()
         Columns with sampled answers, one member each, of a sheet that has a column per model.
+    items : iterable, default=None
+        Keep these items alone, such as those of a split: ``annotations.split("dev").items``.
 
     Returns
     -------
@@ -243,9 +256,11 @@ def join_models(
         )
     unknown = [old for old in label_map or {} if not any(old in s.classes for s in sources)]
     if unknown:
+        # What is long may be somebody's text.
+        held = dict.fromkeys(c for s in sources for c in s.classes if word(c) == repr(c))
         raise InputError(
             f"label_map has {examples(unknown)}, but the classes of the files are"
-            f" {examples(dict.fromkeys(c for s in sources for c in s.classes), 20)}",
+            f" {examples(held, 20)}",
             "check the spelling",
             parameters=("label_map",),
         )
@@ -257,6 +272,15 @@ def join_models(
         )
     joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, missing), parts)
     joined = joined.grouped(by_member) if by_member else joined
+    if items is not None:
+        kept = np.isin(joined.items, as_names(items))
+        if not kept.any():
+            raise InputError(
+                f"the files hold none of these items, but {examples(joined.items)}",
+                "check the ids",
+                parameters=("items",),
+            )
+        joined = joined.take(kept)
     if isinstance(member_info, str | Path):
         path = Path(member_info)
         with errors_in(path):

@@ -459,7 +459,7 @@ class Endpoint:
                 f"{self.base_url} answers that your quota is spent (status 429)",
                 "raise it there; the same command then goes on from here",
             )
-        if status in _RETRIED or status >= 500:
+        if status in _RETRIED or (status >= 500 and status != 501):  # 501: it never can
             return
         if status in (401, 403):
             given = bool(os.environ.get(KEY, "").strip())
