@@ -142,7 +142,7 @@ class Bundle:
         texts: Sequence[Text],
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | None = None,
+        panel: Panel | Sequence[str] | None = None,
         attributes: Attributes | None = None,
         answer_for: str | None = None,
     ) -> Floats:
@@ -155,7 +155,7 @@ class Bundle:
         annotators : sequence of str or of iterables of str, default=None
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
             over them. Annotators that no member knows get the anonymous answer.
-        panel : Panel, default=None
+        panel : Panel or sequence of str, default=None
             Or a panel whose answer is to be predicted for every text.
         attributes : mapping of str to mapping of str to str, default=None
             Attributes by annotator, as in `score_members`.
@@ -182,7 +182,7 @@ class Bundle:
         texts: Sequence[Text],
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | None = None,
+        panel: Panel | Sequence[str] | None = None,
     ) -> npt.NDArray[Any]:
         """The likeliest class of each text (N,); parameters as ``predict_proba``.
 
@@ -196,7 +196,7 @@ class Bundle:
         texts: Sequence[Text],
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | None = None,
+        panel: Panel | Sequence[str] | None = None,
         attributes: Attributes | None = None,
         answer_for: str | None = None,
         level: float = 0.9,
@@ -227,7 +227,7 @@ class Bundle:
         parts: Iterable[Texts],
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
-        panel: Panel | None = None,
+        panel: Panel | Sequence[str] | None = None,
         attributes: Attributes | None = None,
         answer_for: str | None = None,
         level: float = 0.9,
@@ -239,6 +239,8 @@ class Bundle:
             )
         if answer_for is not None:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
+        if panel is not None and not isinstance(panel, Panel):
+            panel = Panel(panel if isinstance(panel, str) else tuple(panel))  # type: ignore[arg-type]
         for part in parts:
             if panel is not None:
                 predictions = self.pairs(part, panel.annotators, attributes)
@@ -277,15 +279,23 @@ class Bundle:
     def _by_item(
         self, annotators: Sequence[str | Iterable[str]], items: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
+        how = "name those of each text, or ask a panel about all: panel=['ann', 'ben']"
         if isinstance(annotators, str) or len(annotators) != len(items):
             count = "one string" if isinstance(annotators, str) else str(len(annotators))
             raise InputError(
-                f"annotators must be one entry per text, but {counted(len(items), 'text')} have"
-                f" {count}",
-                "name those of each text, or ask a panel about all: panel=Panel(('ann', 'ben'))",
+                f"annotators must be one entry per text, but are {count} for"
+                f" {counted(len(items), 'text')}",
+                how,
                 parameters=("annotators",),
             )
-        each = ((name,) if isinstance(name, str) else tuple(name) for name in annotators)
+        each = []
+        for position, given in enumerate(annotators, start=1):
+            names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
+            each.append(tuple(names))
+            if not all(isinstance(name, str) for name in each[-1]):
+                raise InputError(
+                    f"annotators of text {position} are no names", how, parameters=("annotators",)
+                )
         return dict(zip(items, each, strict=True))
 
     def __repr__(self) -> str:
@@ -335,8 +345,15 @@ class Bundle:
         from edokit.ensemble import load_ensemble
 
         if not (folder / BUNDLE).exists():
+            found = (
+                "has none"
+                if folder.is_dir()
+                else "is none"
+                if folder.exists()
+                else "does not exist"
+            )
             raise InputError(
-                f"a bundle is a folder with {BUNDLE}, but {folder} has none",
+                f"a bundle is a folder with {BUNDLE}, but {folder} {found}",
                 "make one with `edo bundle`",
             )
         with reading(folder / BUNDLE, "bundle", FORMAT) as held:
@@ -499,7 +516,10 @@ class Bundle:
         """
         which = {"revision": revision, "token": token}
         given = {name: value for name, value in which.items() if value is not None}
-        folder = local_folder(str(pretrained_model_name_or_path), (BUNDLE,), **given)
+        if Path(name := str(pretrained_model_name_or_path)).is_dir():
+            folder = local_path(name)
+        else:
+            folder = local_folder(name, (BUNDLE,), **given)
         how: Any = {"device": device, "trust": trust, "max_length": max_length}
         return cls._load(folder, home_of(folder), **how)
 
@@ -537,18 +557,26 @@ class Bundle:
 
         folder, api = self._checked_folder(), HfApi(token=token)
         parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
-        made = api.create_repo(repo_id, private=private, exist_ok=True)
-        return str(
-            api.upload_folder(
-                repo_id=made.repo_id,
-                folder_path=folder,
-                revision=revision,
-                commit_message=commit_message,
-                create_pr=create_pr,
-                allow_patterns=[BUNDLE, CARD, *parts],
-                delete_patterns=parts,
+        try:
+            made = api.create_repo(repo_id, private=private, exist_ok=True)
+            return str(
+                api.upload_folder(
+                    repo_id=made.repo_id,
+                    folder_path=folder,
+                    revision=revision,
+                    commit_message=commit_message,
+                    create_pr=create_pr,
+                    allow_patterns=[BUNDLE, CARD, *parts],
+                    delete_patterns=parts,
+                )
             )
-        )
+        except Exception as error:  # of the network, of the hub, of the name
+            reason = str(error).strip().split("\n")[0] or type(error).__name__
+            raise InputError(
+                f"the bundle can't be uploaded to {repo_id!r}: {reason}",
+                "check the name, the network and the token (`hf auth login`)",
+                parameters=("repo_id",),
+            ) from error
 
     def _checked_folder(self) -> Path:
         """Its folder, whose files are still those that were loaded."""

@@ -56,6 +56,12 @@ class Panel:
     name: str = "panel"
 
     def __post_init__(self) -> None:
+        if isinstance(self.annotators, str):
+            raise InputError(
+                f"the annotators of {self.name} are one string, not a list of names",
+                "write ('ann',)",
+                parameters=("panel",),
+            )
         if not self.annotators:
             raise InputError(
                 f"{self.name} has no annotators", "name at least one", parameters=("panel",)
@@ -445,8 +451,8 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     if annotations is None:
         raise InputError(
             f"{path} has shares of attributes, but nothing says who the annotators are",
-            "give annotations with these attributes",
-            parameters=("annotations",),
+            "name a file in which they have these attributes with --annotators (in Python:"
+            " annotations)",
         )
     shares: dict[str, dict[str, float]] = {}
     numbers = number_column(table, "share", str(path))
@@ -475,5 +481,6 @@ def _interval(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Flo
     ends = []
     for q in ((1 - level) / 2, (1 + level) / 2):
         inner = np.clip(mean, 1e-12, 1 - 1e-12)
-        ends.append(np.where(fixed, mean, beta.ppf(q, inner * count, (1 - inner) * count)))
+        end = beta.ppf(q, inner * count, (1 - inner) * count)
+        ends.append(np.where(fixed, mean, np.where(end < 1e-12, 0.0, end)))  # no 2e-308
     return ends[0], ends[1]

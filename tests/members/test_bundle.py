@@ -277,7 +277,7 @@ def test_one_that_was_interrupted_is_refused_and_made_again(
     if moved:
         assert is_bundle(given[2])
     if moved < 3:
-        with pytest.raises(InputError, match=r"holds no|has none|incomplete"):
+        with pytest.raises(InputError, match=r"does not exist|has none|incomplete"):
             edokit.Bundle.load(given[2])
     again = edokit.Bundle.create(*given)
     assert edokit.load(given[2]).version == again.version
@@ -302,3 +302,37 @@ def test_no_text_that_members_learned_from_is_in_it(made: Path) -> None:
         for part in parts:
             shown = part.decode("latin-1").replace("\0", "")
             assert not [words for words in learned if words in shown], path
+
+
+def test_whose_answer_may_be_asked_wrongly_in_one_line(made: Path) -> None:
+    from edokit.panels import Panel
+
+    bundle = edokit.load(made / "bundle")
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"annotators": ["ann", "ben"]}, "are 2 for 1 text; .*panel="),
+        ({"annotators": "ann"}, "are one string for 1 text"),
+        ({"annotators": [None]}, "annotators of text 1 are no names"),
+        ({"annotators": [["ann", 3]]}, "annotators of text 1 are no names"),
+        ({"panel": "ann"}, "one string, not a list of names"),
+        ({"panel": []}, "no annotators"),
+    ]
+    for how, message in asked:
+        with pytest.raises(InputError, match=message):
+            bundle.predict_proba(TEXTS[:1], **how)
+    with pytest.warns(edokit.EDOWarning):
+        listed = bundle.describe(TEXTS, panel=["ann", "ben"])
+    with pytest.warns(edokit.EDOWarning):
+        panel = bundle.describe(TEXTS, panel=Panel(("ann", "ben")))
+    assert listed.to_table().equals(panel.to_table())
+    # One person's votes are none or all.
+    with pytest.warns(edokit.EDOWarning):
+        table = bundle.describe(TEXTS, panel=["ann"]).to_table()
+    assert {*table["low_1"].to_pylist(), *table["high_1"].to_pylist()} <= {0.0, 1.0}
+
+
+def test_what_is_no_bundle_is_said_of_bundles(made: Path, tmp_path: Path) -> None:
+    for load in (edokit.Bundle.load, edokit.Bundle.from_pretrained):
+        with pytest.raises(InputError, match=r"a bundle is a folder .* has none; .*`edo bundle`"):
+            load(made / "ensemble")
+    with pytest.raises(InputError, match="does not exist"):
+        edokit.Bundle.load(tmp_path / "nowhere")

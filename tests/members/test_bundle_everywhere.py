@@ -197,7 +197,7 @@ def test_a_text_that_is_none_is_refused_by_its_position(
 
 
 def test_annotators_are_one_entry_per_text(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match=r"2 texts have 1; .*panel="):
+    with pytest.raises(InputError, match=r"are 1 for 2 texts; .*panel="):
         bundle.predict_proba(["tea", "bread"], annotators=["ann"])
     with pytest.raises(InputError, match="both annotators and a panel"):
         bundle.predict_proba(["tea"], annotators=["ann"], panel=Panel(("ann",)))
@@ -350,6 +350,9 @@ def test_it_is_pushed_with_its_card_and_replaces_an_earlier_one(
     )
     named = json.loads((bundle.folder / "bundle.json").read_text())["files"]
     assert {*named, "bundle.json", "README.md"} <= kept
+    api.upload_folder.side_effect = OSError("Name or service not known")
+    with pytest.raises(InputError, match=r"can't be uploaded to 'ann/rude': Name .*; check"):
+        bundle.push_to_hub("ann/rude")
     with pytest.raises(InputError, match="in no folder"):
         Bundle(bundle.ensemble, bundle.members).push_to_hub("ann/rude")
 

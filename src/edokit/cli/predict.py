@@ -120,7 +120,8 @@ def predict(
             f"got {' and '.join(there) or 'nothing'} to pool, which is not enough or too much",
             "a bundle holds its members: give --texts alone"
             if bundled
-            else "give either --predictions, or --members with --texts",
+            else "give either --predictions, or --members with --texts; --texts alone are for a"
+            f" bundle, and {ensemble} has no bundle.json",
         )
     if judges is not None and not by_members:
         raise InputError(

@@ -520,7 +520,7 @@ def card(content: dict[str, Any]) -> str:
         for name, weight, ce in shown
     ]
     if len(shown) < len(by_weight):
-        rows.append(f"| {len(by_weight) - len(shown)} others | 0 | |")
+        rows.append(f"| {counted(len(by_weight) - len(shown), 'other')} | 0 | |")
     metrics, settings, data = content["metrics"], content["settings"], content.get("data")
     annotated = certificate = penalty = ""
     if data:
