@@ -115,6 +115,12 @@ class KnownAnnotators:
                 found[attribute] = row if inside else -1
         return [*found.values()]
 
+    def seen(self, given: Mapping[str, str]) -> list[str]:
+        """The attributes of one annotator whose values were seen."""
+        return [
+            name for name, row in zip(self.attributes, self.rows(given), strict=True) if row >= 0
+        ]
+
     def asked(
         self,
         annotators: Sequence[Iterable[str]],

@@ -258,7 +258,11 @@ def test_training_and_scoring_take_the_attributes_of_new_annotators(trained: Pat
             NEW,
             annotators=dict.fromkeys(NEW.items, ("person-0", "strict", "mild", "unknown")),
             by_annotator=True,
-            attributes={"strict": {"town": "rye"}, "mild": {"town": "ash"}},
+            attributes={
+                "strict": {"town": "rye"},
+                "mild": {"town": "ash"},
+                "unknown": {"town": "a town without annotators"},
+            },
         )
     found = " / ".join(str(one.message) for one in noted)
     assert (
@@ -272,6 +276,18 @@ def test_training_and_scoring_take_the_attributes_of_new_annotators(trained: Pat
     assert (p["mild"] < p[""]).all()
     assert (p[""] < p["strict"]).all()
     np.testing.assert_array_equal(p["unknown"], p[""])
+
+
+def test_attributes_are_by_annotator_and_may_be_numbers(trained: Path) -> None:
+    how: Any = {"annotators": dict.fromkeys(NEW.items, ("new",)), "by_annotator": True}
+    for wrong in ({"new": "rye"}, ["new"]):
+        with pytest.raises(InputError, match=r"attributes are no mapping .*; write \{'ann'"):
+            score_members(trained / "members", NEW, attributes=wrong, **how)
+    known = KnownAnnotators.of(with_attributes(small_people(), age=["3", "4", "3"]), ["age"])
+    assert known.seen({"age": "4"}) == ["age"]
+    assert known.seen({"age": "5"}) == known.seen({}) == []
+    with pytest.warns(EDOWarning, match="answered anonymously"):
+        score_members(trained / "members", NEW, attributes={"new": {"town": 3}}, **how)
 
 
 def test_cards_name_the_attributes_and_how_to_use_them(trained: Path, tmp_path: Path) -> None:

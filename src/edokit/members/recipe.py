@@ -134,6 +134,10 @@ class Member(Protocol):
         """
         return ()
 
+    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
+        """Those of an annotator's attributes by which it would answer: their values were seen."""
+        return [name for name in self.known_attributes if given.get(name)]
+
     @property
     def details(self) -> Mapping[str, Any]:
         """Plain values about it, once it is fitted: its ``member.json`` and its predictions hold

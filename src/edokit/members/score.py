@@ -400,6 +400,22 @@ def _of(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def _checked_attributes(attributes: Attributes) -> dict[str, dict[str, str]]:
+    """Attributes with values as texts, as files have them; gaps are left out."""
+    if not isinstance(attributes, Mapping) or not all(
+        isinstance(own, Mapping) for own in attributes.values()
+    ):
+        raise InputError(
+            "attributes are no mapping of annotators to their attributes",
+            "write {'ann': {'age': '29'}}",
+            parameters=("attributes",),
+        )
+    return {
+        str(name): {str(key): str(value) for key, value in own.items() if value is not None}
+        for name, own in attributes.items()
+    }
+
+
 class _ItemAnnotators:
     """Annotators known to label each of N texts, and where they could not be used.
 
@@ -434,10 +450,9 @@ class _ItemAnnotators:
             self.rows = np.append(np.repeat(self.rows, list(map(len, each))), self.rows)
             each = [*((name,) for names in each for name in names), *[()] * len(items)]
         self._annotators = each
-        self._attributes = attributes or {}
+        self._attributes = _checked_attributes(attributes or {})
         self._known: set[str] = set()
-        self._by_attributes: dict[str, None] = {}
-        self._used: dict[str, None] = {}
+        self._by_attributes: dict[str, dict[str, None]] = {}
         self._unknown = np.zeros(len(each), dtype=bool)
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
@@ -445,15 +460,11 @@ class _ItemAnnotators:
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row: of its annotators, if the member knows some."""
         heads, more = set(member.known_annotators), {}
-        if used := member.known_attributes:
-            described = {
-                name
-                for name, own in self._attributes.items()
-                if name not in heads and any(own.get(attribute) for attribute in used)
-            }
-            heads |= described
-            self._by_attributes |= dict.fromkeys(described)
-            self._used |= dict.fromkeys(used)
+        if member.known_attributes:
+            for annotator in self._attributes.keys() - heads:
+                if used := member.seen_attributes(self._attributes[annotator]):
+                    heads.add(annotator)
+                    self._by_attributes.setdefault(annotator, {}).update(dict.fromkeys(used))
             more = {"attributes": self._attributes}
         self.unused[name] = not heads
         if not heads:
@@ -521,9 +532,10 @@ class _ItemAnnotators:
             return
         named = {name for names in self._annotators for name in names}
         if described := sorted(named & {*self._by_attributes}):
+            used = dict.fromkeys(chain.from_iterable(self._by_attributes[one] for one in described))
             warn(
                 f"{are(len(described), len(named), noun='annotator')} unknown to members, and"
-                f" answered by {' and '.join(self._used)}: {examples(described)}"
+                f" answered by {' and '.join(used)}: {examples(described)}"
             )
         if self._row == "pair":
             asked = {name for names in self._annotators for name in names}

@@ -90,6 +90,10 @@ class Classifier:
         """The attributes of annotators that it uses."""
         return () if self.effects is None else self.effects.known.attributes
 
+    def seen_attributes(self, given: Mapping[str, str]) -> list[str]:
+        """Those of an annotator's attributes whose values were seen."""
+        return [] if self.effects is None else self.effects.known.seen(given)
+
     def predict(
         self,
         features: Any,

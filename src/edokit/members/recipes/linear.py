@@ -85,6 +85,10 @@ class LinearMember(Member):
         """The attributes whose effects it has learned."""
         return () if self._model is None else self._model.attributes
 
+    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
+        """Those of an annotator's attributes whose values were seen."""
+        return () if self._model is None else self._model.seen_attributes(given)
+
     def check_data(self, data: Any) -> None:
         """Refuse data without an order where an option needs one."""
         super().check_data(data)

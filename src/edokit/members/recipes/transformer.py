@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,6 +58,10 @@ class TransformerMember(FineTunedMember):
     def known_attributes(self) -> Sequence[str]:
         """The attributes of annotators that it uses."""
         return self._known().attributes
+
+    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
+        """Those of an annotator's attributes whose values were seen."""
+        return self._known().seen(given)
 
     def _known(self) -> KnownAnnotators:
         known = KnownAnnotators.named(self.annotators_)
