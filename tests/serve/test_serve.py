@@ -156,6 +156,19 @@ def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> N
         assert "marmalade" not in answer.text
 
 
+def test_hints_are_about_the_field_that_is_wrong(server: Server) -> None:
+    for more, hint in (
+        ({"annotators": ["Ann_0"]}, 'for each text: "annotators": [["…"]]'),
+        ({"annotators": "Ann_0"}, 'for each text: "annotators": [["…"]]'),
+        ({"panel": []}, '"panel": ["…"]'),
+        ({"contexts": [1]}, '"contexts": ["…"]'),
+        ({"for": 1}, '"for": "f1"'),
+        ({"text": 1}, "known fields: texts, contexts, annotators, panel and for"),
+    ):
+        assert hint in post(server, {"texts": ["a"], **more}).json()["hint"]
+    assert post(server, {"texts": ["x" * 100_001]}).json()["hint"] == "shorten it"
+
+
 def test_wrong_requests_are_refused_as_json(server: Server) -> None:
     kind = {"content-type": "application/json", "origin": "https://elsewhere.example"}
     wrong: list[tuple[str, str, dict[str, str], int]] = [

@@ -48,6 +48,13 @@ _STATUSES = {
     503: "The members are being loaded, or too many texts wait: try again.",
 }
 _SEND = 'send {"texts": ["…"]}'
+_FORMS = {
+    "contexts": 'send a context for each text: "contexts": ["…"]',
+    "annotators": 'send a list of names for each text: "annotators": [["…"]]',
+    "panel": 'send a list of names: "panel": ["…"]',
+    "for": 'send the name of a metric: "for": "f1"',
+}
+"""What a field is, for those who sent something else."""
 
 
 class Prediction(BaseModel):
@@ -88,11 +95,9 @@ def request_model(limits: Limits) -> type[BaseModel]:
             None, description="What precedes each text, for members that were trained on pairs."
         )
         annotators: Annotated[list[Names], most] | None = Field(
-            None, description="For each text the annotators, known to the bundle, to predict."
+            None, description="For each text a list of annotators, known to the bundle, to predict."
         )
-        panel: Names | None = Field(
-            None, description="Or the annotators to predict for every text."
-        )
+        panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
         answer_for: str | None = Field(
             None,
             alias="for",
@@ -266,14 +271,23 @@ class App:
             responses={200: found, **{k: {"description": what} for k, what in _STATUSES.items()}},
         )(self._predict)
 
-        @app.get("/health", responses={503: {"description": "Not yet, or no longer."}})
+        @app.get(
+            "/health",
+            response_description="They are.",
+            responses={503: {"description": "Not yet, or no longer."}},
+        )
         async def health() -> dict[str, str]:
             """Whether the members are loaded and requests are taken."""
             if self._worker.stopping:
                 raise RefusedError(503, "the server stops", "ask another one", retry_after="5")
             return {"status": "ready", "version": self._loaded().version}
 
-        @app.get("/metrics", response_class=Response)
+        @app.get(
+            "/metrics",
+            response_class=Response,
+            response_description="The numbers.",
+            responses={401: {"description": _STATUSES[401]}},
+        )
         async def numbers() -> Response:
             """Requests by status, texts, seconds, batches and the queue, in Prometheus format."""
             return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
@@ -427,7 +441,8 @@ def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:
                 422,
                 f"{place} is unknown: this bundle knows"
                 f" {counted(len(about.annotators), 'annotator')}",
-                "leave annotators out for the answer of nobody in particular",
+                "leave the name out; without annotators and panel, the answer is for nobody in"
+                " particular",
             )
         if name in seen:
             raise RefusedError(422, f"{place} is named twice", "name each once")
@@ -442,7 +457,8 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
     if not isinstance(given, dict):
         return RefusedError(422, "the body is not a JSON object", _SEND)
     if kind == "extra_forbidden":
-        return RefusedError(422, "the request has an unknown field", "see /docs for the fields")
+        known = "texts, contexts, annotators, panel and for"
+        return RefusedError(422, "the request has an unknown field", f"known fields: {known}")
     place = str(at[0])
     inside: Any = given.get(place)
     for position in at[1:]:
@@ -461,7 +477,9 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
         "string_unicode": "text with half a character (a lone surrogate)",
     }
     be = "is" if " " in place or place in ("panel", "for") else "are"
-    return RefusedError(422, f"{place} {be} {wrong.get(kind, 'not what is expected')}", _SEND)
+    message = f"{place} {be} {wrong.get(kind, 'not what is expected')}"
+    shorten = kind == "string_too_long"
+    return RefusedError(422, message, "shorten it" if shorten else _FORMS.get(str(at[0]), _SEND))
 
 
 _KINDS: dict[type, str] = {
