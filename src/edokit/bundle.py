@@ -430,6 +430,13 @@ class Bundle:
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             needed = fitted.needed_members()
             loaded = LoadedMembers(source, needed, device=device, trust=trust, keep=False)
+            if sorted(loaded.classes) != sorted(fitted.fitted_.classes):
+                raise InputError(
+                    f"the members in {source} predict {examples(loaded.classes)}, but the ensemble"
+                    f" pools {examples(fitted.fitted_.classes)}",
+                    "name the folder of the members that it was fitted on",
+                    parameters=("members",),
+                )
             models, called = dict[str, str](), dict[str, str]()
             for model in loaded.models:
                 place, name = copy_model(model, folder / MODELS), public_name(model)

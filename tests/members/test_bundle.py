@@ -336,3 +336,14 @@ def test_what_is_no_bundle_is_said_of_bundles(made: Path, tmp_path: Path) -> Non
             load(made / "ensemble")
     with pytest.raises(InputError, match="does not exist"):
         edokit.Bundle.load(tmp_path / "nowhere")
+
+
+def test_members_of_other_classes_are_refused_by_their_folder(made: Path, tmp_path: Path) -> None:
+    p = edokit.Predictions.from_arrays(
+        np.full((2, 1, 2), 0.5), layout="NKC", items=["a", "b"], members=["linear-02"],
+        classes=["bad", "good"],
+    )  # fmt: skip
+    other = edokit.EDOEnsemble().fit(p, ["bad", "good"])
+    with pytest.raises(InputError, match=r"members in \S+/members predict '0', '1', but .*'bad'"):
+        edokit.Bundle.create(other, made / "members", tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
