@@ -455,7 +455,7 @@ def test_an_interrupted_training_says_what_is_kept(
     monkeypatch.setattr("edokit.members.train_members", interrupted)
     ended = edo("train", shelf / "data.csv", "--out", tmp_path / "members")
     assert ended.returncode == 130
-    assert "what is finished is kept; the same command goes on from there" in ended.stderr
+    assert "what is finished is kept; run the same command again to resume" in ended.stderr
 
 
 def test_items_without_predictions_are_left_out_by_a_command_that_the_error_names(

@@ -100,7 +100,7 @@ def test_a_folder_or_device_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match="is a folder"), whole_file(tmp_path / "folder"):
         pass
-    with pytest.raises(InputError, match="is no ordinary file"), whole_file(os.devnull):
+    with pytest.raises(InputError, match="is not a regular file"), whole_file(os.devnull):
         pass
     assert not Path(os.devnull).is_file()
 

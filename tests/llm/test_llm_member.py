@@ -125,7 +125,7 @@ def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> No
         fitted(samples=3).predict_proba(["one", "two"])
     assert sum("logprobs" in body for body in sent) == 1
     assert len(sent) == 1 + 6
-    with pytest.raises(InputError, match="no log-probabilities of m"):
+    with pytest.raises(InputError, match="no log-probabilities for m"):
         fitted(probabilities="logprobs").predict_proba(["three"])
 
 

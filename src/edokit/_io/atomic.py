@@ -93,7 +93,7 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
         if path.is_dir():
             continue
         if not path.is_file():
-            raise InputError(f"{path} is no ordinary file", "remove it")
+            raise InputError(f"{path} is not a regular file", "remove it")
         found[path.relative_to(folder).as_posix()] = path
     return found
 
@@ -172,7 +172,7 @@ def _mode(path: Path, target: Path) -> int:
     if target.is_file():
         return target.stat().st_mode & 0o777
     if target.exists():
-        kind = "a folder" if target.is_dir() else "no ordinary file"
+        kind = "a folder" if target.is_dir() else "not a regular file"
         raise InputError(f"can't write {path}: it is {kind}", "choose another path")
     # mkstemp makes private files; the umask can only be read by setting it.
     umask = os.umask(0)

@@ -134,9 +134,7 @@ def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
         for name, one in asked.items()
     ]
     if rows:
-        print_table(
-            "What servers were asked", ["member", *(name for name, _ in shown.values())], rows
-        )
+        print_table("Requests to servers", ["member", *(name for name, _ in shown.values())], rows)
 
 
 def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:

@@ -79,21 +79,21 @@ Device = Annotated[str | None, typer.Option(help="Where to compute, e.g. cpu or 
 Budget = Annotated[
     float | None,
     typer.Option(
-        help="What the requests of members that ask a server may cost (prices are options of the"
-        " recipe); it stops there, and the same command goes on."
+        help="Maximum cost of requests to language models (prices are options of the recipe);"
+        " the same command resumes a run that stopped there."
     ),
 ]
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Show one prompt and the number of requests to a server, and ask nothing."
+        "--dry-run", help="Show one prompt and the number of requests without sending any."
     ),
 ]
 Trust = Annotated[
     str | None,
     typer.Option(
-        help="Packages beside scikit-learn whose types may be loaded, and addresses of servers"
-        " that members may ask."
+        help="Packages other than scikit-learn whose types may be loaded, and endpoints to which"
+        " members may send texts."
     ),
 ]
 Pairs = Annotated[
@@ -386,7 +386,7 @@ def number(text: str, option: str, form: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{option} {text!r} is no number", f"write {option} {form}") from None
+        raise InputError(f"{option} {text!r} is not a number", f"write {option} {form}") from None
 
 
 def named_file(text: str) -> tuple[str | None, Path]:

@@ -212,7 +212,7 @@ def _kept_if_interrupted() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        warn("what is finished is kept; the same command goes on from there")
+        warn("what is finished is kept; run the same command again to resume")
         raise
 
 

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat protocol: requests side by side, answers kept, costs counted.
+"""Client of OpenAI-compatible chat endpoints: parallel requests, cached answers, counted costs.
 
 The key comes from the environment and goes into one header. Texts are in requests alone: answers
 are kept under a digest of what was asked, and errors quote nothing that was sent.
@@ -33,19 +33,19 @@ _RETRIED = (408, 409, 425, 429)
 _REFUSED = (400, 422)
 _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0
-"""Seconds; a server that asks for more is an error that says so."""
+"""Seconds; a longer `Retry-After` is an error."""
 _FIRST_CONTACT = 2
-"""Repetitions where nothing listens, and nothing has before: that is an error in the address."""
+"""Retries while a server has never responded: its address is probably wrong."""
 _MOST_BYTES = 1 << 24
 _MOST_POSITIONS = 16
 """Tokens of an answer whose alternatives are kept: a label is named by the first few."""
 _QUOTED = 16
-"""As many characters in a row of what was sent, and a server's message is not shown."""
+"""A server's message that repeats this many characters of the request is not shown."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: the body of the request, and which of several answers to it is wanted."""
+    """The body of a request, and the number of the sample where it is sent several times."""
 
     body: Mapping[str, Any]
     draw: int = 0
@@ -77,21 +77,21 @@ class BudgetError(InputError):
 
 @dataclass
 class Session:
-    """What all requests of one command share: what they may cost, and whether any is sent."""
+    """What all requests of one command share: a budget, and whether any is sent."""
 
     budget: float | None = None
     dry: bool = False
     member: str = ""
-    """Who asks."""
+    """The member whose requests are sent."""
     report: Callable[[str], None] | None = None
-    """Called with who asks, and how far that is."""
+    """Called with the member and its progress."""
     reached: set[str] = field(default_factory=set)
-    """Servers that have answered."""
+    """Endpoints that have responded."""
     previews: list[dict[str, Any]] = field(default_factory=list)
     """Of a dry run: what each member would ask."""
     spent: float = 0.0
     _rate: float | None = None
-    """The most that a character of a request has cost."""
+    """Highest cost so far per character of a request."""
     _reserved: float = 0.0
     _open: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -118,7 +118,7 @@ class Session:
                         f"the budget of {self.budget:g} does not cover the next request;"
                         f" {self.spent:.4g} was spent on requests of this run, whose answers are"
                         " kept",
-                        "start the same command again with another budget: it goes on from there",
+                        "run the same command with a larger budget: it resumes from there",
                         parameters=("budget",),
                     )
                 self._changed.wait()
@@ -127,7 +127,7 @@ class Session:
             return expected
 
     def settle(self, size: int, expected: float, cost: float | None) -> None:
-        """A request is over; it cost so much, or nothing is known of it as it failed."""
+        """Record the cost of a finished request; None if it failed."""
         with self._changed:
             self._open, self._reserved = self._open - 1, self._reserved - expected
             if cost is not None:
@@ -141,7 +141,7 @@ _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
 
 @contextmanager
 def session(*, budget: float | None = None, dry: bool = False) -> Iterator[Session]:
-    """Requests inside share this budget; in a dry run, or inside of one, none is sent."""
+    """Requests inside share this budget; in a dry run none is sent."""
     if budget is not None and not budget >= 0:
         raise InputError(f"budget is {budget}, but must be at least 0", parameters=("budget",))
     outer = _SESSION.get()
@@ -161,22 +161,22 @@ def current_session() -> Session:
 
 
 def check_address(base_url: str) -> str:
-    """An endpoint as it is compared and used; one that carries a secret is refused unshown."""
+    """Normalise the URL of an endpoint; one with credentials is refused without quoting it."""
     parts = urlsplit(base_url.strip())
     host = None
     with suppress(ValueError):
         host, _ = parts.hostname, parts.port
     if parts.username or parts.password or "@" in parts.netloc or parts.query or parts.fragment:
         raise InputError(
-            "base_url carries a user, a password or parameters, which would end up in files",
-            f"leave them out, and give the key in the environment: {KEY}",
+            "base_url has credentials or query parameters, which would be written to files",
+            f"remove them, and set the key in the environment: {KEY}",
             parameters=("base_url",),
         )
     odd = re.search(r"[^\w.:\[\]-]", parts.netloc) or not base_url.isprintable()
     if parts.scheme not in ("http", "https") or not host or odd:
         raise InputError(
-            "base_url is no address of a server",
-            "write it as http://localhost:8000/v1",
+            "base_url is not a valid URL",
+            "use the form http://localhost:8000/v1",
             parameters=("base_url",),
         )
     path = parts.path.rstrip("/").removesuffix(_PATH)
@@ -388,12 +388,14 @@ class Endpoint:
             try:
                 status, headers, content = self._send(client, request)
             except httpx.TimeoutException:
-                problem = f"gave no answer within {self.timeout:g} s"
+                problem = f"did not respond within {self.timeout:g} s"
                 hint = "raise the option timeout, or lower concurrency"
             except httpx.RequestError as error:
                 kind = type(error).__name__
                 down = isinstance(error, httpx.ConnectError)
-                problem = f"can't be reached ({kind})" if down else f"broke off ({kind})"
+                problem = (
+                    f"can't be reached ({kind})" if down else f"closed the connection ({kind})"
+                )
                 hint = "start the server, or correct base_url"
                 if down and self.base_url not in limits.reached:
                     most = min(most, _FIRST_CONTACT)
@@ -404,11 +406,11 @@ class Endpoint:
                         return _read(json.loads(content))
                     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                         kind = headers.get("content-type", "").partition(";")[0]
-                        problem = f"answers with something else than a chat completion ({kind})"
+                        problem = f"returned something other than a chat completion ({kind})"
                         hint = "check base_url: most end in /v1"
                 else:
                     self._refuse(status, content, request)
-                    problem, hint = f"answers with status {status}", "try again later"
+                    problem, hint = f"returned status {status}", "try again later"
                     asked_to_wait = _retry_after(headers.get("retry-after"))
                     if status == 429:
                         hint = "lower the option concurrency, or try again later"
@@ -419,14 +421,14 @@ class Endpoint:
             elif asked_to_wait <= _LONGEST_WAIT:
                 self._resume_at = max(self._resume_at, time.monotonic() + asked_to_wait)
             else:
-                problem += f" and asks to wait {asked_to_wait:.0f} s"
+                problem += f" and asked to wait {asked_to_wait:.0f} s"
                 break
             if stop.is_set():
                 break
         tried = counted(attempt + 1, "attempt")
         raise InputError(
-            f"{self.base_url} {problem}; {tried} made; the answers so far are kept",
-            f"{hint}; the same command then goes on from there",
+            f"{self.base_url} {problem} after {tried}; the answers so far are cached",
+            f"{hint}; the same command then resumes from there",
             parameters=("base_url",),
         )
 
@@ -441,9 +443,9 @@ class Endpoint:
             for part in response.iter_bytes():
                 content += part
                 if time.monotonic() > deadline:
-                    raise httpx.ReadTimeout("it goes on and on")
+                    raise httpx.ReadTimeout("the response takes too long")
                 if len(content) > _MOST_BYTES:
-                    raise httpx.DecodingError("it is too long")
+                    raise httpx.DecodingError("the response is too large")
             return response.status_code, response.headers, content
 
     def _pause(self, stop: threading.Event) -> None:
@@ -456,8 +458,8 @@ class Endpoint:
         shown = f" ({message})" if message else ""
         if status == 429 and code == "insufficient_quota":
             raise InputError(
-                f"{self.base_url} answers that your quota is spent (status 429)",
-                "raise it there; the same command then goes on from here",
+                f"{self.base_url} reports that your quota is exhausted (status 429)",
+                "raise it there; the same command then resumes from here",
             )
         if status in _RETRIED or (status >= 500 and status != 501):  # 501: it never can
             return
@@ -482,7 +484,7 @@ class Endpoint:
                 parameters=("base_url",),
             )
         raise InputError(
-            f"{self.base_url} answers with status {status}{shown}",
+            f"{self.base_url} returned status {status}{shown}",
             "check base_url: most end in /v1",
             parameters=("base_url",),
         )
@@ -507,7 +509,7 @@ def _client(timeout: float, connections: int, base_url: str) -> Any:
         ) from error
     key = os.environ.get(KEY, "").strip()
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"{KEY} holds characters that no key has", "copy the key again")
+        raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
     return httpx.Client(
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout=httpx.Timeout(timeout),

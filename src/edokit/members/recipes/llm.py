@@ -54,7 +54,7 @@ _PROBABILITIES = ("auto", "logprobs", "samples")
 _TOP = (20, 5)
 """Alternatives to ask for at each token; not every server gives the first number."""
 _FIRST_LOOK = 20
-"""As many answers that name no label, and the rest is not asked."""
+"""If none of the answers to this many prompts names a label, the run stops."""
 _KEY_TOKENS = 3
 """Tokens of an answer in which a key must come where tokens have probabilities; blanks may be
 first."""
@@ -105,7 +105,7 @@ class LanguageModel(Member):
         self._options = {name: given[name] for name in known_options(type(self))}
         if not model.strip():
             raise InputError(
-                "the recipe llm needs a model, as its server calls it",
+                "the recipe llm needs the name of a model on the server",
                 "name it with the option model",
                 parameters=("model",),
             )
@@ -155,8 +155,8 @@ class LanguageModel(Member):
         key = os.environ.get(endpoints.KEY, "").strip()
         if key and any(key in str(value) for value in self._options.values()):
             raise InputError(
-                f"an option holds the key that is in {endpoints.KEY}, and options end up in files",
-                "leave it out: the key is sent without being asked for",
+                f"an option contains the key in {endpoints.KEY}, and options are written to files",
+                "remove it: the key is read from the environment",
             )
         self._classes: tuple[str, ...] = ()
         self._scale = NOMINAL
@@ -193,7 +193,7 @@ class LanguageModel(Member):
 
     @classmethod
     def learns(cls, options: Mapping[str, Any]) -> bool:
-        """Whether it shows examples; else it is the same whatever the training items."""
+        """Whether it shows examples, the only part that depends on training items."""
         return bool(options.get("examples"))
 
     @property
@@ -208,7 +208,7 @@ class LanguageModel(Member):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """What it is, what it asked, and what an item cost."""
+        """Model, prompt, persona, numbers of requests and tokens, and the cost per item."""
         tally = self._tally
         info: dict[str, Any] = {"model": self.model, "prompt": _short(self.prompt) or "default"}
         if self.persona:
@@ -277,7 +277,7 @@ class LanguageModel(Member):
 
     @classmethod
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> LanguageModel:
-        """Read what ``save`` wrote; an endpoint elsewhere must be named by people, too."""
+        """Read what ``save`` wrote; an endpoint on another machine must be trusted."""
         path = folder / _FILE
         stored = read_document(path, _stored, "a language model of EDO's", "train it again")
         cls.refuse_file(f"the member in {folder}", stored["options"], trust)
@@ -316,7 +316,7 @@ class LanguageModel(Member):
 
     @property
     def _may_score(self) -> bool:
-        """Whether probabilities of tokens are of use."""
+        """Whether probabilities of labels can be read from those of tokens."""
         return not self._sets and self._choices.first_token_decides
 
     def _messages(self, one: Text, whose: str, label: str) -> list[dict[str, str]]:
@@ -441,7 +441,7 @@ class LanguageModel(Member):
                 break
         if not gives and self.probabilities == "logprobs":
             raise InputError(
-                f"{self._server.base_url} gives no log-probabilities of {self.model}",
+                f"{self._server.base_url} returns no log-probabilities for {self.model}",
                 "choose probabilities='samples'",
                 parameters=("probabilities",),
             )
@@ -470,7 +470,7 @@ class LanguageModel(Member):
         return report
 
     def _preview(self, limits: endpoints.Session, prompts: Sequence[Any]) -> None:
-        """What would be asked, and what of it was before."""
+        """Add the requests that would be sent, and how many are cached, to the session."""
         known = self._server.known(f"top_logprobs of {self.model}")
         top = 0 if self.probabilities == "samples" or not self._may_score else known
         requests = self._requests(prompts, _TOP[0] if top is None else int(top))
@@ -493,7 +493,7 @@ def _object(extra: str) -> dict[str, Any]:
         if isinstance(found, dict) and not found.keys() & {"model", "messages", "stream", "n"}:
             return found
     raise InputError(
-        "extra is no JSON object of parameters of a request beside model, messages, stream and n",
+        "extra is not a JSON object of request parameters (without model, messages, stream and n)",
         'write it as extra={"top_p": 0.9}',
         parameters=("extra",),
     )
@@ -504,7 +504,7 @@ def _content(path: Path) -> str:
     if path.suffix.lower() == ".json":
         found = read_json(path)
         if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-            raise InputError(f"{path} is no JSON object of labels and texts", "correct the file")
+            raise InputError(f"{path} does not map labels to texts", "correct the file")
         return "\n".join(f"{name}: {' '.join(one.split())}" for name, one in found.items())
     try:
         return check_file(path).read_text(encoding="utf-8-sig").strip()
