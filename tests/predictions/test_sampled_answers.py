@@ -240,7 +240,16 @@ def test_unusable_requests_are_refused(
 def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
     sheet = written(tmp_path / "s.csv", SHEET)
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
-    assert join_models([sheet], items=["b", "z"], **given).items.tolist() == ["b"]
+    made = join_models([sheet], items=["b", "z"], **given)
+    assert made.items.tolist() == ["b"]
+    assert [about["answers"] for about in made.member_info.values()] == [1, 2]
+    # A spelling that other items alone have is mapped all the same.
+    join_models(
+        [written(tmp_path / "n.csv", SHEET.replace(" yes ", "yep"))],
+        items=["b"],
+        label_map={"yep": "yes"},
+        **given,
+    )
     with pytest.raises(InputError, match="none of these items, but 'a', 'b'"):
         join_models([sheet], items=["z"], **given)
     votes = "item,annotator,label,split\na,x,no,dev\nb,x,yes,test\n"

@@ -212,7 +212,8 @@ def join_models(
     _check_roles(columns or {}, positive)
     order = None if classes is None else ordered_classes(classes, ())
     usual = SMOOTHING if smoothing is None else smoothing
-    sampled = Sampled(order, label_map, usual, unparsed, tuple(answer_columns))
+    wanted = None if items is None else as_names(items)
+    sampled = Sampled(order, label_map, usual, unparsed, tuple(answer_columns), wanted)
     sources: list[_Joined] = []
     parts: list[Predictions] = []
     for position, path in enumerate(map(Path, files)):
@@ -272,8 +273,8 @@ def join_models(
         )
     joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, missing), parts)
     joined = joined.grouped(by_member) if by_member else joined
-    if items is not None:
-        kept = np.isin(joined.items, as_names(items))
+    if wanted is not None:
+        kept = np.isin(joined.items, wanted)
         if not kept.any():
             raise InputError(
                 f"the files hold none of these items, but {examples(joined.items)}",

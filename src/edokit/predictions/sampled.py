@@ -54,6 +54,8 @@ class Sampled:
     unparsed: Unparsed = "error"
     columns: tuple[str, ...] = ()
     """Columns with the answers of a member each, where a sheet has several."""
+    items: Strings | None = None
+    """The items that are kept, with what is known of their answers; None: all."""
 
     def long(self, table: pa.Table, path: Path) -> pa.Table:
         """One row per answer, of a sheet with a column per member."""
@@ -89,8 +91,11 @@ class Sampled:
         """
         column = encode(lists_as_text(table, own(ANSWER))[own(ANSWER)], own(ANSWER))
         classes, is_class, named, loose = self._classes(column, path, own(ANSWER), declared)
-        members = _members(table, path, member, own)
         item = name_column(table, own("item"), path)
+        if self.items is not None and (kept := np.isin(item.names, self.items)[item.codes]).any():
+            table, column = table.filter(pa.array(kept)), column._replace(codes=column.codes[kept])
+            item = name_column(table, own("item"), path)
+        members = _members(table, path, member, own)
         items, whose = item.names, None
         if own("annotator") in table.column_names:
             item, items, whose = pair_rows(item, annotator_column(table, own("annotator")))
