@@ -59,12 +59,10 @@ class Texts:
         if not self.texts:
             raise InputError("there is no text to score", "give a text")
         check_texts(self.texts)
-        missing = [
-            item
-            for item, text in zip(self.items, self.texts, strict=True)
-            if not (text if isinstance(text, str) else text[0]).strip()
-        ]
+        missing = []
         for item, text in zip(self.items, self.texts, strict=True):
+            if not (text if isinstance(text, str) else text[0]).strip():
+                missing.append(item)
             try:
                 joined(text).encode()
             except UnicodeEncodeError as error:
@@ -113,7 +111,7 @@ def read_texts(
         If the file can't be read, or a text is missing.
     """
     from edokit._io import check_file, not_utf8
-    from edokit._io.tables import TABLE_SUFFIXES
+    from edokit._io.tables import TABLE_SUFFIXES, read_table
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
@@ -123,7 +121,7 @@ def read_texts(
             raise not_utf8(path, error) from error
         found = _numbered(lines)
     elif path.suffix.lower() in TABLE_SUFFIXES and not any(reading.values()):
-        found = _from_table(path, columns or {})
+        found = _of_table(read_table(path), path, columns or {})
     else:
         from edokit.datasets.read import read_items
 
@@ -280,12 +278,6 @@ def _paired(items: Iterable[str], texts: Iterable[str], contexts: Iterable[str] 
 def _numbered(texts: Sequence[Text], first: int = 0) -> Texts:
     items = map(str, range(first, first + len(texts)))
     return Texts(tuple(items), tuple(texts), numbered=True)
-
-
-def _from_table(path: Path, columns: Mapping[str, str]) -> Texts:
-    from edokit._io.tables import read_table
-
-    return _of_table(read_table(path), path, columns)
 
 
 def _of_table(table: Any, path: Path, columns: Mapping[str, str], first_row: int = 0) -> Texts:
