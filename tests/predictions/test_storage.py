@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit.predictions import Predictions, read_predictions, read_shards, write_predictions
+from edokit.predictions.core import COST, COUNTED
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
@@ -43,7 +44,9 @@ def predictions(draw: st.DrawFn) -> Predictions:
     weights = np.random.default_rng(draw(st.integers(0, 99))).gamma(0.1, size=shape) + 1e-12
     kind = draw(st.sampled_from([np.float32, np.float64]))
     values = st.text(st.characters(exclude_categories=["Cs"])) | st.booleans() | st.integers(0, 9)
-    info = st.dictionaries(st.sampled_from(members), st.dictionaries(NAMES, values))
+    # Costs and counts are numbers; any other name may have any value.
+    about = NAMES.filter(lambda name: name not in (COST, *COUNTED))
+    info = st.dictionaries(st.sampled_from(members), st.dictionaries(about, values))
     return Predictions.from_arrays(
         weights.astype(kind),
         layout="NKC",
