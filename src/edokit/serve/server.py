@@ -62,6 +62,8 @@ class _Protocol(HttpToolsProtocol):
         self._size = 0 if self._in_body or self._late is None else self._size + len(data)
         if self._size > _LONGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("")
+        elif self._late is None and self.cycle is not None and self.cycle.response_complete:
+            self._wait(PATIENCE)  # what came after an answer has ended uvicorn's own wait
 
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
