@@ -9,10 +9,10 @@ JOBS ?= 2
 
 help:
 	@echo "make demo    install into .venv and run the demonstration"
-	@echo "make test    lint, types, room order and every test"
+	@echo "make test    lint, types, import order and every test but the slow ones"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
 	@echo "make reproduce  the paper's tables on the real data, into reproduced/"
-	@echo "make soak    half an hour of damaged files, kills and failing disks"
+	@echo "make soak    the slow tests, and half an hour of damaged files, kills and failing disks"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
@@ -46,7 +46,7 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev services
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
 
 # A PostgreSQL server and a browser, where root may install them and they are missing.
 services:
@@ -80,6 +80,7 @@ reproduce: $(VENV)/.dev
 # Coverage-guided fuzzing needs atheris, which not every Python has a wheel for.
 soak: $(VENV)/.dev
 	-$(PIP) --only-binary :all: atheris
+	$(BIN)/pytest -m slow
 	$(BIN)/python tools/fuzz_guided.py --seconds 400 --jobs $(JOBS)
 	$(BIN)/python tools/fuzz_loaders.py --seconds 200 --jobs $(JOBS)
 	$(BIN)/python tools/fuzz_loaders.py --inputs 20000 --seed 0 --networks --jobs $(JOBS)

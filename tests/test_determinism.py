@@ -152,6 +152,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_two_numbers_of_threads_agree() -> None:
     here = str(Path(__file__).parent)
     found = []

@@ -161,6 +161,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_shards(tmp_path: Path) -> None:
     peaks = [_peak(tmp_path / str(parts), parts) for parts in (2, 12)]
     # Ten more shards would be 32 MB in float64, and several times that in a solver.

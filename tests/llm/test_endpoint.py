@@ -358,7 +358,7 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
 def test_a_server_that_never_can_is_not_asked_again() -> None:
     endpoint, request = Endpoint("http://127.0.0.1:9/v1"), Request({"messages": []})
     endpoint._refuse(503, b"", request)
-    with pytest.raises(InputError, match="answers with status 501") as refused:
+    with pytest.raises(InputError, match="status 501") as refused:
         endpoint._refuse(501, b"", request)
     assert "base_url" in refused.value.hint
 

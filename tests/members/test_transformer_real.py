@@ -42,6 +42,7 @@ def brexit(lewidi: Path) -> TrainingData:
     return TrainingData.from_annotations(read_lewidi(lewidi / "HS-Brexit"))
 
 
+@pytest.mark.slow
 @pytest.mark.lewidi
 def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: TrainingData) -> None:
     some = brexit.take(np.random.default_rng(0).permutation(brexit.where("train"))[:128])

@@ -247,6 +247,7 @@ def test_the_views_of_the_front_are_linked(tab: Any) -> None:
     assert "lambda_ce" in tab.inner_text("#trial")
 
 
+@pytest.mark.slow
 def test_ten_thousand_items_stay_usable(open_page: Open, tmp_path: Path) -> None:
     many = 10_000
     run = make_run(tmp_path, items=many, members=["a", "b"], texts=texts_for(many))

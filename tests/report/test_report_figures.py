@@ -17,6 +17,7 @@ from edokit.tuning import Correlation
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 def test_every_figure_in_every_format_and_the_same_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

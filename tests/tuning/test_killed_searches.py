@@ -138,6 +138,7 @@ def test_a_search_in_a_file_goes_on_where_it_was_killed(
     assert json.loads(done.stdout)["trials"] == TRIALS
 
 
+@pytest.mark.slow
 def test_a_killed_workers_trials_are_done_by_the_other(
     inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_killed_workers_trials_are_done_by_the_other(
     assert USER not in kept
 
 
+@pytest.mark.slow
 def test_workers_may_share_the_folder_of_their_results(
     inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
 ) -> None:
