@@ -109,6 +109,7 @@ def no_place_is_done_twice(trials: list[Any]) -> bool:
     return len(done) == len(set(done)) == TRIALS
 
 
+@pytest.mark.slow
 def test_a_search_in_a_file_goes_on_where_it_was_killed(
     inputs: list[str], undisturbed: Path, tmp_path: Path
 ) -> None:
