@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from member_cases import on_scale
 from scipy.special import expit, logit, softmax
-from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
 from edokit._errors import InputError
@@ -25,22 +24,15 @@ from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
 from edokit.scales import NOMINAL, Scale
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*tied"),
+    pytest.mark.usefixtures("own_cache"),
+]
 SCALES = {
     "nominal": NOMINAL,
     "ordinal": Scale("ordinal", (1, 2, 3, 4)),
     "multi-label": Scale("multi-label"),
 }
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
 
 
 def simulated(

@@ -13,7 +13,6 @@ import pytest
 from member_cases import on_scale, small_people
 from scipy.special import softmax
 from test_judges import NEW
-from tiny_transformer import tiny_model
 from typer.testing import CliRunner
 
 from edokit._errors import EDOWarning, InputError
@@ -29,17 +28,10 @@ from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
 from edokit.scales import NOMINAL
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*tied"),
+    pytest.mark.usefixtures("own_cache"),
+]
 
 
 def with_attributes(people: Annotations, **attributes: list[str]) -> Annotations:

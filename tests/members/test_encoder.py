@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_transformer import tiny_model
 
 from edokit._errors import InputError, MissingExtraError
 from edokit.members.recipe import MemberData
@@ -15,18 +14,8 @@ from edokit.members.recipes import encoder as embeddings
 from edokit.members.recipes._annotators import Classifier
 from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 TEXTS = ["lovely day", "you are late again please stop it", "nice"]
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def test_vectors_have_length_one(model: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from member_cases import small_people
-from tiny_transformer import tiny_model
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
@@ -17,22 +16,14 @@ from edokit.members.recipe import Member, MemberData, Text, find_recipe, known_o
 from edokit.members.supervision import majority, soft
 from edokit.members.training_data import TrainingData
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 RECIPES = {
     "linear": {},
     "encoder": {},
     "sklearn": {"estimator": "sklearn.naive_bayes.ComplementNB(alpha=0.3)"},
     "transformer": {"epochs": 1, "max_length": 24},
 }
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture(params=RECIPES)

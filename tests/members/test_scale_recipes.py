@@ -11,7 +11,6 @@ import pytest
 from member_cases import on_scale
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
-from tiny_transformer import tiny_model
 
 from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
@@ -25,21 +24,14 @@ from edokit.members.supervision import Supervision, soft
 from edokit.members.training_data import TrainingData
 from edokit.scales import NOMINAL, Scale
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*tied"),
+    pytest.mark.usefixtures("own_cache"),
+]
 NAIVE_BAYES = "sklearn.naive_bayes.ComplementNB(alpha=0.3)"
 SETS, POINTS = Scale("multi-label"), Scale("ordinal", (0, 1, 3))
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path / "cache"))
 
 
 def options_of(recipe: str, model: str) -> dict[str, Any]:
