@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from numbers import Integral
 from pathlib import Path
@@ -185,6 +185,15 @@ def local_path(given: str | Path) -> Path:
             "write the home folder out; in a shell, a blank instead of = lets it replace ~",
         )
     return Path(given)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a name or an address is this machine itself."""
+    from ipaddress import ip_address
+
+    with suppress(ValueError):
+        return ip_address(host or "").is_loopback
+    return host == "localhost"
 
 
 LARGEST_SEED = 2**32 - 1

@@ -35,7 +35,6 @@ from edokit.members.recipes._endpoint import (
     _retry_after,
     check_address,
     current_session,
-    is_loopback,
     refuse_address,
     session,
 )
@@ -223,17 +222,6 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 def test_addresses_are_compared_in_one_form() -> None:
     same = {"https://Host:80/v1/", "https://host:80/v1", "https://host:80/v1/chat/completions"}
     assert {check_address(address) for address in same} == {"https://host:80/v1"}
-
-
-def test_only_this_machine_is_loopback() -> None:
-    assert all(map(is_loopback, ["http://localhost:1/v1", "http://127.0.0.5/v1", "http://[::1]/"]))
-    others = [
-        "http://127.0.0.1.example.org",
-        "http://localhost.org",
-        "http://0.0.0.0",
-        "http://10.0.0.1",
-    ]
-    assert not any(map(is_loopback, others))
 
 
 def test_a_file_sends_texts_nowhere_that_people_did_not_name(

@@ -4,6 +4,7 @@ for what can't be answered; asked by a real client, of a server that is a proces
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import re
@@ -11,6 +12,7 @@ import socket
 import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,15 +20,17 @@ from unittest import mock
 import httpx
 import pandas as pd
 import pytest
-from fastapi import Request
+import uvicorn
 from serve_soak import PLANTED, Server, in_python, nonsense, same, under_load
+from uvicorn.server import ServerState
 
 import edokit
-from edokit import InputError
+from edokit import EDOError, InputError
 from edokit.cli import main
 from edokit.panels import Panel
 from edokit.serve import Limits, app
-from edokit.serve.app import hostname, is_loopback
+from edokit.serve import server as server_module
+from edokit.serve.app import _is_here
 from edokit.serve.members import (
     MembersEndedError,
     MembersProcess,
@@ -34,7 +38,7 @@ from edokit.serve.members import (
     RefusedError,
     Worker,
 )
-from edokit.serve.server import _listen
+from edokit.serve.server import _listen, _Protocol
 
 TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 
@@ -212,9 +216,7 @@ def test_limits_are_kept_while_a_body_is_read(guarded: Server) -> None:
         assert "more than 1000 bytes" in answer.json()["error"]
 
 
-def test_slow_and_endless_requests_are_not_waited_for(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_requests_are_not_read(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nx: " + b"x" * 70_000)
         assert line.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -226,16 +228,100 @@ def test_slow_and_endless_requests_are_not_waited_for(
         with suppress(ConnectionResetError):
             while line.recv(1000):
                 pass  # until the server closes the connection
-    monkeypatch.setattr(app, "PATIENCE", 0.01)
-    parts = [{"type": "http.request", "body": b"{", "more_body": True}]
 
-    async def receive() -> Any:
-        return parts.pop() if parts else await asyncio.sleep(60)
 
-    scope = {"type": "http", "headers": [(b"content-type", b"application/json")]}
-    with pytest.raises(RefusedError, match="did not arrive in") as caught:
-        asyncio.run(app.BodyReader(10)(Request(scope, receive)))
-    assert caught.value.status == 408
+def test_slow_requests_and_too_many_connections_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statuses = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            async with app.BodyReader(10)(scope, dict(scope["headers"]), receive):
+                pass
+        except RefusedError as error:
+            statuses.append(error.status)
+            await send({"type": "http.response.start", "status": error.status, "headers": []})
+            await send({"type": "http.response.body"})
+
+    async def run() -> list[bytes]:
+        config = uvicorn.Config(application, ws="none", lifespan="off", limit_concurrency=3)
+        config.load()
+        protocol = partial(_Protocol, config, ServerState(), {})
+        listening = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+        where = listening.sockets[0].getsockname()
+        lines = [await asyncio.open_connection(*where)]
+        head = b"POST / HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n"
+        lines[0][1].write(head + b"\r\n{")
+        lines += [await asyncio.open_connection(*where) for _ in range(2)]
+        found = [await reader.read() for reader, _ in reversed(lines)]
+        for _, writer in lines:
+            writer.close()
+        listening.close()
+        return found
+
+    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    refused, idle, slow = asyncio.run(run())
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"too many connections" in refused
+    assert idle == b""
+    assert slow.startswith(b"HTTP/1.1 408 ")
+    assert b"did not arrive in 0.3 seconds" in slow
+    assert statuses == [408]
+
+
+def test_bodies_of_requests_under_way_are_limited_together() -> None:
+    async def run() -> None:
+        read, headers = app.BodyReader(10), {b"content-type": b"application/json"}
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"0123456789"}
+
+        async with contextlib.AsyncExitStack() as under_way:
+            for _ in range(64):
+                body = await under_way.enter_async_context(read({}, headers, receive))
+                assert body == b"0123456789"
+            with pytest.raises(RefusedError, match="too many requests") as caught:
+                await under_way.enter_async_context(read({}, headers, receive))
+            assert caught.value.status == 503
+        async with read({}, headers, receive):  # there is room again
+            pass
+
+    asyncio.run(run())
+
+
+def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
+    class Members:
+        """Answers a question with its texts, and fails on one that is empty."""
+
+        def __init__(self) -> None:
+            self.asked: list[list[str]] = []
+            self.answers: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def start(self) -> str:
+            return "loaded"
+
+        def ask(self, question: Question) -> None:
+            self.asked.append(question.texts)
+            failed = EDOError("empty") if "" in question.texts else None
+            self.answers.put_nowait(failed or question.texts)
+
+        async def received(self) -> Any:
+            return await self.answers.get()
+
+    async def run() -> None:
+        members: Any = Members()
+        worker = Worker(members, Limits(max_batch=4))
+        worker.start(lambda: None)
+        each = [["a"], ["b", "c"], [""], ["d"], ["e", "f", "g", "h", "i"]]
+        asked = (worker.ask(Question(texts)) for texts in each)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(found.pop(2), EDOError)
+        assert found == [["a"], ["b", "c"], ["d"], ["e", "f", "g", "h", "i"]]
+        assert members.asked[0] == ["a", "b", "c", ""]
+        assert worker.waiting == 0
+
+    asyncio.run(run())
 
 
 def test_a_token_is_asked_for_and_never_shown(guarded: Server) -> None:
@@ -368,9 +454,9 @@ def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) ->
 
 def test_what_is_this_machine() -> None:
     for host in ("localhost:8000", "127.0.0.1", "127.0.0.2:80", "[::1]:8000", "LOCALHOST"):
-        assert is_loopback(hostname(host)), host
+        assert _is_here(host.encode()), host
     for host in ("", "localhost.example", "127.0.0.1.example:80", "10.0.0.1", "[::]", "0.0.0.0"):
-        assert not is_loopback(hostname(host)), host
+        assert not _is_here(host.encode()), host
 
 
 def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:

@@ -49,6 +49,9 @@ def serve(
         int,
         typer.Option(min=1, help="Texts that may wait; beyond them requests are refused (503)."),
     ] = 8192,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="Connections that may be open; others are refused (503).")
+    ] = 512,
     trust: options.Trust = None,
     json: options.Json = False,
 ) -> None:
@@ -73,7 +76,9 @@ def serve(
         port=port,
         device=device,
         trust=options.names(trust) or (),
-        limits=Limits(max_batch, max_delay_ms, max_texts, max_length, max_bytes, max_queue),
+        limits=Limits(
+            max_batch, max_delay_ms, max_texts, max_length, max_bytes, max_queue, max_connections
+        ),
         token=os.environ.get(TOKEN),
         ready=ready,
         log=lambda line: typer.echo(f"edo serve: {line}", err=True),

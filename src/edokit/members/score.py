@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +151,7 @@ class LoadedMembers:
         self._context: dict[str, Any] = {"device": device, "trust": tuple(trust), "models": models}
         self._keep = keep
         self._kept: dict[str, list[Any]] = {}
+        self._folds = cache(_folds)
 
     def load(self) -> LoadedMembers:
         """Load what is not in memory yet."""
@@ -290,15 +291,11 @@ class LoadedMembers:
         if self._end_to_end:
             yield self._heads()
             return
-        for fold in self._folds(name):
+        for fold in self._folds(self.folder / MEMBERS / name):
             card = {**finished_card(fold), "classes": self.classes}
             with errors_in(fold):
                 check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
             yield load_member(fold, **self._context)
-
-    def _folds(self, name: str) -> list[Path]:
-        folder = self.folder / MEMBERS / name
-        return sorted(folder.glob("fold-*")) or [folder]
 
     def _heads(self) -> Any:
         from edokit.members.recipes._end_to_end import EndToEndMembers
@@ -319,7 +316,8 @@ class LoadedMembers:
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities [N, C] of one member, the mean over its folds, and its details."""
         each, details = [], []
-        for fold, member in zip(self._folds(name), self._models(name), strict=True):
+        folds = self._folds(self.folder / MEMBERS / name)
+        for fold, member in zip(folds, self._models(name), strict=True):
             with _of(fold):
                 if known is None:
                     each.append(np.asarray(member.predict_proba(texts), dtype=float))
@@ -334,6 +332,11 @@ class LoadedMembers:
 def attributes_of_members(folder: str | Path) -> tuple[str, ...]:
     """The attributes of annotators that the members in a folder were trained with."""
     return tuple(read_manifest(Path(folder))["data"].get("attributes") or ())
+
+
+def _folds(folder: Path) -> list[Path]:
+    """The folders of a member's folds, or its own."""
+    return sorted(folder.glob("fold-*")) or [folder]
 
 
 def _annotator_of(member: Mapping[str, Any]) -> str | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hmac
-import ipaddress
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
 from typing import Annotated, Any
 
-import anyio
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import (
@@ -27,16 +26,13 @@ from prometheus_client import (
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
-from edokit._errors import counted
+from edokit._errors import counted, is_loopback
 from edokit._version import __version__
 from edokit.serve.members import About, Limits, Question, RefusedError, Worker, reported
 
 TOKEN = "EDO_SERVE_TOKEN"
 """The variable of the environment that holds the bearer token."""
-PATIENCE = 20.0
-"""Seconds in which the head of a request, and then its body, must have arrived."""
 _OPEN = ("/health", "/docs", "/openapi.json")  # answered without a token
 _STATUSES = {
     400: "The body is not JSON.",
@@ -48,6 +44,7 @@ _STATUSES = {
     503: "The members are being loaded, or too many texts wait: try again.",
 }
 _SEND = 'send {"texts": ["…"]}'
+_JSON = b"content-type", b"application/json"
 _FORMS = {
     "contexts": 'send a context for each text: "contexts": ["…"]',
     "annotators": 'send a list of names for each text: "annotators": [["…"]]',
@@ -118,7 +115,8 @@ class Metrics:
         ProcessCollector("members", lambda: worker.pid or "self", **own)
         seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
         labels = ("path", "status")
-        self.requests = Counter("edo_requests", "Requests by path and status.", labels, **own)
+        requests = Counter("edo_requests", "Requests by path and status.", labels, **own)
+        self.requests = cache(requests.labels)
         self.texts = Counter("edo_texts", "Texts that were answered.", **own)
         self.seconds = Histogram(
             "edo_request_seconds", "From its head to its answer.", buckets=seconds, **own
@@ -169,7 +167,7 @@ class App:
         self._worker, self._settled, self._log = worker, settled, log
         self._expected = None if token is None else f"bearer {token}".encode()
         self._metrics = Metrics(worker)
-        self._model, self._body_of = request_model(limits), BodyReader(limits.max_bytes)
+        self._model, self._read = request_model(limits), BodyReader(limits.max_bytes)
         self._app = self._fastapi()
         self._paths = {getattr(route, "path", "") for route in self._app.routes}
 
@@ -189,11 +187,15 @@ class App:
             await send(message)
 
         try:
-            self._admit(scope)
+            headers = dict(scope["headers"])
+            self._admit(scope["path"], headers)
             if path == "/predict" and scope["method"] == "POST":
                 # Straight to it: the layers between cost as much as all the rest of a request.
-                response = await self._predict(Request(scope, receive))
-                await response(scope, receive, sending)
+                content = await self._predict(scope, headers, receive)
+                size = b"content-length", b"%d" % len(content)
+                head = {"type": "http.response.start", "status": 200, "headers": [_JSON, size]}
+                await sending(head)
+                await sending({"type": "http.response.body", "body": content})
             else:
                 await self._app(scope, receive, sending)
         except RefusedError as error:
@@ -204,21 +206,20 @@ class App:
                 failed = RefusedError(500, "the server failed on this request", "see its log")
                 await _refusal(failed)(scope, receive, sending)
         finally:
-            self._metrics.requests.labels(path, status or 499).inc()
+            self._metrics.requests(path, status or 499).inc()
             if path == "/predict":
                 self._metrics.seconds.observe(time.perf_counter() - start)
 
-    def _admit(self, scope: Any) -> None:
-        headers = dict(scope["headers"])
+    def _admit(self, path: str, headers: dict[bytes, bytes]) -> None:
         if self._expected is None:
             # Pages of other sites may make a browser ask this machine under a name of theirs.
-            if not is_loopback(hostname(headers.get(b"host", b"").decode("latin-1"))):
+            if not _is_here(headers.get(b"host", b"")):
                 raise RefusedError(
                     421,
                     "the host of the request is not this machine",
                     f"ask 127.0.0.1 or localhost, or set {TOKEN}",
                 )
-        elif scope["path"] not in _OPEN:
+        elif path not in _OPEN:
             scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
             if not hmac.compare_digest(scheme.lower() + b" " + token.strip(), self._expected):
                 raise RefusedError(
@@ -234,15 +235,12 @@ class App:
             raise RefusedError(503, "the members are being loaded", "try again", retry_after="2")
         return self._worker.about
 
-    async def _predict(self, request: Request) -> Response:
-        """Answer each text with a distribution over the classes."""
+    async def _predict(self, scope: Any, headers: dict[bytes, bytes], receive: Any) -> bytes:
         about = self._loaded()
-        question = check_request(await self._body_of(request), self._model, about)
-        answers = await self._worker.ask(question)
+        async with self._read(scope, headers, receive) as body:
+            answers = await self._worker.ask(check_request(body, self._model, about))
         self._metrics.texts.inc(len(answers))
-        head = json.dumps({"version": about.version, "classes": about.classes}, ensure_ascii=False)
-        content = f'{head[:-1]}, "predictions": [{", ".join(answers)}]}}'
-        return Response(content.encode(), media_type="application/json")
+        return f'{about.head}, "predictions": [{", ".join(answers)}]}}'.encode()
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -265,11 +263,16 @@ class App:
         )
         content = {"application/json": {"schema": self._model.model_json_schema()}}
         found = {"model": Predictions, "description": "The answers, in the order of the texts."}
-        app.post(
+
+        @app.post(
             "/predict",
             openapi_extra={"requestBody": {"required": True, "content": content}},
             responses={200: found, **{k: {"description": what} for k, what in _STATUSES.items()}},
-        )(self._predict)
+        )
+        async def predict(request: Request) -> Response:
+            """Answer each text with a distribution over the classes."""
+            scope = request.scope
+            return Response(await self._predict(scope, dict(scope["headers"]), request.receive))
 
         @app.get(
             "/health",
@@ -318,69 +321,63 @@ def _refusal(error: RefusedError) -> Response:
 
 
 @lru_cache(64)
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine itself."""
-    try:
-        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def hostname(host: str) -> str:
-    """The name in a Host header: ``localhost:8000``, ``[::1]:8000``."""
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+def _is_here(host: bytes) -> bool:
+    """Whether a Host header names this machine: ``localhost:8000``, ``[::1]:8000``."""
+    name = host.decode("latin-1").lower()
+    return is_loopback(name[1:].partition("]")[0] if name[:1] == "[" else name.partition(":")[0])
 
 
 class BodyReader:
-    """Reads the bodies of requests, within limits of size and time."""
+    """Reads the bodies of requests, and limits what all requests under way hold."""
 
     def __init__(self, max_bytes: int) -> None:
         self._most = max_bytes
-        self._held = 0  # bytes of all requests that are being read
+        self._held = 0  # bytes of all requests that are read or wait
 
-    async def __call__(self, request: Request) -> bytes:
+    @contextlib.asynccontextmanager
+    async def __call__(
+        self, scope: Any, headers: dict[bytes, bytes], receive: Any
+    ) -> AsyncIterator[bytes]:
         """The body of a request with JSON."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" or "content-encoding" in request.headers:
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json" or b"content-encoding" in headers:
             raise RefusedError(
                 415,
                 "the headers declare something else than plain JSON",
                 "send content-type: application/json, and do not compress the body",
             )
         parts: list[bytes] = []
-        size = 0
+        size, more = 0, True
         try:
-            with anyio.fail_after(PATIENCE):
-                async for part in request.stream():
-                    size += len(part)
-                    self._held += len(part)
-                    if self._held > 64 * self._most:
-                        raise RefusedError(
-                            503, "too many requests arrive at once", "try again", retry_after="1"
-                        )
-                    parts.append(part)
-                    if size > self._most:
-                        # A client that still writes does not read: the rest is dropped, to a point.
-                        parts.clear()
-                        if size > 8 * self._most:
-                            break
-        except ClientDisconnect:
-            raise RefusedError(400, "the request ends early") from None
-        except TimeoutError:
-            message = f"the request did not arrive in {PATIENCE:g} seconds"
-            raise RefusedError(408, message, "send it faster", connection="close") from None
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    late = scope.get("edo.late", False)
+                    raise RefusedError(408 if late else 400, "the request ends early")
+                part, more = message.get("body", b""), message.get("more_body", False)
+                size += len(part)
+                self._held += len(part)
+                if self._held > 64 * self._most:
+                    raise RefusedError(
+                        503, "too many requests are under way", "try again", retry_after="1"
+                    )
+                parts.append(part)
+                if size > self._most:
+                    # A client that still writes does not read: the rest is dropped, to a point.
+                    parts.clear()
+                    more = more and size <= 8 * self._most
+            if size > self._most:
+                message, hint = f"the request has more than {self._most} bytes", "send fewer texts"
+                raise RefusedError(413, message, f"{hint} at a time", connection="close")
+            yield b"".join(parts)
         finally:
             self._held -= size
-        if size > self._most:
-            message, hint = f"the request has more than {self._most} bytes", "send fewer texts"
-            raise RefusedError(413, message, f"{hint} at a time", connection="close")
-        return b"".join(parts)
 
 
 def check_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     """The question that a request asks; errors give positions and quote nothing."""
     try:
-        given: Any = json.loads(body, object_pairs_hook=_distinct)
+        given: Any = _DECODER.decode(body.removeprefix(codecs.BOM_UTF8).decode())
     except UnicodeDecodeError:
         raise RefusedError(400, "the body is not UTF-8", "encode it as UTF-8") from None
     except json.JSONDecodeError as error:
@@ -429,6 +426,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name twice")
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 
 
 def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:

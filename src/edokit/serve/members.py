@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import signal
-import threading
-import time
+import socket
+import struct
 import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,10 @@ class Limits:
     max_bytes : int, default=4 MiB
         Bytes of the body of a request.
     max_queue : int, default=8192
-        Texts that wait for the members; beyond them requests are refused with 503.
+        Texts that wait for the members; beyond them requests are refused with 503, as are requests
+        that hold more than 64 times ``max_bytes`` together.
+    max_connections : int, default=512
+        Connections that are open at once; further ones are refused with 503.
     """
 
     max_batch: int = 64
@@ -53,6 +57,7 @@ class Limits:
     max_length: int = 100_000
     max_bytes: int = 4 << 20
     max_queue: int = 8192
+    max_connections: int = 512
 
     def __post_init__(self) -> None:
         if self.max_queue < self.max_texts:
@@ -96,6 +101,8 @@ class Question:
 
     def parts(self, size: int) -> list[Question]:
         """The question in parts of at most so many texts."""
+        if len(self.texts) <= size:
+            return [self]
         slices = (slice(k, k + size) for k in range(0, len(self.texts), size))
         whose = self.annotators
         return [replace(self, texts=self.texts[s], annotators=whose and whose[s]) for s in slices]
@@ -118,6 +125,12 @@ class About:
     metrics: tuple[str, ...]
     pairs: bool | None
     """Whether texts need contexts; None: both will do."""
+
+    @cached_property
+    def head(self) -> str:
+        """What all answers begin with, as JSON."""
+        head = {"version": self.version, "classes": self.classes}
+        return json.dumps(head, ensure_ascii=False)[:-1]
 
 
 class Answers:
@@ -166,7 +179,7 @@ class Answers:
 
 
 class MembersProcess:
-    """The process that loads a bundle and answers one question at a time.
+    """The process that loads a bundle and answers questions, one after the other.
 
     Parameters
     ----------
@@ -177,11 +190,12 @@ class MembersProcess:
     """
 
     def __init__(self, folder: str | Path, **how: Any) -> None:
-        context = get_context("spawn")
-        self._line, self._other = context.Pipe()
+        self._line, self._other = socket.socketpair()
         arguments = self._other, folder, how
+        context = get_context("spawn")
         self._process: Any = context.Process(target=_answer, args=arguments, daemon=True)
-        self._lock, self._stopped = threading.Lock(), False
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
 
     @property
     def pid(self) -> int | None:
@@ -189,60 +203,60 @@ class MembersProcess:
         pid: int | None = self._process.pid
         return pid
 
-    def start(self) -> About:
+    async def start(self) -> About:
         """Load the bundle; an error of it is raised here."""
-        with self._lock:
-            if not self._stopped:
-                self._process.start()
+        self._process.start()
         self._other.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=self._line)
+        loaded = await self.received()
+        if isinstance(loaded, EDOError):
+            raise loaded
         about: About
-        about, notes = self._received()
+        about, notes = loaded
         for note in notes:
             warn(note)
         return about
 
-    def ask(self, question: Question) -> list[str]:
-        """The answer to each text, as JSON."""
-        found: list[str] = self._received(question)
-        return found
+    def ask(self, question: Question) -> None:
+        """Send a question, which waits there while an earlier one is answered."""
+        self._writer.write(pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
 
-    def wait(self) -> MembersEndedError:
-        """Wait for its end, and return what to say about it."""
-        wait([self._process.sentinel])
-        return self._ended()
+    async def received(self) -> Any:
+        """The next answer: that to each text as JSON, or an error."""
+        try:
+            (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
+            return pickle.loads(await self._reader.readexactly(size))
+        except (EOFError, OSError):
+            raise self._ended() from None
 
     def stop(self) -> None:
         """End it, whatever it does."""
-        with self._lock:
-            self._stopped = True
-            if self.pid is not None:
-                self._process.kill()
-                self._process.join()
-
-    def _received(self, *sent: Question) -> Any:
-        try:
-            for question in sent:
-                self._line.send(question)
-            found = self._line.recv()
-        except (EOFError, OSError):
-            raise self._ended() from None
-        if isinstance(found, EDOError):
-            raise found
-        return found
+        if self.pid is not None:
+            self._process.kill()
+            self._process.join()
 
     def _ended(self) -> MembersEndedError:
-        if self.pid is not None:
-            self._process.join(5)
+        self._process.join(5)
         return MembersEndedError(
             f"the process of the members ended with exit code {self._process.exitcode}",
             "look whether this machine has enough memory, and start again",
         )
 
 
-def _answer(line: Connection[Any, Any], folder: str | Path, how: dict[str, Any]) -> None:
+_SIZE = struct.Struct("!Q")
+"""Precedes each answer: its bytes."""
+
+
+def _answer(line: socket.socket, folder: str | Path, how: dict[str, Any]) -> None:
     """What the process does until the other one ends it, or is gone."""
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_IGN)
+    questions = line.makefile("rb")
+
+    def send(found: Any) -> None:
+        content = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+        line.sendall(_SIZE.pack(len(content)) + content)
+
     with suppress(EOFError, OSError):  # the other one is gone
         try:
             with warnings.catch_warnings(record=True) as notes:
@@ -251,20 +265,20 @@ def _answer(line: Connection[Any, Any], folder: str | Path, how: dict[str, Any])
 
                 answers = Answers(Bundle.load(folder, **how))
         except Exception as error:
-            line.send(reported(error))
+            send(reported(error))
             return
         shown = [str(note.message) for note in notes if issubclass(note.category, EDOWarning)]
-        line.send((answers.about, list(dict.fromkeys(shown))))
+        send((answers.about, list(dict.fromkeys(shown))))
         # What is noted of a request may name people, and nobody reads it.
         warnings.simplefilter("ignore")
         while True:
-            question = line.recv()
+            question = pickle.load(questions)
             try:
                 rows = answers(question)
                 found: Any = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
             except Exception as error:
                 found = reported(error)
-            line.send(found)
+            send(found)
 
 
 def reported(error: Exception) -> EDOError:
@@ -282,14 +296,19 @@ class _Waiting:
 
     question: Question
     answer: asyncio.Future[list[str]]
-    arrived: float = field(default_factory=time.monotonic)
+    arrived: float
+    alone: bool = False
+    """Whether it was in a batch that failed."""
 
     def __len__(self) -> int:
         return len(self.question.texts)
 
 
 class Worker:
-    """The queue, and the thread that hands questions to the members, batch by batch.
+    """The queue, from which the members get one batch after the other.
+
+    While they work on a batch they are sent the next one as soon as it is full, so that they never
+    wait for requests to be read and answers to be written.
 
     Parameters
     ----------
@@ -299,16 +318,17 @@ class Worker:
 
     def __init__(self, members: MembersProcess, limits: Limits) -> None:
         self._members, self._limits = members, limits
-        self._changed = threading.Condition()
         self._queue: deque[_Waiting] = deque()
+        self._sent: deque[tuple[list[_Waiting], float]] = deque()
+        self._timer: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._settled: Callable[[], None]
+        self._task: asyncio.Task[None]
         self.observe: Callable[[int, float], None] = lambda texts, seconds: None
         """Called with the texts and the seconds of each batch."""
         self.waiting = 0
         """Texts in the queue."""
         self.about: About | None = None
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
         self.stopping = False
         """Whether the server is about to end; what still arrives is answered."""
 
@@ -320,106 +340,102 @@ class Worker:
     def start(self, settled: Callable[[], None]) -> None:
         """Start it in a running event loop, which calls ``settled`` once members are loaded, and
         when they fail or are lost."""
-        self._loop, self._settled = asyncio.get_running_loop(), settled
-        threading.Thread(target=self._work, name="edo-members", daemon=True).start()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._work(settled))
 
     def drain(self) -> None:
         """Answer what still arrives, without waiting for full batches."""
-        with self._changed:
-            self.stopping = True
-            self._changed.notify()
+        self.stopping = True
+        self._send_soon()
 
     async def ask(self, question: Question) -> list[str]:
         """Answers to the texts, in their order, as JSON."""
         size, most = len(question.texts), self._limits.max_queue
-        with self._changed:
-            if self.failure is not None:
-                raise self.failure
-            if self.waiting + size > most:
-                raise RefusedError(
-                    503,
-                    f"{counted(self.waiting, 'text')} wait already, with room for {most}",
-                    "try again in a moment",
-                    retry_after="1",
-                )
-            parts = question.parts(self._limits.max_batch)
-            asked = [_Waiting(part, self._loop.create_future()) for part in parts]
-            self._queue.extend(asked)
-            self.waiting += size
-            self._changed.notify()
+        if self.failure is not None:
+            raise self.failure
+        if self.waiting + size > most:
+            raise RefusedError(
+                503,
+                f"{counted(self.waiting, 'text')} wait already, with room for {most}",
+                "try again in a moment",
+                retry_after="1",
+            )
+        new, now = self._loop.create_future, self._loop.time()
+        asked = [_Waiting(part, new(), now) for part in question.parts(self._limits.max_batch)]
+        self._queue.extend(asked)
+        self.waiting += size
+        if self._timer is None or self.waiting >= self._limits.max_batch:
+            self._send_soon()
+        if len(asked) == 1:
+            return await asked[0].answer
         answers = await asyncio.gather(*(part.answer for part in asked))
         return [answer for part in answers for answer in part]
 
-    def _work(self) -> None:
+    async def _work(self, settled: Callable[[], None]) -> None:
         try:
-            self.about = self._members.start()
-            threading.Thread(target=self._watch, name="edo-watch", daemon=True).start()
-            self._post(self._settled)
-            while batch := self._next():
-                start = time.perf_counter()
-                found = self._answers(batch)
-                self.observe(sum(map(len, batch)), time.perf_counter() - start)
-                self._post(_deliver, batch, found)
-        except BaseException as error:
+            self.about = await self._members.start()
+            settled()
+            while True:
+                found = await self._members.received()
+                batch, start = self._sent.popleft()
+                self.observe(sum(map(len, batch)), self._loop.time() - start)
+                if isinstance(found, EDOError) and len(batch) > 1:
+                    for one in batch:  # the error is that of one of them, and no other's
+                        one.alone = True
+                    self._queue.extendleft(reversed(batch))
+                    self.waiting += sum(map(len, batch))
+                else:
+                    _deliver(batch, found)
+                self._send()
+        except Exception as error:
             self.failure = error
-        with self._changed:
-            left = list(self._queue)
-            self._queue.clear()
-        self._post(_deliver, left, [self.failure] * len(left))
-        self._post(self._settled)
+        for batch in [*(batch for batch, _ in self._sent), list(self._queue)]:
+            _deliver(batch, self.failure)
+        settled()
 
-    def _watch(self) -> None:
-        ended = self._members.wait()
-        with self._changed:
-            self.failure = self.failure or ended
-            self._changed.notify()
+    def _send_soon(self) -> None:
+        """Send what waits once all that arrived is read, so that it shares a batch."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_soon(self._send)
 
-    def _post(self, call: Callable[..., None], *arguments: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(call, *arguments)
+    def _send(self) -> None:
+        """Send the members what they can take: a batch, and the next one if it is full."""
+        self._timer = None
+        while self._queue and self.about and not self.failure and len(self._sent) < 2:
+            if self.waiting < self._limits.max_batch and not self.stopping:
+                if self._sent:
+                    return
+                ready = self._queue[0].arrived + self._limits.max_delay_ms / 1e3
+                if ready > self._loop.time():
+                    self._timer = self._loop.call_at(ready, self._send)
+                    return
+            batch = self._next()
+            self._sent.append((batch, self._loop.time()))
+            self._members.ask(Question.joined([one.question for one in batch]))
 
     def _next(self) -> list[_Waiting]:
-        """The next batch: questions of one kind, oldest first; empty once the members are gone."""
-        most, delay = self._limits.max_batch, self._limits.max_delay_ms / 1e3
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue or self.failure is not None)
-            if self.failure is not None:
-                return []
-            ready = self._queue[0].arrived + delay
-            while self.waiting < most and not self.stopping and time.monotonic() < ready:
-                self._changed.wait(ready - time.monotonic())
-            kind = self._queue[0].question.kind
-            batch: list[_Waiting] = []
-            others: list[_Waiting] = []
-            size = 0
-            while self._queue and size < most:
-                one = self._queue.popleft()
-                fits = size + len(one) <= most and one.question.kind == kind
-                (batch if fits else others).append(one)
-                size += len(one) if fits else 0
-            self._queue.extendleft(reversed(others))
-            self.waiting -= size
-            return batch
-
-    def _answers(self, batch: list[_Waiting]) -> list[Any]:
-        """The answers to each question, or the error of a question, which is no other's."""
-        try:
-            answers = iter(self._members.ask(Question.joined([one.question for one in batch])))
-        except MembersEndedError as error:
-            self.failure = error
-            return [error] * len(batch)
-        except Exception as error:
-            if len(batch) == 1:
-                return [error]
-            return [answer for one in batch for answer in self._answers([one])]
-        return [list(islice(answers, len(one))) for one in batch]
+        """The next batch: questions of one kind, oldest first."""
+        most, first = self._limits.max_batch, self._queue.popleft()
+        kind, batch, others, size = first.question.kind, [first], list[_Waiting](), len(first)
+        while self._queue and size < most and not first.alone:
+            one = self._queue.popleft()
+            fits = size + len(one) <= most and one.question.kind == kind and not one.alone
+            (batch if fits else others).append(one)
+            size += len(one) if fits else 0
+        self._queue.extendleft(reversed(others))
+        self.waiting -= size
+        return batch
 
 
-def _deliver(batch: list[_Waiting], found: list[Any]) -> None:
-    for one, answer in zip(batch, found, strict=True):
+def _deliver(batch: list[_Waiting], found: Any) -> None:
+    """Answer the questions of a batch with what was found, or with its error."""
+    answers = iter(() if isinstance(found, Exception) else found)
+    for one in batch:
+        answer = list(islice(answers, len(one)))
         if one.answer.done():  # its client is gone
             continue
-        if isinstance(answer, BaseException):
-            one.answer.set_exception(answer)
+        if isinstance(found, Exception):
+            one.answer.set_exception(found)
         else:
             one.answer.set_result(answer)

@@ -15,10 +15,12 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from edokit._errors import InputError
-from edokit.serve.app import PATIENCE, TOKEN, App, is_loopback
+from edokit._errors import InputError, is_loopback
+from edokit.serve.app import TOKEN, App
 from edokit.serve.members import About, Limits, MembersProcess, Worker
 
+PATIENCE = 20.0
+"""Seconds in which the head of a request, and then its body, must have arrived."""
 _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
@@ -26,14 +28,19 @@ _LINGER = 0.25  # seconds in which requests that are under way still arrive then
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with limits on what uvicorn waits for: a head (or trailers) and when a request ends."""
+    """HTTP with limits on what uvicorn waits for (a head, trailers, the end of a request) and on
+    how many connections are open."""
 
     _size = 0  # bytes that arrived without a part of a body
     _in_body = False
+    _body_due = False  # whether a head arrived, but not yet all of its body
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if len(self.connections) == self.limit_concurrency:
+            self.connections.discard(self)  # else uvicorn refuses the others, too
+            self._refuse("503 Service Unavailable", "too many connections are open")
         self._wait(PATIENCE)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -46,7 +53,8 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._wait(2 * PATIENCE)  # who reads the body refuses it before
+        self._body_due = True
+        self._wait(PATIENCE)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -54,6 +62,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._body_due = False
         self._wait(None)
 
     def data_received(self, data: bytes) -> None:
@@ -67,10 +76,13 @@ class _Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
-        body = b'{"error":"this is not an HTTP request that can be read"}'
-        head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+        self._refuse("400 Bad Request", "this is not an HTTP request that can be read")
+
+    def _refuse(self, status: str, message: str) -> None:
+        body = f'{{"error":"{message}"}}'
+        head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
         head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode() + body)
+        self.transport.write((head + body).encode())
         self.transport.close()
 
     def _wait(self, seconds: float | None) -> None:
@@ -82,6 +94,10 @@ class _Protocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if self.flow.read_paused:  # by us, while an earlier request is answered
             self._wait(PATIENCE)
+        elif self._body_due and not self.cycle.response_started:
+            self.scope["edo.late"] = True  # type: ignore[typeddict-unknown-key]
+            message = f"the request did not arrive in {PATIENCE:g} seconds"
+            self._refuse("408 Request Timeout", message)
         else:
             self.transport.close()
 
@@ -173,6 +189,7 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=limits.max_connections + 1,
         timeout_graceful_shutdown=_GRACE,
     )
     server = _Server(config, worker)

@@ -19,12 +19,11 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from edokit._errors import InputError, MissingExtraError, counted, printable
+from edokit._errors import InputError, MissingExtraError, counted, is_loopback, printable
 from edokit.members.pretrained import cache_folder
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -183,14 +182,6 @@ def check_address(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def is_loopback(base_url: str) -> bool:
-    """Whether an endpoint is on this machine."""
-    host = urlsplit(base_url).hostname or ""
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
-
-
 def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> None:
     """Refuse an endpoint that a file names, unless it is on this machine or people named it, too.
 
@@ -198,7 +189,8 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     """
     base_url = check_address(base_url)
     named = [os.environ.get(ADDRESS, ""), *(one for one in trust or () if "://" in one)]
-    if is_loopback(base_url) or base_url in [check_address(one) for one in named if one]:
+    allowed = [check_address(one) for one in named if one]
+    if is_loopback(urlsplit(base_url).hostname) or base_url in allowed:
         return
     how = f"{'base_url' if trust is None else 'trust'}={base_url!r}"
     raise InputError(
@@ -515,7 +507,7 @@ def _client(timeout: float, connections: int, base_url: str) -> Any:
         timeout=httpx.Timeout(timeout),
         limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
         # A proxy of the environment can't reach what is on this machine.
-        trust_env=not is_loopback(base_url),
+        trust_env=not is_loopback(urlsplit(base_url).hostname),
     )
 
 
