@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple
@@ -40,11 +43,15 @@ def as_name(value: object) -> str:
 
 
 def as_names(values: Iterable[object]) -> Strings:
-    """Names as an array of strings."""
+    """Names as an array of strings; long lists may stay in Arrow, see `names_in_arrow`."""
+    if isinstance(values, ArrowNames):
+        return values  # type: ignore[return-value]
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
     whole = False
     if isinstance(values, np.ndarray):
+        if values.dtype.kind in "iuU" and len(values) >= _FEW and _IN_ARROW.get():
+            return ArrowNames(pa.array(values))  # type: ignore[return-value]
         if values.dtype.kind in "biuU":
             whole = values.dtype.kind in "iuU"
             values = values.ravel().tolist()
@@ -57,6 +64,155 @@ def as_names(values: Iterable[object]) -> Strings:
     result = np.empty(len(names), dtype=object)
     result[:] = names
     return result
+
+
+class ArrowNames:
+    """Names as Arrow keeps them: an array of strings that is made when somebody needs it.
+
+    Of the millions of item ids in a file hardly any is ever looked at: they are hashed and
+    compared. Whatever else is asked of them, the array of strings answers.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        """Text or whole numbers, without gaps."""
+
+    @cached_property
+    def text(self) -> pa.Array:
+        return self.values if _is_text(self.values.type) else self.values.cast(pa.string())
+
+    @cached_property
+    def strings(self) -> Strings:
+        return np.asarray(self.text.to_numpy(zero_copy_only=False), dtype=object)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """A number per name [n]."""
+        return _hashes(*_text_buffers(self.text))
+
+    @cached_property
+    def sorted_hashes(self) -> Hashes:
+        # By 16 bits, then by the 16 before them: numpy counts these instead of comparing.
+        order = np.argsort((self.hashes >> np.uint64(32)).astype(np.uint16), kind="stable")
+        high = (self.hashes >> np.uint64(48)).astype(np.uint16)[order]
+        # Hardly any two have 32 bits in common; nearly sorted numbers are quickly sorted.
+        ordered = self.hashes[order[np.argsort(high, kind="stable")]]
+        ordered.sort(kind="stable")
+        return ordered
+
+    @cached_property
+    def distinct(self) -> bool:
+        ordered = self.sorted_hashes
+        collide = bool((ordered[1:] == ordered[:-1]).any())
+        return not collide or len(set(self.strings.tolist())) == len(self)
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether it is plain that no name begins or ends with a blank."""
+        if not _is_text(self.values.type):
+            return True
+        data, starts, lengths = _text_buffers(self.text)
+        ends = np.append(data[starts], data[starts + np.maximum(lengths, 1) - 1])
+        return bool(((ends > ord(" ")) & (ends < 0x7F)).all())
+
+    def positions_in(self, others: ArrowNames) -> npt.NDArray[np.intp] | None:
+        """Where each name is among others, if both hold the same names, each once; else None."""
+        if len(self) != len(others) or not self.distinct:
+            return None
+        plain = self.values.type == others.values.type
+        one, other = (self.values, others.values) if plain else (self.text, others.text)
+        if one.equals(other):
+            return np.arange(len(self))
+        where = np.empty(len(self), dtype=np.intp)
+        where[np.argsort(self.hashes)] = np.argsort(others.hashes)
+        return where if other.take(pa.array(where)).equals(one) else None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, np.ndarray) and at.dtype.kind == "i":
+            return ArrowNames(self.values.take(pa.array(at)))
+        if isinstance(at, int | np.integer):
+            return str(self.values[int(at)].as_py())
+        return self.strings[at]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.strings)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, str) and not other:
+            if not _is_text(self.values.type):
+                return np.zeros(len(self), dtype=bool)
+            return _text_buffers(self.text)[2] == 0
+        return self.strings == other
+
+    def __contains__(self, name: object) -> bool:
+        return bool(np.any(self == name))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self.strings.astype(dtype or object, copy=bool(copy))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.strings, name)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def arrow_names(names: Strings) -> ArrowNames:
+    """The names in Arrow, if they are not there yet."""
+    return names if isinstance(names, ArrowNames) else ArrowNames(text_array(names, "names"))
+
+
+Hashes = npt.NDArray[np.uint64]
+_IN_ARROW = ContextVar("names_in_arrow", default=False)
+
+
+@contextmanager
+def names_in_arrow() -> Iterator[None]:
+    """While it is open, long lists of names that are read are `ArrowNames`."""
+    before = _IN_ARROW.set(True)
+    try:
+        yield
+    finally:
+        _IN_ARROW.reset(before)
+
+
+def _text_buffers(
+    text: pa.Array,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
+    """The bytes of all names and eight more; where each name begins, and its length."""
+    _, offsets, data = text.buffers()
+    kind = np.int64 if pa.types.is_large_string(text.type) else np.int32
+    bounds = np.frombuffer(offsets, kind)[text.offset : text.offset + len(text) + 1]
+    first, last = bounds[[0, -1]].tolist()
+    held = np.zeros(last - first + 8, dtype=np.uint8)
+    if last > first:
+        held[:-8] = np.frombuffer(data, np.uint8)[first:last]
+    return held, bounds[:-1] - first, np.diff(bounds)
+
+
+def _hashes(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[Any], lengths: npt.NDArray[Any]
+) -> Hashes:
+    """Numbers that differ where names do, nearly always, and are spread evenly."""
+    words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))  # from every byte on
+    found = lengths.astype(np.uint64)
+    rows: Any = slice(None)
+    while len(starts):
+        # What is behind the end of a name is shifted out.
+        beyond = 8 - np.minimum(lengths, 8)
+        word = found[rows] ^ (words[starts] << (8 * beyond).astype(np.uint64))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            word ^= word >> np.uint64(shift)
+            word *= np.uint64(factor)
+        found[rows] = word
+        longer = np.flatnonzero(lengths > 8)
+        rows = longer if isinstance(rows, slice) else rows[longer]
+        starts, lengths = starts[longer] + 8, lengths[longer] - 8
+    return found
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -95,6 +251,11 @@ KEEP_PREDICTED = (
 
 def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
     """Where each wanted id stands among the given ones; both must hold the same ids."""
+    if isinstance(wanted, ArrowNames) and isinstance(given, ArrowNames):
+        found = wanted.positions_in(given)
+        if found is not None:
+            return found
+    wanted, given = np.asarray(wanted), np.asarray(given)
     check_unique(wanted, f"items of {against}", "name each item once")
     if wanted is given or (len(wanted) == len(given) and bool((wanted == given).all())):
         return np.arange(len(wanted))
@@ -136,10 +297,15 @@ def _shown_pairs(names: Strings) -> Strings:
 
 def check_unique(names: Strings, what: str, hint: str) -> None:
     """Refuse a repeated name."""
-    listed = names.tolist()
-    if len(set(listed)) < len(listed):
-        repeated = [name for name, count in Counter(listed).items() if count > 1]
+    if not _differ(names):
+        repeated = [name for name, count in Counter(names.tolist()).items() if count > 1]
         raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
+
+
+def _differ(names: Strings) -> bool:
+    if isinstance(names, ArrowNames):
+        return names.distinct
+    return len(set(names.tolist())) == len(names)
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
@@ -204,14 +370,14 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             f" {error}",
             f"give one plain value per row as {name}",
         ) from error
-    if not distinct and len(set(names.tolist())) < len(names):
+    if not distinct and not _differ(names):
         merged, names = factorized(names)
         codes = _through(merged, codes)
     # Empty text and NaN can be entries of the dictionary; in a row each of them is a gap.
     gaps = names == ""
     if gaps.any():
         codes = _through(np.where(gaps, -1, np.arange(len(gaps))), codes)
-    return _first_seen(codes, np.asarray(names, dtype=object))
+    return _first_seen(codes, names)
 
 
 def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
@@ -308,6 +474,7 @@ def check_text(names: Iterable[str], what: str) -> None:
 
 def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bool]:
     """Codes [n] into one array of values, and whether these surely differ as names."""
+    codes: Codes
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_null(kind):
         return np.full(len(column), -1, dtype=np.int32), pa.array([], pa.string()), True
@@ -319,6 +486,14 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
             f"give one plain value per row as {name}",
         )
     distinct = _is_text(kind) or pa.types.is_integer(kind)
+    if pa.types.is_integer(column.type) and not column.null_count and len(column):
+        numbers = stored_numbers(column, column.type.to_pandas_dtype(), 0)
+        if bool((numbers[1:] >= numbers[:-1]).all()):
+            # Whole numbers that rise need no table of those that were there before.
+            new = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+            times = np.diff(np.append(new, len(numbers)))
+            codes = np.repeat(np.arange(len(new), dtype=np.int32), times)
+            return codes, pa.array(numbers[new]), True
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     else:
@@ -333,7 +508,7 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
     column = column.unify_dictionaries()
     if not column.num_chunks:
         return np.empty(0, dtype=np.int32), pa.array([], kind), True
-    codes: Codes = stored_numbers(
+    codes = stored_numbers(
         pa.chunked_array([chunk.indices for chunk in column.chunks]), np.int32, -1
     )
     values = column.chunk(0).dictionary
@@ -346,6 +521,9 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
 
 def _stored_names(values: pa.Array, name: str) -> Strings:
     """The distinct values as strings; gaps are empty text."""
+    plain = _is_text(values.type) or pa.types.is_integer(values.type)
+    if plain and len(values) >= _FEW and _IN_ARROW.get() and not values.null_count:
+        return ArrowNames(values)  # type: ignore[return-value]
     if pa.types.is_integer(values.type):
         values = values.cast(pa.string())
     if _is_text(values.type):
@@ -377,6 +555,10 @@ def _stored_names(values: pa.Array, name: str) -> Strings:
 def _first_seen(codes: Codes, names: Strings) -> Encoded:
     """The same rows, with names numbered in order of first appearance."""
     n, rows = len(names), len(codes)
+    # Mostly they are in that order: no code is more than one above all before it.
+    highest = np.maximum.accumulate(codes)
+    if n and rows and codes[0] == 0 and highest[-1] == n - 1 and (np.diff(highest) <= 1).all():
+        return Encoded(codes, names)
     first = np.full(n + 1, rows, dtype=np.int64)
     # Written back to front, so that the first row of each name stays; gaps go to the last entry.
     for start in reversed(range(0, rows, _BLOCK)):

@@ -312,6 +312,8 @@ class Annotations:
         items, annotators, width = self.item_codes, self.annotator_codes, len(self.annotators)
         # Sorting in place tells fast whether any pair is repeated; only then it matters which.
         pairs = _cells(items, annotators, width)
+        if (pairs[1:] > pairs[:-1]).all():
+            return np.zeros(len(items), dtype=bool)
         pairs.sort()
         if not (pairs[1:] == pairs[:-1]).any():
             return np.zeros(len(items), dtype=bool)
@@ -464,7 +466,8 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        return self.take(match(as_names(items), self.items, "annotations", against))
+        where = match(as_names(items), self.items, "annotations", against)
+        return self if (where == np.arange(len(where))).all() else self.take(where)
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:
         """Return the annotations with other classes, which must include the present ones.

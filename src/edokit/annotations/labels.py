@@ -15,7 +15,7 @@ from unicodedata import normalize
 import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
-from edokit._names import Encoded, as_name, check_text, class_order, renamed
+from edokit._names import ArrowNames, Encoded, as_name, check_text, class_order, renamed
 from edokit._types import Floats, Ints, Strings
 
 MultiChoice = Literal["error", "first", "split", "join"]
@@ -323,6 +323,8 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
 
 def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
+    if isinstance(names, ArrowNames) and not case and names.trimmed:
+        return
     check_text(names, what)
     keys = list(map(str.strip, names.tolist()))
     keys = list(map(str.lower, keys)) if case else keys

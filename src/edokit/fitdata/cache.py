@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
-from edokit._lazy import pd
-from edokit._names import KEEP_PREDICTED, owners
+from edokit._lazy import pa, pd
+from edokit._names import KEEP_PREDICTED, arrow_names, names_in_arrow, owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
@@ -62,25 +62,28 @@ class CachedShard:
     def name(self) -> str:
         return self.shard.files[0].name
 
-    def write(self) -> LabelCounts | None:
+    def write(self) -> tuple[LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays."""
-        read = self.shard.read(0)
         counts = None
-        if self.annotations is not None:
-            found = self.reading.read(self.annotations, self.classes)
-            counts = self.write_labels(found, read.items)
+        with names_in_arrow():
+            read = self.shard.read(0)
+            if self.annotations is not None:
+                found = self.reading.read(self.annotations, self.classes)
+                counts = self.write_labels(found, read.items)
+        arrays = Arrays(self._rows(read), self._load("q"), self._load("y"))
         if self.with_predictions:
-            self._save("P", self._rows(read))
+            self._save("P", arrays.P)
         try:
-            keys = item_keys(read.items)
-            self._save("keys", keys)
-            np.sort(keys).tofile(self.ids)
+            hashes(read.items).tofile(self.ids)
+            names = pa.table({"item": arrow_names(read.items).text})
+            with pa.ipc.new_file(self._names, names.schema) as writer:
+                writer.write_table(names)
             if (codes := owner_codes(read.items)) is not None:
                 self._save("owners", codes)
                 self._save("items", item_keys(np.unique(owners(read.items).astype(str))))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
-        return counts
+        return counts, arrays
 
     def write_labels(self, annotations: Annotations, items: NDArray[Any]) -> LabelCounts:
         """Write the labels of the annotations of the shard's items."""
@@ -118,7 +121,11 @@ class CachedShard:
         return self.scale.rows(predictions.order_classes(self.classes).probabilities)
 
     def keys(self) -> NDArray[Any]:
-        """A number per item id [n], in the order of the items."""
+        """A number per item id [n], in the order of the items, by which they are drawn."""
+        if not self._file("keys").exists():
+            with pa.memory_map(self._names) as opened:
+                names = pa.ipc.open_file(opened).read_all()["item"]
+                self._save("keys", item_keys(names.to_numpy()))
         return self._load("keys")
 
     def owners(self) -> Ints | None:
@@ -131,8 +138,12 @@ class CachedShard:
 
     @property
     def ids(self) -> Path:
-        """The same numbers, sorted."""
+        """Hashes of the item ids, sorted."""
         return self.folder / f"{self.number:06d}.ids"
+
+    @property
+    def _names(self) -> str:
+        return str(self.folder / f"{self.number:06d}.names")
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
         try:

@@ -28,7 +28,7 @@ from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_la
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
-from edokit.objective.pools import slices
+from edokit.objective.pools import one_thread, slices
 from edokit.predictions import Shards
 from edokit.predictions.core import PAIRS, WITH_ANONYMOUS
 from edokit.predictions.shards import check_once
@@ -312,8 +312,7 @@ class ShardedData(FitData):
 
     def draw(self, count: int) -> FitData:
         first = np.empty(0, dtype=np.uint64)
-        for part in self._cached:
-            more = np.fromfile(part.ids, dtype=np.uint64, count=count)
+        for more in self._workers.run(partial(_first_keys, count=count), self._cached):
             first = np.sort(np.concatenate([first, more]))[:count]
         tasks = [(part, first[-1], self._view) for part in self._cached]
         arrays = self._drawn(self._workers.run(_draw_first, tasks))
@@ -384,8 +383,12 @@ class ShardedData(FitData):
 
 
 def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
-    """Write a shard into the cache, and sum it up."""
-    return part.write(), shard_total((part, View()), _summaries, (threads,))
+    """Write a shard into the cache, and sum it up while it is in memory."""
+    counts, arrays = part.write()
+    with one_thread():
+        steps = part.scale.steps
+        sums = Summaries.from_arrays(*arrays, threads=threads, steps=steps, dtype=np.float64)
+    return counts, [sums]
 
 
 def shard_total(
@@ -428,6 +431,11 @@ def _draw(task: tuple[CachedShard, NDArray[Any], View]) -> Arrays:
     """The items at these positions of a shard, as far as they belong to the fold."""
     part, positions, view = task
     return view.of(part, positions)[0]
+
+
+def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
+    keys = part.keys()
+    return np.partition(keys, count - 1)[:count] if len(keys) > count else np.asarray(keys)
 
 
 def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:

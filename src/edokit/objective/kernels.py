@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[Any]
 # this long: they stay in the cache, and each numpy call is long enough that threads, which meet
 # between calls, rarely wait for each other.
 _ROW_BYTES = 2**16
-_GAPS_BYTES = 2**22
+_GAPS_BYTES = 2**18
 # Blocks are added up in chunks of fixed size, so the sums do not depend on the threads.
 _BLOCKS_PER_CHUNK = 8
 # Below so many numbers, compiling takes longer than it saves.
@@ -39,14 +39,20 @@ _FEW_CLASSES = 6
 
 
 def block_sums(
-    P: Floats, q: Floats | None, y: NDArray[Any] | None, threads: int | None = None
+    P: Floats,
+    q: Floats | None,
+    y: NDArray[Any] | None,
+    threads: int | None = None,
+    dtype: type | None = None,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C].
 
     In float64. P is [N, K, C] in float32 or float64, with rows that sum to one; q [N, C]; y [N].
-    Without y class counts, hits and distances are zeros, without q the other two are.
+    Without y class counts, hits and distances are zeros, without q the other two are. Inside a
+    block of items numbers are of ``dtype``: that of P unless given.
     """
     items, members, classes = P.shape
+    kind = np.dtype(dtype or P.dtype)
     # Every pair once: each member with the next, with the one after the next, and so on round. Of
     # an even number of members, the last step (half-way round) would meet every pair twice.
     left, right = (
@@ -63,8 +69,8 @@ def block_sums(
     )
     shapes = (classes,), (classes,), (members,), (len(left),), (members, classes)
     row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
-    block = max(1, min(items, row // P.itemsize // (1 if classes == 2 else classes)))
-    kernel = overlap_kernel() if P.size >= _WORTH_COMPILING else None
+    block = max(1, min(items, row // kind.itemsize // (1 if classes == 2 else classes)))
+    kernel = overlap_kernel() if P.size >= _WORTH_COMPILING and kind == P.dtype else None
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
@@ -74,11 +80,11 @@ def block_sums(
             square = np.zeros((members, members))
             kernel(P[start:stop], y[start:stop], sums[0], sums[2], square)
             sums[3] += square[np.minimum(left, right), np.maximum(left, right)]
-        work = spare.pop() if spare else _Workspace(P.dtype, block, members, classes)
+        work = spare.pop() if spare else _Workspace(kind, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
             rest = part.stop - part.start
-            fit = work if rest == block else _Workspace(P.dtype, rest, members, classes)
+            fit = work if rest == block else _Workspace(kind, rest, members, classes)
             if y is not None and kernel is None:
                 fit.add_overlaps(P[s], y[s], sums[0], sums[2], sums[3])
             if q is not None:
@@ -166,10 +172,10 @@ class _Workspace:
 
     def add_log_losses(self, P: Floats, q: Floats, soft_counts: Floats, log_losses: Floats) -> None:
         """Add a block's soft-label mass [C] and log losses [K, C]."""
-        q = q.astype(P.dtype, copy=False)
+        q = q.astype(self.logs.dtype, copy=False)
         # A product with ones: np.sum is slow where the other axis is as short as the classes.
         soft_counts += np.dot(np.ones(len(q), q.dtype), q)
-        np.add(P, P.dtype.type(EPSILON), out=self.logs)
+        np.add(P, self.logs.dtype.type(EPSILON), out=self.logs)
         np.log(self.logs, out=self.logs)
         log_losses -= _class_sums(self.logs, q)
 

@@ -61,17 +61,20 @@ class Summaries(Additive):
         log_losses: bool = True,
         threads: int | None = None,
         steps: Array | None = None,
+        dtype: type | None = None,
     ) -> Summaries:
         """Summaries of predictions P [N, K, C], soft labels q [N, C], hard label codes y [N].
 
         One pass. Rows of P must sum to one. numpy arrays use ``threads`` threads (all cores
         by default); the sums are the same for any number. float32 stays float32 inside a block
-        of items, blocks are added up in float64. Torch tensors work too, and keep gradients.
+        of items unless ``dtype`` is another, blocks are added up in float64. Torch tensors work
+        too, and keep gradients.
         ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
         ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
         """
         _check_arrays(P, q, y)
         if steps is not None:
+            P = P if dtype is None else P.astype(dtype)
             # Distances come from the cumulative P; tensors have no sums to leave out.
             found = cls.from_arrays(
                 P,
@@ -87,7 +90,7 @@ class Summaries(Additive):
             return cls._checked(len(P), *tensor_sums(P, q, y))
         P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
         if distances:
-            return cls._checked(len(P), *block_sums(P, q, y, threads))
+            return cls._checked(len(P), *block_sums(P, q, y, threads, dtype))
         codes = np.clip(y, 0, P.shape[2] - 1)
         counts = np.bincount(y[y == codes], minlength=P.shape[2]).astype(np.float64)
         hits = P[np.arange(len(y)), :, codes].sum(axis=0, dtype=np.float64)

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._lazy import pa_parquet, pd
-from edokit._names import as_names, encode
+from edokit._names import Hashes, arrow_names, as_names, encode
 from edokit._types import Strings
 from edokit.predictions.core import (
     ANONYMOUS,
@@ -28,8 +27,6 @@ from edokit.predictions.core import (
 )
 from edokit.predictions.files import SUFFIXES, read_file, read_info
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
-
-Hashes = npt.NDArray[np.uint64]
 
 # Hashes that are compared in one go.
 _BLOCK = 2**22
@@ -219,8 +216,8 @@ def item_keys(items: Strings) -> Hashes:
 
 
 def hashes(items: Strings) -> Hashes:
-    """The same numbers, sorted [N]."""
-    return np.sort(item_keys(items))
+    """A number per item id, sorted [N]: equal for equal ids, hardly ever for others."""
+    return arrow_names(items).sorted_hashes
 
 
 def check_once(
@@ -246,7 +243,7 @@ def check_once(
             _read_hashes(shard, *cut[k : k + 2]) for shard, cut in zip(shards, cuts, strict=True)
         ]
         merged = np.concatenate(pieces)
-        merged.sort()
+        merged.sort(kind="stable")  # which merges what is sorted already
         twice = merged[1:][merged[1:] == merged[:-1]]
         if len(twice):
             _refuse_repeated(twice, pieces, names, items_of)
