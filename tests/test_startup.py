@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from edokit.predictions import Predictions, write_predictions
 
@@ -25,9 +24,14 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import edokit") == set()
 
 
-@pytest.mark.parametrize("name", ["EDOEnsemble", "read_annotations", "Predictions"])
-def test_what_people_import_first_needs_no_torch_and_no_plotting(name: str) -> None:
-    assert not loaded_by(f"from edokit import {name}") & {"torch", "plotly"}
+def test_an_ensemble_is_fitted_used_and_printed_without_scikit_learn() -> None:
+    assert loaded_by("from edokit import EDOEnsemble, Predictions, read_annotations") == {"numpy"}
+    code = """
+from edokit import EDOEnsemble
+P = [[[.9, .1], [.4, .6]], [[.2, .8], [.3, .7]], [[.6, .4], [.8, .2]]]
+ensemble = EDOEnsemble(lambda_reg=1.0).fit(P, [[0, 0], [1, 1], [0, 1]])
+ensemble.predict(P), repr(ensemble), ensemble.get_params()"""
+    assert not loaded_by(code) & {"sklearn", "pandas", "scipy", "optuna"}
 
 
 def test_metrics_are_imported_without_anything_that_fits() -> None:
@@ -50,15 +54,13 @@ NOT_LOADED = {
     "fit --predictions DIR/dev.npz --annotations DIR/labels.csv --out DIR/ensemble": (
         FITTING | TABLES | {"scipy", "plotly"}
     ),
-    "predict DIR/ensemble --predictions DIR/dev.npz --out DIR/dev.csv": {
-        "optuna",
-        "torch",
-        "plotly",
-    },
+    "predict DIR/ensemble --predictions DIR/dev.npz --out DIR/dev.csv": (
+        FITTING | TABLES | {"scipy", "plotly"}
+    ),
     "evaluate --probabilities DIR/dev.csv --annotations DIR/labels.csv": (
         FITTING | TABLES | {"plotly"}
     ),
-    "report DIR/ensemble --out DIR/report.html": {"torch"},
+    "report DIR/ensemble --out DIR/report.html": FITTING | TABLES | {"scipy"},
 }
 
 
@@ -81,7 +83,7 @@ finally:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         loaded = set(done.stdout.split())
-        assert "pyarrow" in loaded  # the list of modules is there
+        assert "numpy" in loaded  # the list of modules is there
         assert not unwanted & loaded, command
 
 

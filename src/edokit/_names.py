@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOError, InputError, are, examples, word
-from edokit._io.tables import stored_numbers
+from edokit._io.tables import as_column, stored_numbers
 from edokit._lazy import is_frame, is_pandas_gap, pa, pd
 from edokit._types import Codes, Strings
 
@@ -440,7 +440,9 @@ def column_of(
     try:
         if isinstance(values, str | bytes):
             raise TypeError(f"{values!r} is a single value")
-        column = pa.array(values, from_pandas=True)
+        # Masked arrays, which have gaps, are another type.
+        whole = type(values) is np.ndarray and values.dtype.kind in "iu" and values.ndim == 1
+        column = as_column(values) if whole else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         which = "a column" if name is None else f"column {name!r}"
         raise InputError(
@@ -454,9 +456,7 @@ def text_array(names: Iterable[str], what: str) -> pa.Array:
     """Strings as an Arrow array."""
     listed = list(names)
     check_text(listed, what)
-    array = pa.array(listed, pa.string())
-    # Beyond 2 GiB Arrow cuts text into chunks; a dictionary must be whole.
-    return array if isinstance(array, pa.Array) else pa.array(listed, pa.large_string())
+    return as_column(listed)
 
 
 def check_text(names: Iterable[str], what: str) -> None:

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ensemble_cases import MEMBERS, people_and_pool
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
 
 import edokit
 from edokit import Annotations, EDOEnsemble, Predictions
@@ -275,6 +280,51 @@ def test_it_is_a_scikit_learn_estimator() -> None:
     np.testing.assert_array_equal(again.predict_proba(POOL), ensemble.predict_proba(POOL))
     with pytest.raises(NotFittedError, match="fit"):
         EDOEnsemble().predict_proba(POOL)
+    with pytest.raises(ValueError, match="'nope'"):
+        ensemble.set_params(nope=1)
+    with config_context(print_changed_only=False):
+        assert "lambda_reg=None" in repr(EDOEnsemble())
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_estimator_cloneable",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_estimator_repr",
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_mixin_order",
+        "check_get_params_invariance",
+        "check_set_params",
+        "check_estimators_unfitted",
+    ],
+)
+def test_it_passes_the_checks_of_scikit_learn_that_give_it_no_table(check: str) -> None:
+    getattr(estimator_checks, check)("EDOEnsemble", EDOEnsemble())
+
+
+def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
+    X, y = POOL.probabilities, PEOPLE.hard_labels(ties="first")
+    steps = make_pipeline(FunctionTransformer(), EDOEnsemble())
+    grid = GridSearchCV(steps, {"edoensemble__lambda_reg": [0.1, 10.0]}, cv=2).fit(X, y)
+    assert grid.best_estimator_[-1].lambda_reg == grid.best_params_["edoensemble__lambda_reg"]
+    parameters_and_results = grid.best_estimator_._repr_html_()
+    assert "lambda_reg" in parameters_and_results
+    assert "weights_" in parameters_and_results
+
+
+def test_scikit_learn_routes_weights_to_its_score() -> None:
+    X, y = POOL.probabilities, PEOPLE.hard_labels(ties="first")
+    weights = np.random.default_rng(0).uniform(size=len(y))
+    with config_context(enable_metadata_routing=True):
+        asking = EDOEnsemble().set_score_request(sample_weight=True)
+        assert isinstance(asking, EDOEnsemble)
+        found = cross_validate(asking, X, y, params={"sample_weight": weights}, cv=KFold(2))
+    half = len(y) // 2
+    by_hand = EDOEnsemble().fit(X[half:], y[half:]).score(X[:half], y[:half], weights[:half])
+    assert found["test_score"][0] == pytest.approx(by_hand)
 
 
 def test_a_class_nobody_chose_is_defined_without_class_weights_and_refused_with_them() -> None:

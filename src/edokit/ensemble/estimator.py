@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Callable
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from edokit._errors import are
 from edokit._types import Floats
@@ -36,7 +37,83 @@ if TYPE_CHECKING:
     from edokit.ensemble.trade_off import TradeOff
 
 
-class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
+@cache
+def _base_estimator(cls: type) -> Any:
+    """The class as a subclass of scikit-learn's BaseEstimator."""
+    from sklearn.base import BaseEstimator
+
+    names = ("__doc__", "__module__", "__init__", "fit", "predict", "predict_proba", "score")
+    return type(cls.__name__, (BaseEstimator,), {name: getattr(cls, name) for name in names})
+
+
+def _of_base_estimator(name: str) -> Callable[..., Any]:
+    """A method of BaseEstimator, which is imported when it is called."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        cls: Any = type(self)
+        base = object.__new__(_base_estimator(cls))
+        base.__dict__ = self.__dict__  # one object, two classes
+        found = getattr(base, name)(*args, **kwargs)
+        return self if found is base else found
+
+    method.__name__ = name
+    method.__doc__ = f"As ``{name}`` of scikit-learn's ``BaseEstimator``."
+    return method
+
+
+class _Estimator:
+    """The conventions of scikit-learn, whose import takes longer than most fits.
+
+    scikit-learn takes estimators that do not inherit from ``BaseEstimator``. What it alone calls
+    imports it; parameters and ``repr``, which people use without it, do not.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            As in scikit-learn; no parameter has parameters of its own.
+
+        Returns
+        -------
+        dict
+            What the constructor was given, and the defaults of the rest.
+        """
+        return {name: getattr(self, name) for name in sorted(self._defaults())}
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        return {one.name: one.default for one in parameters}
+
+    set_params = _of_base_estimator("set_params")
+    set_score_request = _of_base_estimator("set_score_request")
+    set_predict_proba_request = _of_base_estimator("set_predict_proba_request")
+    get_metadata_routing = _of_base_estimator("get_metadata_routing")
+    __sklearn_tags__ = _of_base_estimator("__sklearn_tags__")
+    _get_params_html = _of_base_estimator("_get_params_html")
+    _get_fitted_attr_html = _of_base_estimator("_get_fitted_attr_html")
+
+    def __repr__(self) -> str:
+        sklearn, defaults = sys.modules.get("sklearn"), self._defaults()
+        every = sklearn is not None and not sklearn.get_config()["print_changed_only"]
+        shown = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if every or repr(value) != repr(defaults[name])
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "fitted_"):
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(self)
+
+
+class EDOEnsemble(_Estimator):
     """Learn which of K members to trust, and how many, so that their pool matches soft labels.
 
     A parameter that is None takes the value of the preset; ``settings_`` holds what was chosen.
@@ -335,7 +412,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             If members are missing, the scale is another one than the ensemble's, or the metric does
             not fit it.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         fitted = self.fitted_
         step = None if answer_for is None else self.answer_step(answer_for)
         if isinstance(predictions, Shards):
@@ -391,7 +468,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def answer_step(self, metric: str) -> Answer:
         """The step that makes answers for a metric, which must fit the scale."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         return find_answer(metric, self.answers_, self.scale_)
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
@@ -448,7 +525,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         heavy = (name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0)
         # A member and its anonymous answers are one model.
         return list(dict.fromkeys(name.removesuffix(ANONYMOUS) for name in heavy))
@@ -461,7 +538,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         list of Reason
             Objects with ``member``, ``weight``, ``kind`` and more; printed, each is a sentence.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         return list(self.fitted_.explanation)
 
     def trade_off(self, predictions: Any, annotations: Any) -> TradeOff:
@@ -499,7 +576,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         >>> [(one.dropped, one.cost) for one in found.path]
         [((), 4.0), (('small',), 3.0)]
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         from edokit.ensemble.trade_off import trade_off
 
         fitted, parameters = self.fitted_, {**self.get_params(), "scale": self.scale_}
@@ -511,7 +588,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         return self.fitted_.summary()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -529,7 +606,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If the folder holds something else, or another process writes to it.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         from edokit._errors import local_path
         from edokit._outputs import output_folder
         from edokit.ensemble.files import write_fitted
@@ -548,8 +625,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        parameters = str(super().__repr__(N_CHAR_MAX))
+    def __repr__(self) -> str:
+        parameters = super().__repr__()
         return f"{parameters}: {self._headline()}" if hasattr(self, "fitted_") else parameters
 
     def _headline(self) -> str:
@@ -563,8 +640,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         carry = are(self.size_, len(names), ("carries", "carry"), unit)
         return f"{carry} weight ({shown}{more}){'' if error is None else measured}"
 
-    def _repr_html_inner(self) -> str:
+    def _repr_html_(self) -> str:
         if not hasattr(self, "fitted_"):
+            from sklearn.utils import estimator_html_repr
+
             return str(estimator_html_repr(self))
         rows = "".join(
             f"<tr><td>{escape(reason.member)}</td><td>{reason.weight:.4f}</td>"
@@ -577,4 +656,4 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_inner()}
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -26,6 +26,7 @@ from edokit._io.schema import (
     scalar,
     text,
 )
+from edokit._io.tables import as_column
 from edokit._lazy import pa
 from edokit._names import as_name, factorized
 from edokit._types import Floats, Ints, Strings
@@ -743,26 +744,24 @@ class Pooled:
         """
         from edokit.annotations.long_table import SCALE
 
-        columns: dict[str, Any] = {"item": pa.array(self.items.tolist(), pa.string())}
+        columns: dict[str, Any] = {"item": self.items}
         if self.annotators is not None:
-            columns["annotator"] = pa.array(self.annotators.tolist(), pa.string())
+            columns["annotator"] = self.annotators
         shown = self.probabilities if self.answers is None else self.answers
         for c, name in enumerate(self.classes):
             columns[f"p_{name}"] = shown[:, c]
         for end, shares in zip(("low", "high"), self.votes or (), strict=False):
             columns |= {f"{end}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
-        columns["entropy"] = self.entropy
-        columns["spread"] = self.spread
-        columns["label"] = pa.array(self.labels.tolist(), pa.string())
+        columns |= {"entropy": self.entropy, "spread": self.spread, "label": self.labels}
         if (middle := self.medians) is not None:
-            columns["median"] = pa.array(middle.tolist(), pa.string())
+            columns["median"] = middle
         noted = {"answer_for": self.answer_for}
         if self.scale != NOMINAL:
             noted[SCALE] = self.scale.to_text(self.classes)
         for name, value in noted.items():
             if value is not None:
-                columns[name] = pa.array([value] * len(self.items), pa.string())
-        return pa.table(columns)
+                columns[name] = [value] * len(self.items)
+        return pa.table({name: as_column(values) for name, values in columns.items()})
 
 
 def spread_items(P: Floats, weights: Floats) -> Floats:
