@@ -24,7 +24,37 @@ def test_it_agrees_with_scikit_learn_on_classes(n_classes: int) -> None:
     codes = np.argmax(X[:, :n_classes] + RNG.normal(size=(80, n_classes)), axis=1)
     mine = Logistic.fit(X, one_hot(codes, n_classes), 2.0).predict(X)
     theirs = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000).fit(X, codes).predict_proba(X)
-    np.testing.assert_allclose(mine, theirs, atol=1e-3)
+    np.testing.assert_allclose(mine, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize(("items", "features"), [(80, 5), (30, 50)])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_regressions_side_by_side_are_those_of_scikit_learn(
+    n_classes: int, items: int, features: int
+) -> None:
+    rng = np.random.default_rng(features)
+    table = rng.normal(size=(items, features))
+    tasks, theirs = [], []
+    for rows in (slice(None), np.arange(items) % 5 > 0, rng.integers(0, items, items), slice(0, 9)):
+        own = table[rows]
+        shares = rng.dirichlet(np.full(n_classes, 0.3), len(own))
+        codes = np.tile(np.arange(n_classes), len(own))
+        repeated = np.repeat(own, n_classes, axis=0)
+        model = LogisticRegression(C=2.0, solver="newton-cg", tol=1e-10, max_iter=5000)
+        theirs.append(model.fit(repeated, codes, shares.ravel()).predict_proba(table))
+        tasks.append((rows, shares, None))
+    mine = Logistic.fit_each(table, tasks, 2.0)
+    for found, expected in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(found.predict(table), expected, atol=1e-6)
+
+
+def test_a_regression_stays_at_the_optimum_that_it_starts_from() -> None:
+    targets = [one_hot(RNG.integers(0, 3, 80), 3) for _ in range(3)]
+    tasks = [(slice(None), own, None) for own in targets]
+    for own, start in zip(targets, Logistic.fit_each(X, tasks, 2.0), strict=True):
+        again = Logistic.fit_each(X, [(slice(None), own, start)], 2.0)[0]
+        np.testing.assert_allclose(again.weights, start.weights, atol=1e-7)
+        np.testing.assert_allclose(Logistic.fit(X, own, 2.0).weights, start.weights, atol=1e-6)
 
 
 def test_shares_count_as_repeated_rows() -> None:
@@ -35,7 +65,7 @@ def test_shares_count_as_repeated_rows() -> None:
     mine = Logistic.fit(X, soft, 3.0).predict(X)
     # Three rows of weight 1 weigh three times as much as one row.
     theirs = Logistic.fit(thrice, one_hot(answers.astype(int), 2), 1.0).predict(X)
-    np.testing.assert_allclose(mine, theirs, atol=1e-3)
+    np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
 def test_a_single_class_gives_one_warned_constant_answer() -> None:

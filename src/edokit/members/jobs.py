@@ -16,7 +16,8 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,17 @@ class JobContext:
     shared: dict[str, Any]
     """What each group prepared, by its name."""
     keep_models: bool = True
+    starts: dict[str, Any] = field(default_factory=dict)
+    """Where fits are to start, by the path of the job."""
+
+    def member_data(self, job: TrainingJob) -> MemberData:
+        """What a job trains on."""
+        data, rows = self.plan.data, self.plan.rows(job)
+        early = find_recipe(job.recipe).stops_early
+        train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
+        shared = self.shared.get(job.group)
+        own = member_data(data.take(train), job, data.take(rows.stop), shared)
+        return replace(own, start=self.starts.get(job.path))
 
 
 @dataclass(frozen=True)
@@ -352,11 +364,7 @@ def fit_job(
 ) -> tuple[str, ...]:
     """Fit, predict and write everything into a folder; returns what EDO warned of."""
     plan, data = context.plan, context.plan.data
-    rows = plan.rows(job)
-    early = find_recipe(job.recipe).stops_early
-    train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
-    shared = context.shared.get(job.group)
-    own = member_data(data.take(train), job, data.take(rows.stop), shared)
+    own = context.member_data(job)
     history: list[dict[str, Any]] = []
 
     def note(event: dict[str, Any]) -> None:
@@ -512,8 +520,11 @@ def versions() -> dict[str, str]:
         module = "sklearn" if package == "scikit-learn" else package.replace("-", "_")
         with suppress(PackageNotFoundError):
             if module in sys.modules:
-                found[package] = version(package)
+                found[package] = _version(package)
     return found
+
+
+_version = cache(version)
 
 
 def hardware() -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -458,9 +458,11 @@ def train_plan(
         shared, unprepared = _prepare(plan, now, device)
         failed += unprepared
         devices = engines.devices_for(on_device and engine == engines.LOCAL, device)
+        now = [job for job in now if job.group in shared]
+        context = JobContext(plan, shared, keep_models)
         for outcome in engines.run_jobs(
-            JobContext(plan, shared, keep_models),
-            [job for job in now if job.group in shared],
+            replace(context, starts=_starts(context, now)),
+            now,
             out,
             # A server is asked by this process alone, which counts what that costs.
             engine=engines.LOCAL if remote else engine,
@@ -530,6 +532,30 @@ def _prepare(
         except EDOError as error:
             failed += [Outcome(job, str(error)) for job in own]
     return shared, failed
+
+
+def _starts(context: JobContext, jobs: Sequence[TrainingJob]) -> dict[str, Any]:
+    """Where members start that find it together; those that can't start as they would alone."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(job.group for job in jobs):
+        paths: list[str] = []
+
+        def fits(own: Sequence[TrainingJob], paths: list[str] = paths) -> Iterator[Any]:
+            for job in own:
+                try:
+                    data = context.member_data(job)
+                except EDOError:
+                    continue  # which is its own error, once it is trained
+                paths.append(job.path)
+                yield make_member(job.recipe, len(context.plan.data.classes), job.options), data
+
+        own = [job for job in jobs if job.group == name]
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")  # each is reported by the member itself
+            if len(own) > 1:
+                starts = find_recipe(own[0].recipe).starts(fits(own))
+                found |= dict(zip(paths, starts, strict=True)) if len(starts) else {}
+    return found
 
 
 def _report(step: Step, job: TrainingJob) -> Progress:

@@ -21,7 +21,7 @@ from edokit.annotator_effects import (
     attribute_names,
 )
 from edokit.members.recipe import MemberData, known_labels, read_arrays
-from edokit.members.recipes._regression import LABELS, Logistic, check_loss
+from edokit.members.recipes._regression import LABELS, Logistic, Task, check_loss
 from edokit.scales import NOMINAL, Scale
 
 _FOLDS = 5
@@ -59,11 +59,11 @@ class Classifier:
         check_loss(loss, link, data.scale)
         targets = data.targets(0)
 
-        def fitted(rows: Any) -> Logistic:
-            kinds: dict[str, Any] = {"loss": loss, "link": link}
-            return Logistic.fit(features[rows], targets[rows], strength, data.scale, **kinds)
+        def fitted(tasks: Sequence[Task]) -> list[Logistic]:
+            found = Logistic.fit_each(features, tasks, strength, data.scale, loss=loss, link=link)
+            return [one.rounded() for one in found]
 
-        model = fitted(slice(None))
+        model = fitted([(slice(None), targets, data.start)])[0]
         names = attribute_names(attributes)
         if not annotators and not names:
             return cls(model, data.scale)
@@ -72,9 +72,10 @@ class Classifier:
         folds = np.random.default_rng(len(held_out)).permutation(len(held_out)) % _FOLDS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
-            for fold in range(_FOLDS if len(held_out) > _FOLDS else 0):
-                rows = np.flatnonzero(folds == fold)
-                held_out[rows] = fitted(np.flatnonzero(folds != fold)).predict(features[rows])
+            outside = [np.flatnonzero(folds != k) for k in range(_FOLDS)]
+            tasks = [(rows, targets[rows], None) for rows in outside if len(held_out) > _FOLDS]
+            for k, one in enumerate(fitted(tasks)):
+                held_out[folds == k] = one.predict(features[folds == k])
         effects = AnnotatorEffects.fit(
             held_out, annotations, data.scale, attributes=names, ids=annotators
         )

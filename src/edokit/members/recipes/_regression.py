@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
@@ -28,7 +31,16 @@ MOST_CLASSES = 10_000
 """Classes of a member; a file that claims more is damaged."""
 _STEPS = 2000
 _TRIES = 200
+_HALVES = 40
 _LEAST = 1e-12
+_GRADIENT = 1e-8
+"""The largest gradient at an optimum, per target; scikit-learn's default is 1e-4."""
+_CELLS = 1 << 22
+"""Scores of regressions that are found side by side."""
+_SMALL = 1 << 23
+"""Features of regressions that one thread finds."""
+_FEW = 4
+"""Regressions over fewer than one in so many rows are found on their own."""
 
 
 @dataclass(frozen=True)
@@ -75,72 +87,93 @@ class Logistic:
         only one class occurs, the answer is the same for every item. Each label of sets has a
         regression of its own.
         """
-        # Members train side by side; threads of their own would only slow each other down.
-        with threadpool_limits(1):
+        tasks = [(slice(None), targets, None)]
+        return cls.fit_each(features, tasks, strength, scale, loss=loss, link=link)[0].rounded()
+
+    @classmethod
+    def fit_each(
+        cls,
+        features: Any,
+        tasks: Sequence[Task],
+        strength: float,
+        scale: Scale = NOMINAL,
+        *,
+        loss: str = LOSSES[0],
+        link: str = LINKS[0],
+    ) -> list[Logistic]:
+        """A regression, in double precision, for each of several targets over the same features."""
+        given = [cls._given(targets, scale, link) for _, targets, _ in tasks]
+        problems = [
+            (rows, own, None if start is None else start._row(k))
+            for (rows, _, start), each in zip(tasks, given, strict=True)
+            for k, own in each.items()
+        ]
+        optima = iter(_optima(features, problems, strength))
+        found = []
+        for (rows, targets, _), each in zip(tasks, given, strict=True):
+            own = {k: next(optima) for k in each}
             if scale.is_multi_label:
-                found = cls._of_labels(features, targets, strength)
+                found.append(cls._of_labels(targets, own, features.shape[1]))
             else:
-                found = cls._of_classes(features, targets, strength, loss, link, scale.steps)
-        kept = {name: getattr(found, name).astype(np.float32) for name in ("weights", "intercepts")}
-        return replace(found, **kept)
+                model = cls._of_classes(targets, own, features.shape[1], link)
+                if len(model.seen) > 1 and (loss, link) != (LOSSES[0], LINKS[0]):
+                    model = model._minimised(features[rows], targets, strength, loss, scale.steps)
+                found.append(model)
+        return found
+
+    @staticmethod
+    def _given(targets: Floats, scale: Scale, link: str) -> dict[int, Floats]:
+        """Targets of the regressions with the softmax link that it takes: all of whose classes
+        occur; of sets by label."""
+        if scale.is_multi_label:
+            pairs = enumerate(np.stack([1 - targets, targets], axis=2).transpose(1, 0, 2))
+            return {k: pair for k, pair in pairs if pair.any(axis=0).all()}
+        seen = targets.any(axis=0)
+        return {0: targets[:, seen]} if seen.sum() > 1 and link == LINKS[0] else {}
 
     @classmethod
     def _of_classes(
-        cls,
-        features: Any,
-        targets: Floats,
-        strength: float,
-        loss: str = LOSSES[0],
-        link: str = LINKS[0],
-        steps: Floats | None = None,
+        cls, targets: Floats, optima: Mapping[int, Optimum], size: int, link: str
     ) -> Logistic:
         n, c = targets.shape
-        rows, classes = np.nonzero(targets)
-        seen = np.unique(classes)
+        seen = np.flatnonzero(targets.any(axis=0))
         if len(seen) == 1:
             warn(f"all {n} targets name one class: this member predicts the same for every text")
-            nothing = np.zeros((0, features.shape[1]))
-            return cls(nothing, nothing[:, 0], seen, c, n)
+            return cls(np.zeros((0, size)), np.zeros(0), seen, c, n)
         if link == "cumulative":
             below = np.cumsum(targets[:, seen].mean(axis=0))[:-1]
-            start = cls(
-                np.zeros((1, features.shape[1])), np.log(below / (1 - below)), seen, c, n, link
-            )
-        else:
-            model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS)
-            if len(rows) == n and bool((targets[rows, classes] == 1).all()):
-                model.fit(features, classes)
-            else:
-                model.fit(features[rows], classes, sample_weight=targets[rows, classes])
-            start = cls(model.coef_, model.intercept_, seen, c, n)
-            if loss == "ce":
-                return start
-        places = np.arange(c) if steps is None else np.append(0, np.cumsum(steps))
-        own_steps = np.diff(places[seen])
-        return start._minimised(
-            features, targets[:, seen], strength, loss, own_steps / own_steps.mean()
-        )
+            return cls(np.zeros((1, size)), np.log(below / (1 - below)), seen, c, n, link)
+        return cls(*optima[0], seen, c, n)
 
     @classmethod
-    def _of_labels(cls, features: Any, targets: Floats, strength: float) -> Logistic:
+    def _of_labels(cls, targets: Floats, optima: Mapping[int, Optimum], size: int) -> Logistic:
         n, c = targets.shape
-        weights, intercepts = np.zeros((c, features.shape[1])), np.zeros(c)
-        for k, chosen in enumerate(targets.T):
-            if 0 < chosen.sum() < n:
-                pair = np.column_stack([1 - chosen, chosen])
-                one = cls._of_classes(features, pair, strength)
-                weights[k], intercepts[k] = one.weights[0], one.intercepts[0]
-            else:
-                # As if it had been chosen, or left out, once more.
-                intercepts[k] = np.log(n + 1) * (1 if chosen.any() else -1)
+        weights = np.zeros((c, size))
+        # As if it had been chosen, or left out, once more.
+        intercepts = np.log(n + 1) * np.where(targets.any(axis=0), 1.0, -1.0)
+        for k, optimum in optima.items():
+            weights[k], intercepts[k] = (part[0] for part in optimum)
         if not weights.any():
             warn(f"all {n} targets name one set: this member predicts the same for every text")
         return cls(weights, intercepts, np.arange(c), c, n, LABELS)
 
+    def _row(self, label: int) -> Optimum:
+        """Weights and intercepts; of sets those of a label."""
+        rows = slice(label, label + 1) if self.link == LABELS else slice(None)
+        return self.weights[rows], self.intercepts[rows]
+
+    def rounded(self) -> Logistic:
+        """In single precision, as it is kept."""
+        kept = {name: getattr(self, name).astype(np.float32) for name in ("weights", "intercepts")}
+        return replace(self, **kept)
+
     def _minimised(
-        self, features: Any, targets: Floats, strength: float, loss: str, steps: Floats
+        self, features: Any, targets: Floats, strength: float, loss: str, steps: Floats | None
     ) -> Logistic:
         """The regression with the lowest penalised loss, found from here."""
+        places = np.arange(self.n_classes) if steps is None else np.append(0, np.cumsum(steps))
+        steps, targets = np.diff(places[self.seen]), targets[:, self.seen]
+        steps = steps / steps.mean()
         shape, size = self.weights.shape, self.weights.size
         cumulative = self.link == "cumulative"
 
@@ -180,9 +213,10 @@ class Logistic:
         if cumulative:
             rest = np.append(rest[0], np.log(np.diff(rest)))
         start = np.concatenate([self.weights.ravel(), rest])
-        return at(
-            minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": _TRIES}).x
-        )
+        # Members train side by side; threads of their own would only slow each other down.
+        with _threads().limit(limits=1):
+            how: dict[str, Any] = {"method": "L-BFGS-B", "options": {"maxiter": _TRIES}}
+            return at(minimize(value, start, jac=True, **how).x)
 
     def predict(self, features: Any) -> Floats:
         """Probabilities [N, C]."""
@@ -230,6 +264,195 @@ class Logistic:
             )
         sizes = {name: int(arrays[name]) for name in ("n_classes", "n_targets")}
         return cls(arrays["weights"], arrays["intercepts"], arrays["seen"], **sizes, link=link)
+
+
+_threads = cache(ThreadpoolController)
+"""Looked for once: that takes as long as a regression."""
+Optimum = tuple[Floats, Floats]
+"""Weights [R, F] and intercepts [R]; R is 1 for two classes."""
+Task = tuple[Any, Floats, Logistic | None]
+"""Rows of the features (a row may occur twice), their targets [n, C], and where to start."""
+Problem = tuple[Any, Floats, Optimum | None]
+"""The same with targets [n, P], all of whose classes occur, and the softmax link."""
+
+
+def _optima(features: Any, problems: Sequence[Problem], strength: float) -> list[Optimum]:
+    """The optimum of each problem, as `LogisticRegression` finds it; over dense features all
+    problems that have most of the rows at once."""
+    if sparse.issparse(features):
+        table: Any = features
+        return [_sparse(table[rows], targets, strength) for rows, targets, _ in problems]
+    n, gram = len(features), _Gram(features)
+    every = np.arange(n)
+    found: list[Any] = [None] * len(problems)
+    batches: list[list[int]] = []
+    for p in dict.fromkeys(targets.shape[1] for _, targets, _ in problems):
+        own = [k for k, (_, targets, _) in enumerate(problems) if targets.shape[1] == p]
+        many = [k for k in own if _FEW * len(problems[k][1]) >= n]
+        size = max(1, _CELLS // (n * p))
+        batches += [many[k : k + size] for k in range(0, len(many), size)]
+        batches += [[k] for k in own if k not in many]
+    for batch in batches:
+        rows, targets, _ = problems[batch[0]]
+        if len(batch) == 1:
+            over = gram if rows == slice(None) else _Gram(features[rows])
+            wide = targets.T[None]
+        else:
+            over, wide = gram, np.zeros((len(batch), targets.shape[1], n))
+            for b, k in enumerate(batch):
+                np.add.at(wide[b].T, every[problems[k][0]], problems[k][1])
+        starts = [problems[k][2] for k in batch]
+        # Threads wait for one another longer than small products take.
+        with _threads().limit(limits=1 if features.size < _SMALL else None):
+            for k, optimum in zip(batch, _newton(over, wide, strength, starts), strict=True):
+                found[k] = optimum
+    return found
+
+
+def _sparse(features: Any, targets: Floats, strength: float) -> Optimum:
+    """The optimum by scikit-learn."""
+    rows, classes = np.nonzero(targets)
+    model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS)
+    with _threads().limit(limits=1):
+        if len(rows) == len(targets) and bool((targets[rows, classes] == 1).all()):
+            model.fit(features, classes)
+        else:
+            model.fit(features[rows], classes, sample_weight=targets[rows, classes])
+    return model.coef_, model.intercept_
+
+
+class _Gram:
+    """Features X [N, F] less their means, and what approximates the Hessian of every regression
+    over them: the factor of XᵀX with a ridge."""
+
+    def __init__(self, features: Floats) -> None:
+        self.features, self.mean = features, features.mean(axis=0)
+        self._ridge = np.inf
+        self._factor: Any = None
+
+    @cached_property
+    def _products(self) -> Floats:
+        products: Floats = self.features.T @ self.features
+        products -= len(self.features) * np.outer(self.mean, self.mean)
+        return products
+
+    @cached_property
+    def _squares(self) -> Floats:
+        squares = np.einsum("nf,nf->f", self.features, self.features)
+        own: Floats = np.maximum(squares - len(self.features) * self.mean**2, 0.0)
+        return own
+
+    def times(self, change: Floats) -> Floats:
+        """Scores […, N] of weights and, at the end, an intercept […, F + 1]."""
+        flat = change.reshape(-1, change.shape[-1])
+        scores = flat[:, :-1] @ self.features.T
+        scores += (flat[:, -1] - flat[:, :-1] @ self.mean)[:, None]
+        return scores.reshape(*change.shape[:-1], -1)
+
+    def back(self, of_scores: Floats) -> Floats:
+        """The gradient […, F + 1] from that of the scores […, N]."""
+        flat = of_scores.reshape(-1, of_scores.shape[-1])
+        total = flat.sum(axis=1, keepdims=True)
+        gradient = np.hstack([flat @ self.features - total * self.mean, total])
+        return gradient.reshape(*of_scores.shape[:-1], -1)
+
+    def solve(self, gradient: Floats, curvature: Floats, penalty: float) -> Floats:
+        """About the inverse Hessian times a gradient […, F + 1], given the sums […] of the second
+        derivatives by the scores."""
+        n, size = self.features.shape
+        flat = gradient.reshape(-1, size + 1)
+        each = np.maximum(curvature.reshape(-1, 1), np.finfo(float).tiny)
+        if n < size:
+            # To factorise would take longer than the steps that it saves.
+            weights = flat[:, :-1] / (each / n * self._squares + penalty)
+        else:
+            typical = float(np.exp(np.log(each).mean())) / n
+            ridge = penalty / typical
+            if not 0.7 < ridge / self._ridge < 1.5:
+                self._ridge = ridge
+                ridged = self._products + ridge * np.eye(size)
+                self._factor = cho_factor(ridged, overwrite_a=True, check_finite=False)
+            weights = cho_solve(self._factor, flat[:, :-1].T, check_finite=False).T / typical
+        return np.hstack([weights, flat[:, -1:] / each]).reshape(gradient.shape)
+
+
+def _newton(
+    gram: _Gram, targets: Floats, strength: float, starts: Sequence[Optimum | None]
+) -> list[Optimum]:
+    """The optima of B regressions side by side, from targets [B, P, N].
+
+    Newton's method, its steps by conjugate gradients: products with the features, which take most
+    of the time, are those of all regressions at once.
+    """
+    mass = targets.sum(axis=1, keepdims=True)
+    two = targets.shape[1] == 2
+    targets = targets[:, 1:] if two else targets
+    enough = _GRADIENT * mass.sum(axis=(1, 2))
+    at = np.zeros((*targets.shape[:2], gram.features.shape[1] + 1))
+    for b, start in enumerate(starts):
+        if start is not None:
+            at[b, :, :-1], at[b, :, -1] = start[0], start[1] + start[0] @ gram.mean
+            enough[b] *= 10  # what was an optimum stays one, whatever the rounding
+    penalty = np.full(at.shape[2], 1 / strength)
+    penalty[-1] = 0.0
+
+    def values(scores: Floats, at: Floats) -> Floats:
+        total = np.logaddexp(0, scores) if two else logsumexp(scores, axis=1, keepdims=True)
+        value: Floats = _dot(mass, total) - _dot(targets, scores) + _dot(penalty * at, at) / 2
+        return value
+
+    scores = gram.times(at)
+    value, first = values(scores, at), None
+    for _ in range(_STEPS):
+        p = expit(scores) if two else softmax(scores, axis=1)
+        expected = mass * p
+        gradient = gram.back(expected - targets) + penalty * at
+        active = np.abs(gradient).max(axis=(1, 2)) > enough
+        if not active.any():
+            break
+        norm = np.sqrt(_dot(gradient, gradient))
+        first = norm if first is None else first
+        close = norm * np.minimum(0.5, np.sqrt(norm / np.maximum(first, norm)))
+        curvature = (expected * (1 - p)).sum(axis=2)
+        # Conjugate gradients for the Newton step.
+        step, moved, rest = np.zeros_like(at), np.zeros_like(scores), -gradient
+        direction = gram.solve(rest, curvature, 1 / strength)
+        size = _dot(rest, direction)
+        for _ in range(_TRIES):
+            going = active & (np.sqrt(_dot(rest, rest)) > close)
+            if not going.any():
+                break
+            along = gram.times(direction)
+            bent = expected * along
+            bent -= p * (bent if two else bent.sum(axis=1, keepdims=True))
+            hessian = gram.back(bent) + penalty * direction
+            length = np.where(going, size, 0) / np.where(going, _dot(direction, hessian), 1)
+            length = length[:, None, None]
+            step += length * direction
+            moved += length * along
+            rest -= length * hessian
+            solved = gram.solve(rest, curvature, 1 / strength)
+            before, size = np.where(going, size, 1), _dot(rest, solved)
+            direction = solved + (size / before)[:, None, None] * direction
+        # As much of it as lowers the loss.
+        part, slope = active.astype(float), _dot(gradient, step)
+        for _ in range(_HALVES):
+            whole = part[:, None, None]
+            tried, tried_scores = at + whole * step, scores + whole * moved
+            found = values(tried_scores, tried)
+            above = found > value + 1e-4 * part * slope + 1e-12 * np.abs(value)
+            if not above.any():
+                break
+            part[above] /= 2
+        at, scores, value = tried, tried_scores, found
+    intercepts = at[:, :, -1] - at[:, :, :-1] @ gram.mean
+    return list(zip(at[:, :, :-1], intercepts, strict=True))
+
+
+def _dot(one: Floats, other: Floats) -> Floats:
+    """Products [B] of arrays [B, …]."""
+    product: Floats = np.einsum("brn,brn->b", one, other)
+    return product
 
 
 def check_loss(loss: str, link: str, scale: Scale | None = None) -> None:

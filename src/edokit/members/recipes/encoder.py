@@ -41,7 +41,7 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes._annotators import Classifier
-from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
+from edokit.members.recipes._regression import LINKS, LOSSES, Logistic, check_loss
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -71,9 +71,9 @@ class TextVectors:
                 "texts must all be single or all be pairs (text, context), but both occur",
                 "give every text a context, which may be empty",
             )
-        parts = zip(*map(_parts, texts), strict=True)
-        vectors = [self.vectors[[self.rows[part] for part in each]] for each in parts]
-        first, *more = (each.astype(np.float64) for each in vectors)
+        parts = zip(*map(_parts, texts), strict=True) if single == 0 else [texts]
+        rows = [np.fromiter(map(self.rows.__getitem__, each), np.intp) for each in parts]
+        first, *more = (self.vectors[own].astype(np.float64) for own in rows)
         if not more:
             return first
         second, both = more
@@ -82,7 +82,7 @@ class TextVectors:
 
     def knows(self, texts: Sequence[Text]) -> bool:
         """Whether all of the texts were embedded."""
-        return all(part in self.rows for text in texts for part in _parts(text))
+        return self.rows.keys() >= set(chain.from_iterable(map(_parts, texts)))
 
 
 def _parts(text: Text) -> tuple[str, ...]:
@@ -164,6 +164,21 @@ class EncoderMember(Member):
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
         """Vectors of all texts."""
         return TextVectors.of(texts, options.get("model", MODEL), options.get("device"))
+
+    @classmethod
+    def starts(cls, fits: Iterable[tuple[Any, MemberData]]) -> Sequence[Any]:
+        """The regressions of several members over the vectors of all their texts."""
+        members, data = zip(*fits, strict=True)
+        first = members[0]
+        if first.link != LINKS[0]:
+            return ()
+        texts, rows = distinct_texts(list(chain.from_iterable(one.texts for one in data)))
+        ends = np.cumsum([len(one.texts) for one in data])[:-1]
+        tasks = [
+            (own, one.targets(0), None) for own, one in zip(np.split(rows, ends), data, strict=True)
+        ]
+        features = data[0].shared(texts, first.context)
+        return Logistic.fit_each(features, tasks, first.strength, data[0].scale)
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -349,8 +364,8 @@ _encoders: WeakValueDictionary[tuple[str, str | None], Encoder] = WeakValueDicti
 def _identity(where: str) -> str:
     """A folder by its files, a hub id by its name and commit.
 
-    Weights count by size and time of change: to read all of them would take as long as to embed
-    hundreds of texts.
+    Weights count by size and the times of change, of which the system sets one at every change
+    itself: to read all of them would take as long as to embed hundreds of texts.
     """
     folder = Path(where)
     if not folder.is_dir():
@@ -365,5 +380,6 @@ def _identity(where: str) -> str:
             known = file.stat()
             content.update(f"{file.relative_to(folder).as_posix()} {known.st_size} ".encode())
             large = known.st_size > _LARGE
-            content.update(f"{known.st_mtime_ns} ".encode() if large else file.read_bytes())
+            changed = f"{known.st_mtime_ns} {known.st_ctime_ns} "
+            content.update(changed.encode() if large else file.read_bytes())
     return content.hexdigest()
