@@ -161,6 +161,22 @@ def test_all_options_together_train(model: str) -> None:
     assert min(dev_ce) < 0.7 * dev_ce[0]
 
 
+def test_a_member_reads_in_the_order_that_it_was_trained_in(model: str, tmp_path: Path) -> None:
+    pairs = [(text, "thanks please no") for text in texts_and_classes(64, 0)[0]]
+    dev = [(text, "no") for text in texts_and_classes(24, 1)[0]]
+    tuned = member(model, pooling="mean+target", context_first=True, epochs=2)
+    tuned.fit(lesson(texts=pairs, dev_texts=dev), random_state=0)
+    wanted = tuned.predict_proba(dev)
+    tuned.save(tmp_path)
+    np.testing.assert_array_equal(TransformerMember.load(tmp_path).predict_proba(dev), wanted)
+    state = json.loads((tmp_path / "transformer.json").read_text())
+    del state["options"]["context_first"]  # as earlier versions wrote it
+    (tmp_path / "transformer.json").write_text(json.dumps(state))
+    earlier = TransformerMember.load(tmp_path)
+    assert earlier.context_first is False
+    assert not np.allclose(earlier.predict_proba(dev), wanted)
+
+
 def test_shared_tokens_change_nothing(model: str, fitted: TransformerMember) -> None:
     data = lesson()
     options = {"model": model, "max_length": 512}

@@ -67,6 +67,17 @@ def test_the_target_segment_is_the_utterance(reader: Reader) -> None:
     assert pair.types.tolist() == [0] * 5 + [1] * 3
 
 
+def test_the_context_may_come_first(reader: Reader) -> None:
+    forwards = Reader(reader.tokenizer, 512, context_first=True, speaker_tags=True)
+    alone, pair, bare = forwards(["nice day", ("stop it please", "no thanks"), ("stop it", "")])
+    assert (alone.start, alone.stop, len(alone.ids)) == (1, 3, 4)
+    words = reader.tokenizer.convert_ids_to_tokens(pair.ids)
+    assert words[1:5] == ["agent", ":", "no", "thanks"]
+    assert words[pair.start : pair.stop] == ["user", ":", "stop", "it", "please"]
+    assert padded([pair], 0, LONGEST)["target_mask"].sum() == 5
+    assert bare.stop - bare.start == 4
+
+
 def test_a_text_without_words_is_its_own_target(reader: Reader) -> None:
     (empty,) = reader([""])
     assert (empty.start, empty.stop) == (0, 2)
@@ -153,8 +164,17 @@ def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> No
     assert net.head.shared.bias.abs().sum() == 0  # the prior is no matter of loudness
 
 
-@pytest.mark.parametrize("loudness", [0.1, 1.0, 30.0])
-def test_annotators_count_alike_beside_quiet_and_loud_features(loudness: float) -> None:
+def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
+    head = people_head("softmax")
+    before = head.first.weight.detach().clone()
+    with torch.no_grad():
+        head.rescale(torch.tensor(0.1))
+    assert torch.equal(head.first.weight, before)
+    assert head.scale == 1.0
+
+
+@pytest.mark.parametrize("loudness", [1.0, 30.0])
+def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
     head, pooled = people_head("softmax"), torch.randn(2, 6)
     pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
     wanted = head(pooled, *pairs)

@@ -78,6 +78,9 @@ class FineTuning:
     """The learning rate of each layer is this share of the one above it; 1: all the same."""
     speaker_tags: bool = False
     """Name the speaker in each line of (utterance, context)."""
+    context_first: bool = False
+    """Read (utterance, context) in the order in which people read them, the context before the
+    utterance; recommended for decoders, which were trained to read forwards."""
     head_learning_rate: float | None = None
     """None: as the encoder's."""
     annotators: bool = False
@@ -199,8 +202,13 @@ class FineTunedMember(FineTuning, Member):
         """What turns texts into the tokens of a model; ``known`` are tokens that it has."""
         from edokit.members.recipes._tokens import Reader
 
-        tags = self.speaker_tags
-        return Reader(load_tokenizer(model), self.max_length, speaker_tags=tags, known=known)
+        return Reader(
+            load_tokenizer(model),
+            self.max_length,
+            speaker_tags=self.speaker_tags,
+            context_first=self.context_first,
+            known=known,
+        )
 
     def new_heads(self, width: int) -> Any:
         """Heads on so many features, not trained yet."""

@@ -247,7 +247,11 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Take features of this scale as if it were 1, beside which the vectors learn."""
+        """Start as quietly on features of this scale as on those of an encoder.
+
+        The vectors of annotators learn beside features of that scale.
+        """
+        scale = scale.clamp(min=1.0)
         self.first.weight.div_(scale)
         self.scale.copy_(scale)
 

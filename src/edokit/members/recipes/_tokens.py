@@ -32,7 +32,10 @@ class Tokens(NamedTuple):
 
 
 class Reader:
-    """Turns texts into tokens; texts that are known already cost a look-up."""
+    """Turns texts into tokens; texts that are known already cost a look-up.
+
+    Of (utterance, context), the utterance is the target segment, whichever comes first.
+    """
 
     def __init__(
         self,
@@ -40,12 +43,13 @@ class Reader:
         max_length: int,
         *,
         speaker_tags: bool = False,
+        context_first: bool = False,
         known: Mapping[Text, Tokens] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         # Tokenizers without a limit of their own say so with a huge number.
         self.max_length = min(max_length, tokenizer.model_max_length)
-        self.speaker_tags = speaker_tags
+        self.speaker_tags, self.context_first = speaker_tags, context_first
         self.known: Mapping[Text, Tokens] = {} if known is None else known
 
     def __call__(self, texts: Sequence[Text]) -> list[Tokens]:
@@ -73,6 +77,8 @@ class Reader:
             texts = [with_speaker_tags(text) for text in texts]
         single = isinstance(texts[0], str)
         columns = (texts,) if single else tuple(map(list, zip(*texts, strict=True)))
+        columns = columns[::-1] if self.context_first else columns
+        target = len(columns) - 1 if self.context_first else 0
         encoded = self.tokenizer(
             *columns,
             truncation=True,
@@ -86,15 +92,15 @@ class Reader:
             Tokens(
                 np.asarray(ids, dtype=np.int32),
                 None if types is None else np.asarray(types[i], dtype=np.int8),
-                *self._target(encoded, i),
+                *self._segment(encoded, i, target),
             )
             for i, ids in enumerate(encoded["input_ids"])
         ]
 
-    def _target(self, encoded: Any, i: int) -> tuple[int, int]:
-        """Where the first segment stands; all tokens where it has none."""
+    def _segment(self, encoded: Any, i: int, number: int) -> tuple[int, int]:
+        """Where a segment begins and ends; all tokens where it has none."""
         if getattr(self.tokenizer, "is_fast", False):
-            inside = [segment == 0 for segment in encoded.sequence_ids(i)]
+            inside = [segment == number for segment in encoded.sequence_ids(i)]
         else:
             inside = [not special for special in encoded["special_tokens_mask"][i]]
         if True not in inside:
