@@ -81,15 +81,18 @@ def annotations_of(texts: list[str], labels: np.ndarray) -> Any:
     """Three annotators a text; each disagrees with its label now and then."""
     from edokit import Annotations
 
+    n, three = len(texts), np.array(["a", "b", "c"])
     answers = np.stack([shuffled(labels, k) for k in range(3)], axis=1)
-    return Annotations.from_table(
-        {
-            "item": np.repeat(np.arange(len(texts)), 3).astype(str),
-            "annotator": np.tile(["a", "b", "c"], len(texts)),
-            "label": answers.ravel().astype(str),
-            "text": np.repeat(texts, 3),
-            "split": np.repeat(["train"] * (len(texts) - DEV) + ["dev"] * DEV, 3),
-        }
+    # Not from a table: machines with a GPU may have no pyarrow.
+    return Annotations(
+        items=np.arange(n).astype(str).astype(object),
+        annotators=three.astype(object),
+        classes=("0", "1"),
+        item_codes=np.repeat(np.arange(n), 3),
+        annotator_codes=np.tile(np.arange(3), n),
+        label_codes=answers.ravel(),
+        texts=np.array(texts, dtype=object),
+        splits=np.array(["train"] * (n - DEV) + ["dev"] * DEV, dtype=object),
     )
 
 

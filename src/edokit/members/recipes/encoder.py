@@ -255,6 +255,9 @@ class EncoderMember(Member):
 
 Vectors = npt.NDArray[np.float32]
 BATCH = 64
+"""Texts at a time on a processor."""
+LARGE_BATCH = 128
+"""And on a GPU, which waits for the processor between batches."""
 _VECTORS = "vectors.npy"
 _FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
 _LARGE = 1 << 20
@@ -339,7 +342,8 @@ class Encoder:
             from sentence_transformers import SentenceTransformer
 
             model = SentenceTransformer(self._where, device=str(device))
-        how = {"batch_size": BATCH, "show_progress_bar": False, "convert_to_numpy": True}
+        size = BATCH if device.type == "cpu" else LARGE_BATCH
+        how = {"batch_size": size, "show_progress_bar": False, "convert_to_numpy": True}
         return lambda texts: model.encode(texts, **how)
 
     def _load_mean(self, device: Any) -> Callable[[list[str]], Any]:
@@ -355,7 +359,8 @@ class Encoder:
             states = backbone(**inputs).last_hidden_state
             return ((states * mask).sum(1) / mask.sum(1)).float()
 
-        return lambda texts: in_batches(mean, reader(texts), reader, BATCH, device)
+        size = BATCH if device.type == "cpu" else LARGE_BATCH
+        return lambda texts: in_batches(mean, reader(texts), reader, size, device)
 
 
 _encoders: WeakValueDictionary[tuple[str, str | None], Encoder] = WeakValueDictionary()
