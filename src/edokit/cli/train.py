@@ -81,7 +81,8 @@ def train(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Members at a time; else one per GPU, or one per core where the work is worth it."
+            help="Members at a time; else as many as a GPU's memory and speed allow, or one per"
+            " core where the work is worth it."
         ),
     ] = None,
     device: options.Device = None,
@@ -241,6 +242,8 @@ def _detail(event: dict[str, Any]) -> str:
         parts.append(f"epoch {event['epoch']}")
     if "requests" in event:
         parts.append(f"request {event['requests']} of {event['of']}")
+    if "items_per_second" in event:
+        parts.append(f"{event['items_per_second']:,.0f} items a second")
     if event.get("dev_ce") is not None:
         parts.append(f"dev CE {event['dev_ce']:.4f}")
     return ", ".join(parts)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._parallel import dask_client
 from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job, sizes_of
+from edokit.members.pretrained import choose_device
 from edokit.members.recipe import Progress
 
 LOCAL = "local"
 _DASK = "dask://"
 _START_SECONDS = 5.0  # what it takes to start workers and load the libraries there
 _PATIENCE = 30  # seconds in which a cluster's first worker must answer
+_WORTH = 1.1  # times the throughput that twice as many members on a GPU must bring
+_MOST_ON_GPU = 8  # members at a time on one GPU
+_WORTH_WORKERS = 10_000  # items, counted in every epoch, that others must have to learn from
+_SPARE = 0.1  # share of a GPU's memory that is left free
+_CONTEXT_BYTES = 2**29  # what a process takes on a GPU before its first tensor
 Placed = Sequence[tuple[TrainingJob, str | None]]
 """Jobs, and the device that each runs on."""
+Together = Callable[[Placed], Iterator[Outcome]]
 
 
 def run_jobs(
@@ -31,13 +40,15 @@ def run_jobs(
     jobs: int | None = None,
     devices: Sequence[str | None] = (None,),
     by_work: bool = False,
+    by_pace: bool = False,
     progress: Callable[[TrainingJob], Progress] | None = None,
 ) -> Iterator[Outcome]:
     """Outcomes as they come; each finished job is in its folder by then.
 
     Jobs take the devices in turn. A worker that dies takes its job with it, no other. With
     ``by_work`` they start in this process, and workers are started for the rest once that is
-    worth it: by the longest job so far, the rest would take more time here than it costs.
+    worth it: by the longest job so far, the rest would take more time here than it costs. With
+    ``by_pace`` others start beside the first as long as all together get faster: `Pace`.
     """
     if not todo:
         return
@@ -52,6 +63,11 @@ def run_jobs(
             parameters=("engine",),
         )
     jobs, longest = min(jobs or 1, len(todo)), 0.0
+    if by_pace and jobs > 1:
+        pace = Pace(jobs, len(devices))
+        by_themselves = _by_pace(context, placed, out, pace, devices, progress)
+        yield from _survive(placed, lambda _: by_themselves, _in_workers(context, out, 2))
+        return
     while placed and (jobs == 1 or by_work):
         (job, device), *placed = placed
         started = time.perf_counter()
@@ -63,6 +79,10 @@ def run_jobs(
     if not placed:
         return
 
+    yield from _survive(placed, _in_workers(context, out, jobs))
+
+
+def _in_workers(context: JobContext, out: Path, jobs: int) -> Together:
     def together(some: Placed) -> Iterator[Outcome]:
         from joblib import Parallel, delayed
 
@@ -70,10 +90,160 @@ def run_jobs(
         parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
         yield from parallel(delayed(run_job)(context, job, out, device) for job, device in some)
 
-    yield from _survive(placed, together)
+    return together
 
 
-def _survive(placed: Placed, together: Callable[[Placed], Iterator[Outcome]]) -> Iterator[Outcome]:
+@dataclass
+class Pace:
+    """How many members train at once on GPUs.
+
+    One for each GPU at first; then twice as many, as long as that brings a tenth more items a
+    second and their memory allows it.
+    """
+
+    most: int
+    now: int
+    before: dict[str, float] = field(default_factory=dict)
+    """Items a second of each member when fewer trained at once."""
+    settled: bool = False
+    stages: list[tuple[int, float]] = field(default_factory=list)
+    """How many trained at once, and the items a second of all together."""
+
+    def update(
+        self, reports: Mapping[str, Mapping[str, float]], room: Callable[[float], int]
+    ) -> bool:
+        """Decide anew; False if the last reports of those that train do not allow it yet.
+
+        ``room`` is how many more of so many bytes the GPUs have memory for.
+        """
+        if self.settled or len(reports) < self.now:
+            return False
+        # Only what was measured while all of them trained.
+        began = max(one["began"] for one in reports.values())
+        if any(one["since"] < began for one in reports.values()):
+            return False
+        rates = {name: one["items_per_second"] for name, one in reports.items()}
+        self.stages.append((self.now, sum(rates.values())))
+        if self.before and self._gain(rates) < _WORTH:
+            self.settled, self.now = True, len(self.before)
+            return True
+        more = room(max(one["memory"] for one in reports.values()) + _CONTEXT_BYTES)
+        self.before, before = rates, self.now
+        self.now = min(2 * self.now, self.most, self.now + more)
+        self.settled = self.now == before
+        return True
+
+    def _gain(self, rates: Mapping[str, float]) -> float:
+        """Times the throughput before; members differ, so that of members in both, if any."""
+        kept = [rates[name] / self.before[name] for name in rates if name in self.before]
+        if kept:
+            return sum(kept) / len(kept) * len(rates) / len(self.before)
+        return sum(rates.values()) / sum(self.before.values())
+
+
+def _by_pace(
+    context: JobContext,
+    placed: Placed,
+    out: Path,
+    pace: Pace,
+    devices: Sequence[str | None],
+    progress: Callable[[TrainingJob], Progress] | None,
+) -> Iterator[Outcome]:
+    """The first job in this process; once it has reported its pace, others in workers beside it.
+
+    Workers start as soon as it says how much there is to learn from, and is enough. Where no job
+    reports that, all run here.
+    """
+    from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
+
+    waiting, running = list(placed), dict[Any, tuple[TrainingJob, Iterator[list[str]]]]()
+    reports: dict[str, dict[str, float]] = {}
+    executor: Any = None
+
+    def hear(job: TrainingJob, event: dict[str, Any]) -> None:
+        nonlocal executor
+        if "items_per_second" in event:
+            reports[job.path] = event
+        work = event.get("items", 0) * event.get("epochs", 0) * len(waiting)
+        if executor is None and work >= _WORTH_WORKERS:
+            # The libraries compute with one thread each: the cores are for the members.
+            threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+            executor = ProcessPoolExecutor(pace.most, initializer=_load_libraries, env=threads)
+            executor.submit(int)  # they start with the first task
+        if progress is not None:
+            progress(job)(event)
+
+    def listen(job: TrainingJob, lines: Iterator[list[str]]) -> None:
+        for line in next(lines):
+            hear(job, json.loads(line))
+
+    def grow(here: int) -> None:
+        for job, lines in running.values():
+            listen(job, lines)
+        ended = [future for future in running if future.done()]
+        if executor is None or any(future.exception() for future in ended):
+            return
+        for future in ended:
+            reports.pop(running[future][0].path, None)
+        pace.update(reports, lambda size: _room(devices, size))
+        while waiting and len(running) - len(ended) + here < pace.now:
+            job, device = waiting.pop(0)
+            file = Path(folder) / str(len(waiting))
+            future = executor.submit(_run_heard, context, job, out, device, file)
+            running[future] = (job, _new_lines(file))
+
+    with tempfile.TemporaryDirectory(prefix="edo-") as folder:
+        try:
+            while waiting or running:
+                if not running:
+                    job, device = waiting.pop(0)
+
+                    def react(event: dict[str, Any], job: TrainingJob = job) -> None:
+                        hear(job, event)
+                        grow(here=1)
+
+                    outcome = run_job(context, job, out, device, react)
+                    reports.pop(job.path, None)
+                    grow(here=0)
+                    yield outcome
+                for future in wait(list(running), 0.5, FIRST_COMPLETED).done:
+                    job, lines = running.pop(future)
+                    listen(job, lines)
+                    reports.pop(job.path, None)
+                    yield future.result()
+                grow(here=0)
+        finally:
+            if executor is not None:
+                executor.shutdown(kill_workers=True)
+
+
+def _load_libraries() -> None:
+    """While the first member trains: what every worker needs, loaded side by side."""
+    from edokit.members.recipes import _trainer  # noqa: F401
+
+
+def _new_lines(file: Path) -> Iterator[list[str]]:
+    """Whenever asked, the whole lines that a file has got since."""
+    at = 0
+    while True:
+        text = file.read_bytes()[at:] if file.exists() else b""
+        whole, at = text[: text.rfind(b"\n") + 1], at + text.rfind(b"\n") + 1
+        yield whole.decode().splitlines()
+
+
+def _run_heard(
+    context: JobContext, job: TrainingJob, out: Path, device: str | None, file: Path
+) -> Outcome:
+    def tell(event: dict[str, Any]) -> None:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(event) + "\n")
+
+    return run_job(context, job, out, device, tell)
+
+
+def _survive(
+    placed: Placed, together: Together, alone: Together | None = None
+) -> Iterator[Outcome]:
     """All at once; after a crash each of the rest alone, so that the guilty one is known."""
     waiting = {job.path: (job, device) for job, device in placed}
     try:
@@ -83,7 +253,7 @@ def _survive(placed: Placed, together: Callable[[Placed], Iterator[Outcome]]) ->
     except Exception:  # a job's own errors are outcomes; this is a worker that died
         for job, device in list(waiting.values()):
             try:
-                yield from together([(job, device)])
+                yield from (alone or together)([(job, device)])
             except Exception as error:  # it died again, on this job alone
                 reason = " ".join(str(error).split())[:200]
                 yield Outcome(job, f"its worker died, perhaps out of memory: {reason}")
@@ -118,19 +288,45 @@ def _run_remotely(context: JobContext, job: TrainingJob, device: str | None) -> 
         return replace(outcome, files={name: (own / name).read_bytes() for name in sizes_of(own)})
 
 
-def how_many_jobs(jobs: int | None, on_device: bool, devices: Sequence[str | None]) -> int:
-    """Jobs at a time: as asked; else one for each device, or for each core."""
+def how_many_jobs(
+    jobs: int | None, on_device: bool, devices: Sequence[str | None], by_pace: bool = False
+) -> int:
+    """Jobs at a time: as asked; else one for each device, or for each core.
+
+    ``by_pace``: the most that may train at once on these GPUs.
+    """
     if jobs is not None:
         if jobs < 1:
             raise InputError(
                 f"jobs is {jobs}, but must be at least 1", "leave it out", parameters=("jobs",)
             )
         return jobs
-    if on_device:
+    if on_device and not by_pace:
         return len(devices)
     from joblib import cpu_count
 
-    return int(cpu_count())
+    cores = int(cpu_count())
+    return max(len(devices), min(cores, _MOST_ON_GPU * len(devices))) if by_pace else cores
+
+
+def on_gpus(devices: Sequence[str | None]) -> bool:
+    """Whether these devices are GPUs whose memory can be asked for."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available() and all(str(one or "cuda")[:4] == "cuda" for one in devices)
+
+
+def _room(devices: Sequence[str | None], size: float) -> int:
+    """How many more of so many bytes the GPUs have memory for."""
+    import torch
+
+    room = []
+    for device in devices:
+        free, total = torch.cuda.mem_get_info(choose_device(device))
+        room.append(int(max(0.0, free - _SPARE * total) // size))
+    return len(room) * min(room)
 
 
 def devices_for(on_device: bool, device: str | None) -> tuple[str | None, ...]:

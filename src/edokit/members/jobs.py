@@ -158,13 +158,14 @@ class Plan:
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A name for exactly this fit on exactly this data."""
+        free = find_recipe(job.recipe).operational
         if job.heads:
-            options = {key: job.options[key] for key in job.options if key not in HEAD_OPTIONS}
+            free = (*free, *HEAD_OPTIONS)
+            options = {key: job.options[key] for key in job.options if key not in free}
             preset = job.options["preset"]
             how = [job.heads, options, preset, job.supervision, job.draw, job.seed]
             parts: list[Any] = [how, self.data.digest]
         else:
-            free = find_recipe(job.recipe).operational
             own = job.to_dict()
             own["options"] = {key: job.options[key] for key in job.options if key not in free}
             parts = [own, self.data.digest, self._fold_list]

@@ -106,7 +106,10 @@ class Member(Protocol):
     stops_early: ClassVar[bool] = False
     """Whether ``fit`` uses the dev texts."""
     on_device: ClassVar[bool] = False
-    """Whether ``fit`` computes with torch: one member then trains per device at a time."""
+    """Whether ``fit`` computes with torch: on GPUs, members then train side by side as far as that
+    is faster."""
+    prepares_from: ClassVar[tuple[str, ...] | None] = None
+    """Options that ``prepare`` depends on: groups that agree in them share its result."""
     code_options: ClassVar[tuple[str, ...]] = ()
     """Options that name packages to import: no file may set them."""
     multi_label: ClassVar[bool] = False

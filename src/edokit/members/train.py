@@ -152,8 +152,8 @@ def train_members(
     tune : int, default=None
         Trials with which the options of ``transformer`` groups are searched first.
     jobs : int, default=None
-        Members at a time. None: one per GPU, or one per core if there is enough work for
-        processes of their own.
+        Members at a time. None: on a GPU one, then more as long as memory allows it and all
+        together get faster; else one per core if there is enough work for processes of their own.
     device : str, default=None
         Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU where there is one.
     engine : str, default="local"
@@ -457,7 +457,9 @@ def train_plan(
             continue
         shared, unprepared = _prepare(plan, now, device)
         failed += unprepared
-        devices = engines.devices_for(on_device and engine == engines.LOCAL, device)
+        local = engine == engines.LOCAL
+        devices = engines.devices_for(on_device and local, device)
+        by_pace = jobs is None and on_device and local and engines.on_gpus(devices)
         now = [job for job in now if job.group in shared]
         context = JobContext(plan, shared, keep_models)
         for outcome in engines.run_jobs(
@@ -466,8 +468,9 @@ def train_plan(
             out,
             # A server is asked by this process alone, which counts what that costs.
             engine=engines.LOCAL if remote else engine,
-            jobs=1 if remote else engines.how_many_jobs(jobs, on_device, devices),
+            jobs=1 if remote else engines.how_many_jobs(jobs, on_device, devices, by_pace),
             by_work=jobs is None and not on_device and not remote,
+            by_pace=by_pace,
             devices=devices,
             progress=lambda job: _report(step, job),
         ):
@@ -523,14 +526,21 @@ def _prepare(
     """What the members of each group share; a group that can't prepare fails as a whole."""
     shared: dict[str, Any] = {}
     failed: list[Outcome] = []
+    done: dict[tuple[Any, ...], Any] = {}
     for name in dict.fromkeys(job.group for job in jobs):
         own = [job for job in jobs if job.group == name]
         recipe = find_recipe(own[0].recipe)
         options = dict(own[0].options) | ({"device": device} if takes_device(recipe) else {})
+        from_what = recipe.prepares_from
+        same = None if from_what is None else (recipe, *map(options.get, from_what))
         try:
-            shared[name] = recipe.prepare(plan.data.texts, options)
+            prepared = done[same] if same in done else recipe.prepare(plan.data.texts, options)
         except EDOError as error:
             failed += [Outcome(job, str(error)) for job in own]
+            continue
+        shared[name] = prepared
+        if same is not None:
+            done[same] = prepared
     return shared, failed
 
 
@@ -560,7 +570,11 @@ def _starts(context: JobContext, jobs: Sequence[TrainingJob]) -> dict[str, Any]:
 
 def _report(step: Step, job: TrainingJob) -> Progress:
     def report(event: dict[str, Any]) -> None:
-        epochs = {"done": event["epoch"], "total": event["epochs"]} if job.heads else {}
+        epochs = (
+            {"done": event["epoch"], "total": event["epochs"]}
+            if job.heads and "epoch" in event
+            else {}
+        )
         member = f"{job.heads} heads" if job.heads else job.path
         step({**epochs, "member": member, **event})
 

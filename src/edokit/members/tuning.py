@@ -113,7 +113,7 @@ def tune_options(
         }
 
         def report(event: dict[str, Any]) -> None:
-            if progress is not None:
+            if progress is not None and "epoch" in event:
                 progress({"trial": trial.number + 1, "trials": n_trials, **event})
 
         member = TransformerMember(n_classes, **{**options, **chosen})

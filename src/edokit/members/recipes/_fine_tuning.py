@@ -97,6 +97,9 @@ class FineTuning:
     """What is an annotator's own counts by n / (n + this), n their number of labels."""
     anonymous_weight: float = 0.5
     """Weight of the loss for nobody in particular beside that of the annotators' labels."""
+    cuda_graphs: bool = False
+    """On a GPU, record the passes over batches of each length once and replay them, so that it
+    never waits for the host."""
     device: str | None = None
     """"cpu", "cuda", "cuda:1", "mps"; None: a GPU where there is one."""
 
@@ -149,6 +152,13 @@ class FineTunedMember(FineTuning, Member):
     stops_early: ClassVar[bool] = True
     on_device: ClassVar[bool] = True
     multi_label: ClassVar[bool] = True
+    operational: ClassVar[tuple[str, ...]] = ("cuda_graphs",)
+    prepares_from: ClassVar[tuple[str, ...] | None] = (
+        "model",
+        "max_length",
+        "speaker_tags",
+        "context_first",
+    )
 
     _file: ClassVar[str]
     """The JSON file with its options and fitted attributes."""

@@ -84,7 +84,8 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             return hidden[:, 0]
         if self.pooling == "last":
             # Padding is at the right.
-            return hidden[torch.arange(len(hidden)), attention_mask.sum(dim=1) - 1]
+            rows = torch.arange(len(hidden), device=hidden.device)
+            return hidden[rows, attention_mask.sum(dim=1) - 1]
         everything = _mean(hidden, attention_mask)
         if self.pooling == "mean":
             return everything
@@ -346,7 +347,7 @@ def parameter_groups(
     named = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
     numbers = [int(found[1]) for name, _ in named if (found := _LAYER.search(name))]
     depth = max(numbers, default=-1) + 1
-    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    groups: dict[tuple[float, float], dict[str, Any]] = {}
     for name, weight in named:
         if name.startswith("backbone."):
             found = _LAYER.search(name)
@@ -357,10 +358,11 @@ def parameter_groups(
             below, rate = -1, annotator_rate
         else:
             below, rate = 0, learning_rate if head_rate is None else head_rate
-        decays = weight.dim() > 1 and below >= 0
-        rates = {"lr": rate, "weight_decay": weight_decay if decays else 0.0}
-        groups.setdefault((below, decays), {"params": [], **rates})["params"].append(weight)
-    return [groups[key] for key in sorted(groups)]
+        decay = weight_decay if weight.dim() > 1 and below >= 0 else 0.0
+        # Few groups: an optimizer launches its kernels for each of them.
+        rates = {"lr": rate, "weight_decay": decay}
+        groups.setdefault((rate, decay), {"params": [], **rates})["params"].append(weight)
+    return list(groups.values())
 
 
 @contextmanager
@@ -455,35 +457,33 @@ def _predicted(
     pairs: Pairs | None,
 ) -> tuple[Floats, Floats | None]:
     head, half = network.head, uses_bfloat16(device)
-    known: Any = None
-
-    def numpy(logits: torch.Tensor) -> Floats:
-        found: Floats = head.link.probabilities(logits).cpu().numpy()
-        return found
-
-    order, parts = [], []
+    order, parts, own = [], [], []
+    # What is found stays on the device until the end, so that the host never waits for a batch.
     for items, batch in length_batches(tokens, reader, size, device):
         with torch.no_grad():
             with torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext():
                 pooled = network.features(**batch)
-            anonymous = numpy(head(pooled))
             order.append(items)
-            parts.append(anonymous)
+            parts.append(head.link.probabilities(head(pooled)))
             if pairs is None:
                 continue
-            if known is None:
-                known = np.empty((len(pairs.annotators), *anonymous.shape[1:]))
             where, rows = pairs.of(items)
-            known[where] = anonymous[rows]
             is_known = (pairs.annotators[where] >= 0).reshape(len(where), -1).any(axis=1)
             where, rows = where[is_known], rows[is_known]
             for start in range(0, len(where), _PAIRS):
                 some = slice(start, start + _PAIRS)
                 given = {"rows": rows[some], "annotators": pairs.annotators[where[some]]}
                 logits = head(pooled, **on_device(given, device))[len(items) :]
-                known[where[some]] = numpy(logits)
-    result = np.empty((len(tokens), *parts[0].shape[1:]))
-    result[np.concatenate(order)] = np.concatenate(parts)
+                own.append((where[some], head.link.probabilities(logits)))
+    found = torch.cat(parts).cpu().numpy()
+    result = np.empty_like(found)
+    result[np.concatenate(order)] = found
+    if pairs is None:
+        return result, None
+    # Annotators that are not known have what is found for nobody in particular.
+    known = np.repeat(result, np.diff(pairs.starts), axis=0)
+    for where, values in own:
+        known[where] = values.cpu().numpy()
     return result, known
 
 

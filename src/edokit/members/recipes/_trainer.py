@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ Batch = dict[str, torch.Tensor]
 _LABELS = ("targets", "soft_labels", "hard_labels", "pair_targets", "pair_weights")
 _FIRST_BATCH = 8  # texts from which the scale of a model's features is estimated
 _WEIGHTS = "model.safetensors"
+_AS_USUAL = 2  # times that batches of a shape are computed before their passes are recorded
+_GRAPHS = 64  # recorded at most
+_WINDOW = 2.0  # seconds of training after which its pace is reported
 
 
 @dataclass
@@ -190,10 +194,14 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         self.best_epoch: int | None = None
         self.best_weights: dict[str, torch.Tensor] = {}
         self.history: list[dict[str, Any]] = []
+        self.began = self.since = 0.0
+        self.seen = 0
 
     def run(self, batch_size: int, accumulation: int) -> FineTuned:
         """Train a new network."""
         options, reader, device = self.options, self.reader, self.device
+        if self.progress is not None:
+            self.progress({"items": len(self.texts), "epochs": options.epochs})
         self.network = _new_network(load_backbone(options.model), options)
         self.network.head.set_prior(*self.task.targets.prior)
         self.network.to(device)
@@ -265,6 +273,28 @@ class _Attempt(TrainerCallback):  # type: ignore[misc]
         self.history.append(report)
         if self.progress is not None:
             self.progress(report)
+
+    def keep_pace(self, items: int) -> None:
+        """Report every few seconds how many items a second there are, and the memory they take.
+
+        How many members train at once depends on it. The first step is left out.
+        """
+        now = time.time()
+        if not self.began:
+            self.began = self.since = now
+            return
+        self.seen += items
+        if self.progress is None or now - self.since < _WINDOW:
+            return
+        cuda, rate = self.device.type == "cuda", self.seen / (now - self.since)
+        report = {
+            "items_per_second": rate,
+            "began": self.began,
+            "since": self.since,
+            "memory": torch.cuda.max_memory_reserved(self.device) if cuda else 0,
+        }
+        self.since, self.seen = now, 0
+        self.progress(report)
 
     def _optimizer(self) -> torch.optim.Optimizer:
         options, task, network = self.options, self.task, self.network
@@ -341,6 +371,10 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         self.embeddings = attempt.network.backbone.get_input_embeddings().weight
         self.losses: list[torch.Tensor] = []
         """Loss of each batch since the last call of ``mean_loss``."""
+        # The losses of an end-to-end training change from epoch to epoch on the host.
+        alike = arguments.gradient_accumulation_steps == 1 and attempt.task.joint is None
+        on_gpu = attempt.device.type == "cuda"
+        self.recorder = Recorder() if alike and on_gpu and attempt.options.cuda_graphs else None
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """The batches as they are: one process, one device, nothing to share out."""
@@ -360,14 +394,28 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         return (loss, logits) if return_outputs else loss
 
     def training_step(self, model: nn.Module, inputs: Batch, *rest: Any) -> torch.Tensor:
+        """Forward and backward passes; on a GPU recorded once for each shape of batches."""
+
+        def passes(inputs: Batch) -> torch.Tensor:
+            return self._passes(model, inputs, *rest)
+
+        if self.recorder is None:
+            loss = passes(inputs)
+        else:
+            loss = self.recorder(passes, inputs, self.attempt.network)
+        self.losses.append(loss)
+        self.attempt.keep_pace(len(inputs["targets"]))
+        return loss
+
+    def _passes(self, model: nn.Module, inputs: Batch, *rest: Any) -> torch.Tensor:
         """One backward pass, and with adversarial training a second one on moved embeddings."""
         norm, weight = self.attempt.options.adversarial, self.embeddings
-        earlier = None if not norm or weight.grad is None else weight.grad.clone()
+        accumulates = norm and self.args.gradient_accumulation_steps > 1
+        earlier = weight.grad.clone() if accumulates and weight.grad is not None else None
         loss: torch.Tensor = super().training_step(model, inputs, *rest)
         if norm:
             with adversarial_step(weight, norm, earlier):
                 super().training_step(model, inputs, *rest)
-        self.losses.append(loss)
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -381,6 +429,81 @@ class MemberTrainer(Trainer):  # type: ignore[misc]
         mean: float = float(torch.stack(self.losses).mean()) * self.args.gradient_accumulation_steps
         self.losses.clear()
         return mean
+
+
+class Recorder:
+    """Passes over batches of a shape, recorded as a CUDA graph and replayed from then on.
+
+    The host then launches one graph instead of some thousand kernels, for which the GPU would
+    wait. Every shape is computed as usual at first: those that are rare always are.
+    """
+
+    def __init__(self) -> None:
+        self.times: dict[Any, int] = {}
+        self.recorded: dict[Any, tuple[Callable[[], None], Batch, torch.Tensor]] = {}
+        self.gradients: list[tuple[nn.Parameter, torch.Tensor]] = []
+        """The weights that have gradients, and where replays leave these."""
+        self.usable = True
+        self.pool: Any = None
+
+    def __call__(
+        self, passes: Callable[[Batch], torch.Tensor], batch: Batch, network: nn.Module
+    ) -> torch.Tensor:
+        """The loss of a batch; the gradients are those of its passes."""
+        shape = tuple((name, batch[name].shape) for name in sorted(batch))
+        times = self.times[shape] = self.times.get(shape, 0) + 1
+        enough = times > _AS_USUAL and len(self.recorded) < _GRAPHS
+        if self.usable and shape not in self.recorded and enough:
+            self._record(shape, passes, batch)
+        if shape not in self.recorded:
+            loss = passes(batch)
+            if not self.gradients:
+                used = [weight for weight in network.parameters() if weight.grad is not None]
+                self.gradients = [(weight, torch.zeros_like(weight)) for weight in used]
+            return loss
+        replay, inputs, loss = self.recorded[shape]
+        for name, tensor in batch.items():
+            inputs[name].copy_(tensor)
+        replay()
+        self._attach()
+        return loss.clone()
+
+    def _attach(self) -> None:
+        for weight, gradient in self.gradients:
+            weight.grad = gradient
+
+    def _record(self, shape: Any, passes: Callable[[Batch], torch.Tensor], batch: Batch) -> None:
+        inputs = {name: tensor.clone() for name, tensor in batch.items()}
+
+        def anew() -> torch.Tensor:
+            torch._foreach_zero_([gradient for _, gradient in self.gradients])
+            return passes(inputs)
+
+        self._attach()
+        try:
+            replay, loss = self._capture(anew)
+        except RuntimeError as error:  # the encoder does what can't be recorded
+            self.usable = False
+            warn(f"passes are not recorded as CUDA graphs: {str(error).splitlines()[0]}")
+            for weight, _ in self.gradients:
+                weight.grad = None
+            return
+        self.recorded[shape] = replay, inputs, loss
+
+    def _capture(
+        self, passes: Callable[[], torch.Tensor]
+    ) -> tuple[Callable[[], None], torch.Tensor]:
+        """What replays the passes, and the loss that a replay fills in; nothing is computed yet."""
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+            try:
+                loss = passes()
+            finally:
+                graph.capture_end()
+        return graph.replay, loss
 
 
 def _new_network(backbone: nn.Module, member: FineTunedMember) -> MemberNetwork:

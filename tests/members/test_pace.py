@@ -1,0 +1,244 @@
+"""On a GPU, members train side by side as long as that is faster."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from member_cases import small_people
+from tiny_transformer import lesson, torch
+
+from edokit.members import engine, train
+from edokit.members.engine import Pace
+from edokit.members.groups import Group
+from edokit.members.jobs import Outcome, Plan, TrainingJob, plan_jobs
+from edokit.members.recipes import _trainer
+from edokit.members.recipes.transformer import TransformerMember
+from edokit.members.training_data import TrainingData
+
+
+def reports(rates: dict[str, float], began: float = 0.0, since: float = 1.0) -> dict[str, Any]:
+    each = {"began": began, "since": since, "memory": 2**30}
+    return {name: {"items_per_second": rate, **each} for name, rate in rates.items()}
+
+
+def decide(speed: Any, most: int = 8, room: int = 100) -> Pace:
+    """Where a pool ends up whose n members have together ``speed(n)`` items a second."""
+    pace = Pace(most, 1)
+    while not pace.settled:
+        n = pace.now
+        left = max(0, room - n)
+        assert pace.update(reports({str(k): speed(n) / n for k in range(n)}), lambda _, x=left: x)
+    return pace
+
+
+@pytest.mark.parametrize(
+    ("speed", "most", "room", "chosen"),
+    [
+        (lambda n: 100.0 * n, 8, 100, 8),
+        (lambda n: 100.0 * n, 5, 100, 5),
+        (lambda n: 100.0 * n, 8, 3, 3),
+        (lambda n: 100.0 * min(n, 4), 8, 100, 4),
+        (lambda n: 100.0, 8, 100, 1),
+        (lambda n: 100.0 * n, 8, 0, 1),
+    ],
+)
+def test_more_train_at_once_as_long_as_it_pays_and_memory_allows(
+    speed: Any, most: int, room: int, chosen: int
+) -> None:
+    assert decide(speed, most, room).now == chosen
+
+
+def test_what_was_measured_with_fewer_members_does_not_count() -> None:
+    pace = Pace(8, 2)
+    assert not pace.update(reports({"a": 10.0}), lambda size: 9)
+    early = reports({"a": 10.0}, 0, 5) | reports({"b": 10.0}, 6, 6)
+    assert not pace.update(early, lambda size: 9)
+    assert pace.update(reports({"a": 10.0}, 0, 7) | reports({"b": 10.0}, 6, 6), lambda size: 9)
+    assert (pace.now, pace.stages) == (4, [(2, 20.0)])
+
+
+def test_members_of_other_speed_count_by_what_those_before_lose() -> None:
+    pace = Pace(8, 1)
+    pace.update(reports({"small": 1000.0}), lambda size: 9)
+    # Together they see fewer items, as one is large; but the small one has hardly slowed down.
+    pace.update(reports({"small": 800.0, "large": 10.0}), lambda size: 9)
+    assert (pace.now, pace.settled) == (4, False)
+
+
+def jobs(n: int) -> list[TrainingJob]:
+    return [
+        TrainingJob(f"m-{k}", "m", "transformer", {}, "soft", "epoch", seed=k) for k in range(n)
+    ]
+
+
+class Pool(ThreadPoolExecutor):
+    """Threads in place of processes."""
+
+    def __init__(self, workers: int, initializer: object, env: object) -> None:
+        super().__init__(workers)
+
+    def shutdown(self, kill_workers: bool = True) -> None:
+        super().shutdown()
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Members that report their pace and wait until enough train beside them."""
+    import joblib.externals.loky as loky
+
+    together, most, here = [0], [0], []
+    lock = threading.Condition()
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(engine, "_room", lambda devices, size: 100)
+
+    def run_job(context: Any, job: TrainingJob, out: Path, device: Any, progress: Any) -> Outcome:
+        if threading.current_thread() is threading.main_thread():
+            here.append(job.path)
+        with lock:
+            together[0] += 1
+            most[0] = max(most[0], together[0])
+            lock.notify_all()
+        progress({"items": context["items"], "epochs": 10})
+        for tick in range(3000):
+            now = {"items_per_second": context["rate"], "began": 0.0, "since": float(tick)}
+            progress({**now, "memory": 1})
+            with lock:
+                if lock.wait_for(lambda: most[0] >= context["wanted"], timeout=0.01):
+                    break
+        progress({"epoch": 1, "device": device})
+        with lock:
+            together[0] -= 1
+        return Outcome(job)
+
+    monkeypatch.setattr(engine, "run_job", run_job)
+
+    def train(n: int, **context: Any) -> tuple[list[Outcome], int, list[str], list[Any]]:
+        events: list[Any] = []
+        outcomes = engine.run_jobs(
+            {"rate": 1.0, "items": 1000, "wanted": 4, **context},  # type: ignore[arg-type]
+            jobs(n),
+            Path("."),
+            jobs=4,
+            devices=("cuda:0", "cuda:1"),
+            by_pace=True,
+            progress=lambda job: lambda event: events.append((job.path, event)),
+        )
+        return list(outcomes), most[0], here, events
+
+    return train
+
+
+def test_the_first_member_trains_here_and_others_join_it(trained: Any) -> None:
+    outcomes, most, here, events = trained(6)
+    assert sorted(one.job.path for one in outcomes) == [job.path for job in jobs(6)]
+    assert (most, here) == (4, ["m-0"])
+    epochs = {name: event["device"] for name, event in events if "epoch" in event}
+    assert epochs == {f"m-{k}": f"cuda:{k % 2}" for k in range(6)}
+
+
+def test_little_work_starts_no_workers(trained: Any) -> None:
+    outcomes, most, here, _ = trained(3, items=10, wanted=1)
+    assert (len(outcomes), most, here) == (3, 1, ["m-0", "m-1", "m-2"])
+
+
+def test_a_report_of_training_has_what_the_choice_needs(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_trainer, "_WINDOW", 0.0)
+    events: list[dict[str, Any]] = []
+    member = TransformerMember(2, model=model, epochs=2, batch_size=16, device="cpu")
+    member.fit(lesson(), random_state=0, progress=events.append)
+    assert events[0] == {"items": 64, "epochs": 2}
+    paces = [event for event in events if "items_per_second" in event]
+    assert len(paces) == 2 * 64 // 16 - 1  # the first step is left out
+    assert Pace(8, 1).update({"one": paces[0]}, lambda size: 9)
+    assert "items_per_second" not in str(member.history_)
+
+
+def test_recorded_passes_train_the_same_member(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"model": model, "epochs": 2, "learning_rate": 1e-3, "batch_size": 8}
+    replays = []
+
+    def capture(self: Any, passes: Any) -> Any:
+        # As a graph: a replay computes on what the inputs hold then, into the same tensors.
+        loss = torch.zeros(())
+
+        def replay() -> None:
+            self._attach()
+            replays.append(loss.copy_(passes()))
+
+        return replay, loss
+
+    monkeypatch.setattr(_trainer.Recorder, "_capture", capture)
+    find = _trainer.MemberTrainer.__init__
+
+    def record(self: Any, attempt: Any, arguments: Any) -> None:
+        find(self, attempt, arguments)
+        self.recorder = _trainer.Recorder() if attempt.options.cuda_graphs else None
+
+    monkeypatch.setattr(_trainer.MemberTrainer, "__init__", record)
+    found = [
+        TransformerMember(2, **options, adversarial=0.5, cuda_graphs=graphs, device="cpu")
+        .fit(lesson(), random_state=3)
+        .predict_proba(lesson().dev_texts)
+        for graphs in (False, True)
+    ]
+    assert len(replays) > 5
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+
+
+def test_passes_that_cant_be_recorded_are_computed_as_usual() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    network = torch.nn.Module()
+    network.weight = weight
+    recorder = _trainer.Recorder()
+
+    def fails(passes: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    recorder._capture = fails  # type: ignore[method-assign]
+
+    def passes(batch: Any) -> Any:
+        loss = (batch["x"] * weight).sum()
+        loss.backward()
+        return loss.detach()
+
+    batch = {"x": torch.tensor([1.0, 2.0])}
+    for k in range(4):
+        weight.grad = None
+        if k == _trainer._AS_USUAL:
+            with pytest.warns(UserWarning, match="not recorded as CUDA graphs"):
+                loss = recorder(passes, batch, network)
+        else:
+            loss = recorder(passes, batch, network)
+        assert (float(loss), weight.grad.tolist()) == (3.0, [1.0, 2.0])
+
+
+def test_a_member_is_the_same_whether_its_passes_are_recorded() -> None:
+    data = TrainingData.from_annotations(small_people())
+    for end_to_end in (False, True):
+        job = replace(jobs(1)[0], heads=3 * end_to_end, options={"preset": "default"})
+        with_graphs = replace(job, options={**job.options, "cuda_graphs": True})
+        plan = Plan(data, (job,))
+        assert plan.fingerprint(job) == plan.fingerprint(with_graphs)
+
+
+def test_groups_that_read_texts_alike_share_their_tokens(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"model": model, "max_length": 16}
+    groups = [
+        Group("transformer", 1, "a", options=options).checked(),
+        Group("transformer", 1, "b", options={**options, "learning_rate": 1e-3}).checked(),
+        Group("transformer", 1, "c", options={**options, "max_length": 12}).checked(),
+    ]
+    plan = plan_jobs(groups, TrainingData.from_annotations(small_people()))
+    shared, failed = train._prepare(plan, plan.jobs, "cpu")
+    assert not failed
+    assert shared["a"] is shared["b"] is not shared["c"]
