@@ -1,0 +1,568 @@
+"""A pool of transformers on one GPU, against a plain script that trains them one by one.
+
+    python benchmarks/training_pool.py --data ../shared --prepare PLANS   # texts and settings
+    python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json
+    python benchmarks/training_pool.py --write pool.json                  # into RESULTS.md
+
+HS-Brexit has short texts, CSC pairs. The plain script is what the documentation of Hugging Face's
+Trainer shows: DataCollatorWithPadding, bf16, the loss to soft labels; it evaluates every epoch, as
+EDO does. EDO trains as `edo train` does, which chooses how many members train at once. Both read
+the same texts in batches of 16. Neither saves its models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from edokit.members import engine
+from edokit.members.jobs import Plan, member_data, read_card
+from edokit.members.recipe import make_member
+from edokit.members.train import train_plan
+
+BAR = 2.0  # times the plain script's throughput
+BATCH, LONGEST = 16, 256
+# Task, epochs, members of EDO, members of the plain script (one after the other: its pace is the
+# same for any number).
+POOLS = {"HS-Brexit": ("lewidi2023", 8, 8, 3), "CSC": ("lewidi2025", 1, 8, 2)}
+WAYS = {"usual": False, "recorded": True}
+"""The passes of a step launched kernel by kernel, or recorded and replayed (cuda_graphs)."""
+
+
+def prepare(data: Path, out: Path) -> None:
+    """Write the plans of both pools: what they train on, and how."""
+    import zipfile
+
+    from edokit.members import Group
+    from edokit.members.train import prepare_training
+
+    sys.path.append(str(Path(__file__).parent / "lewidi"))
+    from tasks import load_task
+
+    for name, (task, epochs, members, _) in POOLS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            root = data / task
+            if (zipped := root / f"{task}.zip").is_file():
+                zipfile.ZipFile(zipped).extractall(folder)
+                root = Path(folder) / task
+            found = load_task(task).read(root, name)
+        kept = np.isin(np.array(found.annotations.splits), ("train", "dev"))
+        given = {"epochs": epochs, "patience": 0, "batch_size": BATCH, "max_length": LONGEST}
+        group = Group("transformer", members, "pool", "soft", options={**given, "model": "model"})
+        annotations = found.annotations.take(np.flatnonzero(kept))
+        prepare_training(annotations, [group], out=out / name, pairs=found.pairs, overwrite=True)
+
+
+class Gpu:
+    """How busy the GPU is, and the most memory in use, as nvidia-smi samples them."""
+
+    def __enter__(self) -> Gpu:
+        what = "--query-gpu=utilization.gpu,memory.used"
+        how = ("--format=csv,noheader,nounits", "-lms", "250")
+        self.process: Any = None
+        with suppress(OSError):
+            self.process = subprocess.Popen(
+                ["nvidia-smi", what, *how], stdout=subprocess.PIPE, text=True
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.busy = self.gigabytes = None
+        if self.process is not None:
+            self.process.terminate()
+            lines = self.process.communicate()[0].splitlines()
+            rows = [[float(x) for x in line.split(",")] for line in lines if line.count(",") == 1]
+            if rows:
+                self.busy = float(np.mean([row[0] for row in rows])) / 100
+                self.gigabytes = max(row[1] for row in rows) / 1024
+
+
+def tuned(plan: Plan, given: argparse.Namespace, **options: Any) -> Plan:
+    """The plan with this model and further options."""
+    more = {"model": given.model, **options}
+    jobs = tuple(replace(job, options={**job.options, **more}) for job in plan.jobs)
+    return Plan(plan.data, jobs, plan.folds)
+
+
+def our_pool(plan: Plan, given: argparse.Namespace, way: str) -> dict[str, Any]:
+    """Members through `train_plan`, which chooses how many train at once."""
+    plan = tuned(plan, given, cuda_graphs=WAYS[way])
+    stages: list[dict[str, float]] = []
+    update = engine.Pace.update
+
+    def note(self: engine.Pace, reports: Any, room: Any) -> bool:
+        before = self.now
+        decided = update(self, reports, room)
+        if decided:
+            rate = sum(one["items_per_second"] for one in reports.values())
+            began = max(one["began"] for one in reports.values()) - start
+            stages.append({"members": before, "rate": rate, "began": began, "chosen": self.now})
+        return decided
+
+    with tempfile.TemporaryDirectory() as out, patch.object(engine.Pace, "update", note):
+        with Gpu() as gpu:
+            start, clock = time.time(), time.perf_counter()
+            device = given.device
+            failed = train_plan(plan, Path(out), jobs=given.jobs, device=device, keep_models=False)
+            seconds = time.perf_counter() - clock
+        if failed:
+            raise SystemExit(str(failed[0].reason))
+        cards: list[Any] = [read_card(Path(out) / job.folder) for job in plan.jobs]
+    return {
+        "seconds": seconds,
+        "members": len(cards),
+        "seen": sum(card["items"] * len(card["history"]) for card in cards),
+        "stages": stages,
+        "busy": gpu.busy,
+        "gigabytes": gpu.gigabytes,
+        "dev_ce": [card["history"][-1]["dev_ce"] for card in cards],
+        "notes": sorted({note for card in cards for note in card["notes"]})[:5],
+    }
+
+
+def plain_pool(plan: Plan, given: argparse.Namespace, members: int) -> dict[str, Any]:
+    """One member after the other with Hugging Face's Trainer."""
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainingArguments,
+        set_seed,
+    )
+
+    class SoftTrainer(Trainer):  # type: ignore[misc]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any):
+            labels = inputs.pop("labels")
+            outputs = model(**inputs)
+            loss = -(labels * torch.log_softmax(outputs.logits.float(), dim=-1)).sum(-1).mean()
+            return (loss, outputs) if return_outputs else loss
+
+    dev_ce, seen = [], 0
+    with Gpu() as gpu:
+        clock = time.perf_counter()
+        for job in plan.jobs[:members]:
+            set_seed(job.seed)
+            tokenizer = AutoTokenizer.from_pretrained(given.model)
+            network = AutoModelForSequenceClassification.from_pretrained(
+                given.model, num_labels=len(plan.data.classes)
+            )
+            rows = plan.rows(job)
+            parts = []
+            for positions in (np.setdiff1d(rows.train, rows.stop), rows.stop):
+                part = plan.data.take(positions)
+                texts = [[text] if isinstance(text, str) else list(text) for text in part.texts]
+                columns = map(list, zip(*texts, strict=True))
+                most = min(LONGEST, tokenizer.model_max_length)
+                read = tokenizer(*columns, truncation=True, max_length=most)
+                labels = np.asarray(part.soft_labels, dtype=np.float32).tolist()
+                parts.append(
+                    [
+                        {**{name: read[name][i] for name in read}, "labels": labels[i]}
+                        for i in range(len(labels))
+                    ]
+                )
+            epochs = job.options["epochs"]
+            with tempfile.TemporaryDirectory() as folder:
+                trainer = SoftTrainer(
+                    network,
+                    TrainingArguments(
+                        output_dir=folder,
+                        num_train_epochs=epochs,
+                        per_device_train_batch_size=BATCH,
+                        per_device_eval_batch_size=32,
+                        learning_rate=2e-5,
+                        warmup_steps=len(parts[0]) * epochs // BATCH // 10,
+                        weight_decay=0.01,
+                        bf16=given.device == "cuda",
+                        use_cpu=given.device == "cpu",
+                        eval_strategy="epoch",
+                        save_strategy="no",
+                        report_to="none",
+                        disable_tqdm=True,
+                        seed=job.seed,
+                    ),
+                    train_dataset=parts[0],
+                    eval_dataset=parts[1],
+                    data_collator=DataCollatorWithPadding(tokenizer),
+                )
+                trainer.train()
+            found = [one["eval_loss"] for one in trainer.state.log_history if "eval_loss" in one]
+            dev_ce.append(found[-1])
+            seen += len(parts[0]) * epochs
+        seconds = time.perf_counter() - clock
+    how = {"seconds": seconds, "members": members, "seen": seen, "dev_ce": dev_ce}
+    return {**how, "busy": gpu.busy, "gigabytes": gpu.gigabytes}
+
+
+@contextmanager
+def timed(spent: Counter[str]) -> Iterator[None]:
+    """Add up the host's seconds in the parts of a training."""
+    import torch
+
+    from edokit.members.recipes import _tokens, _trainer
+
+    open_parts: list[str] = []
+
+    def wrapped(name: str, function: Any) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            open_parts.append(name)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                open_parts.pop()
+                took = time.perf_counter() - start
+                spent[name] += took
+                if open_parts:  # each second counts once
+                    spent[open_parts[-1]] -= took
+
+        return call
+
+    with ExitStack() as stack:
+        for owner, attribute, name in (
+            (_trainer, "load_backbone", "loading weights"),
+            (_tokens.Reader, "__call__", "tokenising"),
+            (_tokens.EpochBatches, "arrays", "batches"),
+            (_trainer, "on_device", "batches"),
+            (_trainer.MemberTrainer, "training_step", "forward and backward"),
+            (_trainer.MemberTrainer, "_clip_grad_norm", "clipping gradients"),
+            (torch.optim.AdamW, "step", "optimizer"),
+            (_trainer._Attempt, "evaluate", "evaluation"),
+            (_trainer, "_copy_of_weights", "keeping the best weights"),
+            (_trainer.MemberTrainer, "train", "Trainer's own"),
+        ):
+            if hasattr(owner, attribute):
+                function = wrapped(name, getattr(owner, attribute))
+                stack.enter_context(patch.object(owner, attribute, function))
+        yield
+
+
+def fit_one(plan: Plan, given: argparse.Namespace, progress: Any = None, **options: Any) -> Any:
+    """One member, fitted in this process."""
+    job = tuned(plan, given, **options).jobs[0]
+    rows, data = plan.rows(job), plan.data
+    own = member_data(
+        data.take(np.setdiff1d(rows.train, rows.stop)), job, data.take(rows.stop), given.tokens
+    )
+    member = make_member(job.recipe, len(data.classes), job.options, given.device)
+    return member.fit(own, random_state=job.seed, progress=progress)
+
+
+def one_member(plan: Plan, given: argparse.Namespace, way: str) -> dict[str, Any]:
+    """Where the seconds of one member go, and how busy it keeps the GPU."""
+    spent: Counter[str] = Counter()
+    events: list[dict[str, Any]] = []
+    with Gpu() as gpu, timed(spent):
+        start = time.perf_counter()
+        fitted = fit_one(plan, given, events.append, cuda_graphs=WAYS[way], epochs=given.epochs)
+        seconds = time.perf_counter() - start
+    spent["other"] = seconds - sum(spent.values())
+    rates = [event["items_per_second"] for event in events if "items_per_second" in event]
+    return {
+        "way": way,
+        "seconds": seconds,
+        "spent": dict(spent),
+        "steady": float(np.median(rates[1:] or rates or [float("nan")])),
+        "busy": gpu.busy,
+        "losses": [one["loss"] for one in fitted.history_],
+        "dev_ce": [one["dev_ce"] for one in fitted.history_],
+    }
+
+
+def profile(plan: Plan, given: argparse.Namespace, way: str) -> dict[str, Any]:
+    """Seconds of kernels in a step, by kind, and of the step without the profiler."""
+    import torch
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiler
+
+    from edokit.members.recipes import _trainer
+
+    first, last, watch, at = 16, 32, [None, None], [0]
+    step = _trainer.MemberTrainer.training_step
+    clocks: dict[int, float] = {}
+
+    def counted(self: Any, *rest: Any) -> Any:
+        at[0] += 1
+        if at[0] in (first, first + 8, last):
+            torch.cuda.synchronize()
+            clocks[at[0]] = time.perf_counter()
+        if at[0] == first + 8:
+            watch[0] = profiler(activities=[ProfilerActivity.CUDA])
+            watch[0].__enter__()
+        if at[0] == last:
+            watch[0].__exit__(None, None, None)
+        return step(self, *rest)
+
+    with patch.object(_trainer.MemberTrainer, "training_step", counted):
+        fit_one(plan, given, cuda_graphs=WAYS[way], epochs=1)
+    kinds: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    count = 0
+    for event in watch[0].key_averages():
+        milliseconds = event.self_device_time_total / 1000 / (last - first - 8)
+        if milliseconds:
+            count += event.count
+            names[event.key[:80]] += milliseconds
+            kinds[kind_of(event.key)] += milliseconds
+    return {
+        "way": way,
+        "step": (clocks[first + 8] - clocks[first]) / 8 * 1000,
+        "kernels": dict(kinds),
+        "launches": count / (last - first - 8),
+        "longest": dict(names.most_common(12)),
+    }
+
+
+def kind_of(kernel: str) -> str:
+    name = kernel.lower()
+    for kind, words in (
+        ("matrix products", ("gemm", "nvjet", "cutlass", "cublas", "splitk")),
+        ("optimizer and clipping", ("adam", "multi_tensor", "lpnorm", "foreach")),
+        ("softmax, norms and dropout", ("softmax", "layer_norm", "layernorm", "dropout")),
+        ("copies", ("memcpy", "memset", "copy")),
+    ):
+        if any(word in name for word in words):
+            return kind
+    return "other"
+
+
+def compiled(plan: Plan, given: argparse.Namespace) -> dict[str, Any]:
+    """One member whose encoder torch.compile has compiled, lengths as they come."""
+    import torch
+
+    from edokit.members.recipes import _trainer
+
+    load, events = _trainer.load_backbone, []
+
+    def load_compiled(model: str) -> Any:
+        backbone = load(model)
+        backbone.compile(dynamic=True)
+        return backbone
+
+    start = time.time()
+    with patch.object(_trainer, "load_backbone", load_compiled):
+        fit_one(plan, given, events.append, epochs=given.epochs)
+    paces = [event for event in events if "items_per_second" in event]
+    torch._dynamo.reset()
+    return {
+        "seconds": time.time() - start,
+        "first_step": paces[0]["began"] - start,
+        "steady": float(np.median([one["items_per_second"] for one in paces[1:] or paces])),
+    }
+
+
+def padding(plan: Plan, given: argparse.Namespace) -> dict[str, float]:
+    """Share of padding in batches by length, and in batches as they come."""
+    from edokit.members.recipes._tokens import batches_by_length, padded
+
+    tokens = [given.tokens[text] for text in plan.data.take(plan.rows(plan.jobs[0]).train).texts]
+    lengths = np.array([len(one.ids) for one in tokens])
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(lengths))
+    ways = {
+        "by length": batches_by_length(lengths, BATCH, rng),
+        "as they come": [order[i : i + BATCH] for i in range(0, len(order), BATCH)],
+    }
+    found = {"tokens": float(lengths.mean()), "longest": float(lengths.max())}
+    for name, batches in ways.items():
+        size = sum(padded([tokens[i] for i in b], 0, LONGEST)["input_ids"].size for b in batches)
+        found[name] = 1 - lengths.sum() / size
+    return found
+
+
+def measure(given: argparse.Namespace) -> None:
+    """All parts, those that matter most first; the file holds what there is so far."""
+    import torch
+
+    from edokit.members.recipes.transformer import TransformerMember
+
+    name = torch.cuda.get_device_name() if given.device == "cuda" else "processor"
+    results: dict[str, Any] = {"where": f"{name}, torch {torch.__version__}", "pools": {}}
+
+    def keep(pool: str, part: str, found: Any) -> None:
+        results["pools"].setdefault(pool, {})[part] = found
+        given.json.write_text(json.dumps(results, indent=1))
+        print(pool, part, json.dumps(found)[:600], flush=True)
+
+    for part in ("one", "plain", "edo", "profile", "compiled"):
+        for pool in given.pools:
+            plan = Plan.load(given.plans / pool)
+            given.tokens = TransformerMember.prepare(
+                plan.data.texts, {"model": given.model, "max_length": LONGEST}
+            )
+            given.epochs = max(2, plan.jobs[0].options["epochs"] // 2)
+            for name, run in parts_of(part, pool):
+                if time.time() > given.until:
+                    return
+                try:
+                    keep(pool, name, run(plan, given))
+                except Exception as error:  # the other parts are worth having
+                    keep(pool, name, {"error": f"{type(error).__name__}: {error}"[:500]})
+
+
+def parts_of(part: str, pool: str) -> list[tuple[str, Callable[[Plan, Any], Any]]]:
+    """What is measured, by name."""
+    short = pool == next(iter(POOLS))
+    if part == "plain":
+        return [("plain", partial(plain_pool, members=POOLS[pool][3])), ("padding", padding)]
+    if part == "compiled":
+        return [("compiled", compiled)] if short else []
+    if part == "one" and not short:
+        return []
+    run = {"one": one_member, "edo": our_pool, "profile": profile}[part]
+    return [(f"{part} {way}", partial(run, way=way)) for way in WAYS]
+
+
+def write(file: Path) -> None:
+    """The section of RESULTS.md."""
+    from results import write_section
+
+    from edokit.members.recipes._fine_tuning import FineTuning
+
+    held = json.loads(file.read_text())
+    way = "recorded" if FineTuning(2).cuda_graphs else "usual"
+    lines, verdicts = [], []
+    for pool, found in held["pools"].items():
+        plain, ours = found["plain"], found[f"edo {way}"]
+        times = rate(ours) / rate(plain)
+        reached = "reached" if times >= BAR else "missed"
+        verdicts.append(f"{pool} {times:.2f} times, {reached}")
+        lines += ["", f"### {pool}", "", *pool_lines(found, way)]
+    text = [
+        "    python benchmarks/training_pool.py --data ../shared --prepare PLANS",
+        "    python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json",
+        "",
+        f"- At least {BAR:g} times the throughput of members trained one after the other with a"
+        f" plain Hugging Face Trainer script: {'; '.join(verdicts)}.",
+        "",
+        f"{held['where']}. MPNet-base, batches of {BATCH}, at most {LONGEST} tokens, bf16. Both"
+        " sides evaluate on dev after every epoch, and their seconds include tokenising, the"
+        " loading of weights and, of EDO, the start of its processes and the predictions of dev."
+        " MPNet adds a bias of positions to its attention, which transformers computes in the"
+        " eager way alone: attention without padding is not to be had for it, and would save the"
+        " share of padding below. Encoders that transformers runs with SDPA, such as BERT, use it"
+        " already.",
+        *lines,
+    ]
+    write_section("Training a pool on one GPU (`training_pool.py`)", "\n".join(text))
+
+
+def rate(found: dict[str, Any]) -> float:
+    return float(found["seen"] / found["seconds"])
+
+
+def pool_lines(found: dict[str, Any], way: str) -> list[str]:
+    """What was found for one pool, as Markdown."""
+    plain, pad = found["plain"], found["padding"]
+    rows = [("plain script, one after the other", plain)]
+    names = {"usual": "`edo train`", "recorded": "`edo train`, passes recorded (`cuda_graphs`)"}
+    rows += [
+        (names[w] + (" (default)" if w == way else ""), found[f"edo {w}"])
+        for w in WAYS
+        if "seconds" in found.get(f"edo {w}", {})
+    ]
+    lines = [
+        "| | members | items a second | times the plain script | GPU busy | memory | dev CE of"
+        " members (sd) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, one in rows:
+        busy = "–" if one["busy"] is None else f"{100 * one['busy']:.0f} %"
+        memory = "–" if one["gigabytes"] is None else f"{one['gigabytes']:.0f} GiB"
+        spread = np.std(one["dev_ce"], ddof=1) if len(one["dev_ce"]) > 1 else 0.0
+        lines.append(
+            f"| {name} | {one['members']} | {rate(one):,.0f} | {rate(one) / rate(plain):.2f} |"
+            f" {busy} | {memory} | {np.mean(one['dev_ce']):.4f} ({spread:.4f}) |"
+        )
+    lines += [
+        "",
+        f"{pad['tokens']:.0f} tokens a text; padding is {100 * pad['by length']:.0f} % of a batch"
+        f" by length, {100 * pad['as they come']:.0f} % in the order of the texts.",
+    ]
+    for w in WAYS:
+        stages = found.get(f"edo {w}", {}).get("stages")
+        if stages:
+            each = [f"{one['members']:.0f}: {one['rate']:,.0f}" for one in stages]
+            lines += [
+                "",
+                f"Members at once and their items a second together, {names[w]}:"
+                f" {', '.join(each)}; chosen: {stages[-1]['chosen']:.0f}.",
+            ]
+    for w in WAYS:
+        one = found.get(f"one {w}", {})
+        if "spent" in one:
+            order = sorted(one["spent"].items(), key=lambda item: -item[1])
+            shares = [
+                f"{name} {100 * value / one['seconds']:.0f} %"
+                for name, value in order
+                if value > 0.005 * one["seconds"]
+            ]
+            busy = "" if one["busy"] is None else f", GPU busy {100 * one['busy']:.0f} %"
+            lines += [
+                "",
+                f"One member alone, {names[w]}: {one['steady']:,.0f} items a second{busy}; the"
+                f" host's time: {', '.join(shares)}.",
+            ]
+    for w in WAYS:
+        one = found.get(f"profile {w}", {})
+        if "kernels" in one:
+            total = sum(one["kernels"].values())
+            kinds = ", ".join(
+                f"{kind} {value:.1f} ms"
+                for kind, value in sorted(one["kernels"].items(), key=lambda item: -item[1])
+            )
+            lines += [
+                "",
+                f"A step of one member, {names[w]}: {one['step']:.1f} ms, of which the GPU computes"
+                f" {total:.1f} ms in {one['launches']:,.0f} kernels ({kinds}).",
+            ]
+    if "steady" in found.get("compiled", {}):
+        one = found["compiled"]
+        lines += [
+            "",
+            f"With torch.compile (lengths as they come) one member has {one['steady']:,.0f} items a"
+            f" second after {one['first_step']:.0f} s until its first step: it is not used.",
+        ]
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--prepare", type=Path)
+    parser.add_argument("--plans", type=Path)
+    parser.add_argument("--model")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--jobs", type=int, help="Members at a time; else as many as pay.")
+    parser.add_argument("--pools", nargs="+", default=list(POOLS))
+    parser.add_argument("--seconds", type=float, default=1e9, help="Start no part after these.")
+    parser.add_argument("--json", type=Path, default=Path("pool.json"))
+    parser.add_argument("--write", type=Path)
+    given = parser.parse_args(arguments)
+    given.until = time.time() + given.seconds
+    if given.write:
+        write(given.write)
+    elif given.prepare:
+        prepare(given.data, given.prepare)
+    else:
+        measure(given)
+
+
+if __name__ == "__main__":
+    main()
