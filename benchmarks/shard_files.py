@@ -55,12 +55,17 @@ def write_shard(
 
 
 def write_shards(
-    folder: Path, items: int, members: int = 10, annotators: int = 3, kind: str = "npz"
+    folder: Path,
+    items: int,
+    members: int = 10,
+    annotators: int = 3,
+    kind: str = "npz",
+    per_shard: int = PER_SHARD,
 ) -> int:
-    """Bytes written; shards of 100,000 items (fewer members' worth if there are many)."""
+    """Bytes written."""
     for name in ("predictions", "annotations"):
         (folder / name).mkdir(parents=True)
-    sizes = [min(PER_SHARD, items - start) for start in range(0, items, PER_SHARD)]
+    sizes = [min(per_shard, items - start) for start in range(0, items, per_shard)]
     Parallel(n_jobs=2)(
         delayed(write_shard)(folder, number, size, members, annotators, kind)
         for number, size in enumerate(sizes)

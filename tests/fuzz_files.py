@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ def _member() -> dict[str, Any]:
 def _few(people: Annotations) -> Annotations:
     texts = np.array([f"Post {item}." for item in people.items], dtype=object)
     splits = np.array(["train", "dev"] * 3, dtype=object)
-    return Annotations(**{**vars(people), "texts": texts, "splits": splits})
+    return replace(people, texts=texts, splits=splits)
 
 
 def whole_files(folder: Path) -> dict[str, bytes]:

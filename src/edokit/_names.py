@@ -555,9 +555,15 @@ def _stored_names(values: pa.Array, name: str) -> Strings:
 def _first_seen(codes: Codes, names: Strings) -> Encoded:
     """The same rows, with names numbered in order of first appearance."""
     n, rows = len(names), len(codes)
-    # Mostly they are in that order: no code is more than one above all before it.
-    highest = np.maximum.accumulate(codes)
-    if n and rows and codes[0] == 0 and highest[-1] == n - 1 and (np.diff(highest) <= 1).all():
+    # Mostly they are in that order: each comes once before any comes again, or the codes rise.
+    if (
+        n
+        and rows >= n
+        and (
+            (codes[:n] == np.arange(n)).all()
+            or (codes[0] == 0 and codes[-1] == n - 1 and _rises_by_one(codes))
+        )
+    ):
         return Encoded(codes, names)
     first = np.full(n + 1, rows, dtype=np.int64)
     # Written back to front, so that the first row of each name stays; gaps go to the last entry.
@@ -571,6 +577,11 @@ def _first_seen(codes: Codes, names: Strings) -> Encoded:
     renumber = np.full(n, -1, dtype=np.int32)
     renumber[order] = np.arange(len(order), dtype=np.int32)
     return Encoded(_through(renumber, codes), names[order])
+
+
+def _rises_by_one(codes: Codes) -> bool:
+    steps = np.diff(codes)
+    return bool(steps.min(initial=0) >= 0 and steps.max(initial=0) <= 1)
 
 
 def _through(table: npt.NDArray[Any], codes: Codes) -> Codes:

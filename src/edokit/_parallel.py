@@ -4,6 +4,7 @@ that may die, or a Dask cluster."""
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
@@ -127,18 +128,38 @@ class Workers:
     def _side_by_side(
         self, work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
     ) -> Iterator[Result]:
+        if self.engine != LOCAL:
+            yield from self._on_cluster(work, tasks)
+            return
         from joblib import Parallel, delayed, parallel_config
 
-        settings: dict[str, Any] = {"backend": "loky", "n_jobs": jobs}
-        if self.engine != LOCAL:
-            settings = {"backend": "dask", "client": self._client}
-            settings["wait_for_workers_timeout"] = _PATIENCE
-        with parallel_config(**settings):
+        with parallel_config(backend="loky", n_jobs=jobs):
             # Small results in order: what they add up to does not depend on who was faster.
             parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
             # Processes are kept between calls, and may have started somewhere else.
-            folder = os.getcwd() if self.engine == LOCAL else None
-            yield from parallel(delayed(_at)(folder, work, task) for task in tasks)
+            yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
+
+    def _on_cluster(
+        self, work: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Iterator[Result]:
+        """Some tasks more than there are threads wait on the cluster, so that none is idle."""
+        from asyncio import TimeoutError as Late  # another one than Python's own, before 3.11
+
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+        except (Late, TimeoutError) as error:
+            raise InputError(
+                f"no worker of the Dask cluster at {self.engine.removeprefix(_DASK)} answers",
+                "start some with `dask worker`",
+            ) from error
+        ahead = 2 * sum(self._client.nthreads().values())
+        waiting: deque[Any] = deque()
+        for task in tasks:
+            waiting.append(self._client.submit(work, task, pure=False))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
     def close(self) -> None:
         """Leave the cluster, if there is one."""
@@ -156,9 +177,9 @@ class Workers:
         return self._open.enter_context(dask_client(self.engine))
 
 
-def _at(folder: str | None, work: Callable[[Task], Result], task: Task) -> Result:
+def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:
     """The work where relative paths mean what they mean to the one who asked."""
-    if folder is not None and folder != os.getcwd():
+    if folder != os.getcwd():
         os.chdir(folder)
     return work(task)
 

@@ -141,12 +141,15 @@ def check_file(path: str | Path) -> Path:
 _RATIO = 200
 """A file that becomes so many times as large in memory may be made to do harm."""
 _CAUTION = 4
+_LITTLE = 2**25
 
 
 def check_memory(path: Path, needed: float) -> None:
     """Refuse a file that needs more memory than is free (one packed very tightly: a quarter)."""
-    free = free_memory()
     tight = needed > _RATIO * path.stat().st_size
+    if needed < _LITTLE and not tight:  # looking takes longer than reading so little
+        return
+    free = free_memory()
     if needed > (free / _CAUTION if tight else free):
         share = ", of which a file packed so tightly gets a quarter" if tight else ""
         raise InputError(

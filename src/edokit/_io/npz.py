@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +37,7 @@ def array_names(path: Path) -> list[str]:
 def array_shape(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one array, from its header."""
     with _opened(path) as archive:
-        return _checked_shape(archive, _entries(archive)[name], name)
+        return _header(archive, _entries(archive)[name], name).shape
 
 
 def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
@@ -46,19 +48,39 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         warnings.simplefilter("ignore")
         entries = _entries(archive)
         wanted = list(entries) if names is None else list(names)
-        for name in wanted:
-            _checked_shape(archive, entries[name], name)
+        headers = {name: _header(archive, entries[name], name) for name in wanted}
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
         arrays = {}
         for name in wanted:
-            with archive.open(entries[name]) as stream:
-                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
-                # The checksum is compared where the end is read.
-                if stream.read(1):
-                    raise BadArchiveError(f"{name!r} goes on behind its end")
-                _refuse_no_text(arrays[name], name)
+            if entries[name].compress_type == zipfile.ZIP_STORED:
+                arrays[name] = _stored(path, entries[name], headers[name], name)
+            else:
+                with archive.open(entries[name]) as stream:
+                    arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                    # The checksum is compared where the end is read.
+                    if stream.read(1):
+                        raise BadArchiveError(f"{name!r} goes on behind its end")
+            _refuse_no_text(arrays[name], name)
         return arrays
+
+
+def _stored(path: Path, info: zipfile.ZipInfo, header: _Header, name: str) -> npt.NDArray[Any]:
+    """An array that is not packed, read into its place at once; zip would copy it in pieces."""
+    with path.open("rb", buffering=0) as stream:
+        stream.seek(info.header_offset + 26)
+        # Its local header ends in a name and more, whose lengths are the last in it.
+        start = int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little")
+        stream.seek(start, os.SEEK_CUR)
+        before = stream.read(header.length)
+        array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
+        held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
+        read = 0
+        while read < len(held) and (more := stream.readinto(held[read:])):
+            read += more
+    if read < len(held) or zlib.crc32(held, zlib.crc32(before)) != info.CRC:
+        raise BadArchiveError(f"Bad CRC-32 for file {info.filename!r}")
+    return array
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -98,8 +120,17 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return entries
 
 
-def _checked_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> tuple[int, ...]:
-    """The shape that the header claims, if the entry can hold it."""
+class _Header(NamedTuple):
+    """What an array claims to be, and the bytes that this takes."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    length: int
+
+
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Header:
+    """What the header claims, if the entry can hold it."""
     most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else _DEFLATE)
     if info.compress_type not in _METHODS or info.flag_bits & 1:
         raise BadArchiveError(f"{name!r} is packed in a way that is not read")
@@ -110,8 +141,9 @@ def _checked_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
         if version not in ((1, 0), (2, 0)):
             raise BadArchiveError(f"{name!r} is written in an unknown version of the format")
         header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-        shape, _, dtype = header(stream)
-        left = info.file_size - stream.tell()
+        shape, fortran, dtype = header(stream)
+        length = stream.tell()
+        left = info.file_size - length
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
     if any(length < 0 for length in shape):
@@ -121,7 +153,7 @@ def _checked_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -
         raise BadArchiveError(
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {left} bytes"
         )
-    return tuple(shape)
+    return _Header(tuple(shape), fortran, dtype, length)
 
 
 def _refuse_no_text(array: npt.NDArray[Any], name: str) -> None:

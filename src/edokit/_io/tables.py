@@ -101,8 +101,11 @@ def number_column(
 
 
 def stored_numbers(column: pa.ChunkedArray, dtype: type, gap: float) -> npt.NDArray[Any]:
-    """Numbers [n] of a column that holds them in this type; Arrow's own way imports pandas."""
-    parts: list[npt.NDArray[Any]] = [np.empty(0, dtype)]
+    """Numbers [n] of a column that holds them in this type; Arrow's own way imports pandas.
+
+    Those of a column in one piece are not copied, and can't be written to.
+    """
+    parts: list[npt.NDArray[Any]] = []
     for chunk in column.chunks:
         validity, data = chunk.buffers()
         rows = slice(chunk.offset, chunk.offset + len(chunk))
@@ -112,7 +115,7 @@ def stored_numbers(column: pa.ChunkedArray, dtype: type, gap: float) -> npt.NDAr
             valid = np.unpackbits(bits, bitorder="little")[rows].astype(bool)
             numbers = np.where(valid, numbers, np.array(gap, dtype))
         parts.append(numbers)
-    return np.concatenate(parts)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
 
 
 def as_column(values: npt.NDArray[Any] | Sequence[str]) -> pa.Array:
@@ -417,7 +420,7 @@ def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = Fal
         try:
             if suffix == ".parquet":
                 # As it is: repeated text stays a dictionary, and metadata are kept.
-                pa_parquet.write_table(table, temporary, compression="zstd")
+                pa_parquet.write_table(table, temporary, **_packing(table.schema))
             else:
                 with _open_writer(temporary, suffix, table.schema) as writer:
                     _write_rows(table, writer)
@@ -495,10 +498,18 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
 
 
+def _packing(schema: pa.Schema) -> dict[str, Any]:
+    """How Parquet packs columns: fractions hardly repeat, so that looking for it only costs."""
+    fractions = [field.name for field in schema if pa.types.is_floating(field.type)]
+    others = [name for name in schema.names if name not in fractions]
+    kinds = dict.fromkeys(others, "zstd") | dict.fromkeys(fractions, "snappy")
+    return {"compression": kinds, "use_dictionary": others}
+
+
 def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
     plain = _plain_schema(schema)
     if suffix == ".parquet":
-        return pa_parquet.ParquetWriter(path, plain, compression="zstd")
+        return pa_parquet.ParquetWriter(path, plain, **_packing(plain))
     if suffix in (".csv", ".tsv"):
         options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
         return pa_csv.CSVWriter(path, plain, write_options=options)

@@ -364,7 +364,9 @@ class Annotations:
         """
         one_of("ties", ties, get_args(Ties))
         best, tied = self._best
-        labels: Codes = best.argmax(axis=1).astype(np.int32)
+        labels: Codes = np.full(len(best), best.shape[1] - 1, dtype=np.int32)
+        for c in reversed(range(best.shape[1] - 1)):  # the first of the best
+            labels[best[:, c]] = c
         if self.published is not None:
             labels = np.where(self.published < 0, labels, self.published)
         shape = self.soft_labels.shape if self.scale.is_multi_label else labels.shape
@@ -387,9 +389,12 @@ class Annotations:
     def _best(self) -> tuple[Bools, Bools]:
         """Which classes of each row most annotators chose, and whether the row is tied."""
         counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
+        # Classes first: numpy is slow along an axis as short as the classes.
+        columns = np.ascontiguousarray(counts.T)
         # Shares of probabilities that should be equal may differ in the last bits.
-        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
-        tied = best.sum(axis=1) > 1
+        best = columns >= columns.max(axis=0) * (1 - 1e-12)
+        tied: Bools = np.count_nonzero(best, axis=0) > 1
+        best = best.T
         return best, tied if self.published is None else tied & (self.published < 0)
 
     @property

@@ -294,7 +294,9 @@ def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str])
     """
     sets = kind == "multi-label"
     with np.errstate(invalid="ignore", over="ignore"):
-        total = values.sum(axis=1)
+        total = row_sums(values)
+        if not sets and values.min() >= 0 and np.abs(total - 1).max() <= EXACT:
+            return values
         bad = (values > 1).any(axis=1) if sets else ~(np.abs(total - 1) <= TOLERANCE)
     bad |= ~(values >= 0).all(axis=1)
     if bad.any():
@@ -309,6 +311,21 @@ def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str])
     # Rows that sum to 1 are not touched, so that writing and reading a table changes nothing.
     total[np.abs(total - 1) <= EXACT] = 1
     return values if sets else np.asarray(values / total[:, None])
+
+
+# Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
+_FEW_CLASSES = 7
+
+
+def row_sums(values: npt.NDArray[Any]) -> Floats:
+    """What the last axis, of classes, sums to, in float64: many rounded float32 do not add up."""
+    classes = values.shape[-1]
+    if not 2 <= classes <= _FEW_CLASSES:
+        return np.asarray(values.sum(axis=-1, dtype=np.float64))
+    total: Floats = np.add(values[..., 0], values[..., 1], dtype=np.float64)
+    for c in range(2, classes):
+        total += values[..., c]
+    return total
 
 
 def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:

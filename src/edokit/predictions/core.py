@@ -25,6 +25,7 @@ from edokit._names import (
 )
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations import Annotations
+from edokit.annotations.long_table import row_sums
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 
@@ -722,8 +723,6 @@ EXACT = 1e-6
 LOGITS_HINT = ", or say that they are logits with logits=True"
 # Numbers that are looked at together while they stay in the cache.
 _BLOCK = 2**15
-# Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
-_FEW_CLASSES = 7
 
 
 def checked(
@@ -749,7 +748,7 @@ def checked(
     for start in range(0, len(array), step):
         block = array[start : start + step]
         with np.errstate(invalid="ignore", over="ignore"):
-            total = _totals(block)
+            total = row_sums(block)
         # Mostly nothing is wrong, and three extremes say so; NaN is in none of these ranges.
         if block.min(initial=0) >= 0 and (
             block.max(initial=0) <= 1
@@ -780,17 +779,6 @@ def checked(
                 result = array.copy()
             result[start : start + step][rounded] = block[rounded] / total[rounded][:, None]
     return result
-
-
-def _totals(block: Array) -> Floats:
-    """[n, K] what the classes sum to, in float64: many rounded numbers of float32 do not add up."""
-    classes = block.shape[2]
-    if classes == 0 or classes > _FEW_CLASSES:
-        return np.asarray(block.sum(axis=2, dtype=np.float64))
-    total = block[:, :, 0].astype(np.float64)
-    for c in range(1, classes):
-        total += block[:, :, c]
-    return total
 
 
 def _fault(block: Array, total: Floats, invalid: str, sets: bool) -> tuple[str, Bools]:

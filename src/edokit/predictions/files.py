@@ -214,11 +214,12 @@ def from_long_table(
     if "annotator" in table.column_names:
         item, items, whose = pair_rows(item, annotator_column(table))
     n, k = len(item.names), len(member.names)
-    cells = item.codes.astype(np.int64) * k + member.codes
-    _each_pair_once(cells, item, member, path)
-    values = [number_column(table, columns_of[name], str(path)) for name in classes]
-    array = np.empty((n * k, len(classes)), dtype=np.result_type(*values))
-    array[cells] = np.column_stack(values)
+    array = np.column_stack([number_column(table, columns_of[name], str(path)) for name in classes])
+    if not _in_order(item, member):
+        cells = item.codes.astype(np.int64) * k + member.codes
+        _each_pair_once(cells, item, member, path)
+        rows, array = array, np.empty_like(array)
+        array[cells] = rows
     held = array.reshape(n, k, len(classes))
     group = own["group"]
     groups = per_member(table, group, member, path) if group in table.column_names else None
@@ -310,6 +311,15 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
             "fill in or drop these rows",
         )
     return encoded
+
+
+def _in_order(item: Encoded, member: Encoded) -> bool:
+    """Whether all members of an item follow each other, as they are written."""
+    n, k = len(item.names), len(member.names)
+    return len(item.codes) == n * k and bool(
+        (member.codes.reshape(n, k) == np.arange(k, dtype=np.int32)).all()
+        and (item.codes.reshape(n, k) == np.arange(n, dtype=np.int32)[:, None]).all()
+    )
 
 
 def _each_pair_once(
