@@ -2,6 +2,7 @@
 
     python benchmarks/training_pool.py --data ../shared --prepare PLANS   # texts and settings
     python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json
+    # or in several runs, with --parts and --ways: a file keeps what it has
     python benchmarks/training_pool.py --write pool.json                  # into RESULTS.md
 
 HS-Brexit has short texts, CSC pairs. The plain script is what the documentation of Hugging Face's
@@ -38,7 +39,8 @@ BAR = 2.0  # times the plain script's throughput
 BATCH, LONGEST = 16, 256
 # Task, epochs, members of EDO, members of the plain script (one after the other: its pace is the
 # same for any number).
-POOLS = {"HS-Brexit": ("lewidi2023", 8, 8, 3), "CSC": ("lewidi2025", 1, 8, 2)}
+POOLS = {"HS-Brexit": ("lewidi2023", 6, 10, 3), "CSC": ("lewidi2025", 1, 8, 2)}
+PARTS = ("plain", "edo", "one", "profile", "compiled")
 WAYS = {"usual": False, "recorded": True}
 """The passes of a step launched kernel by kernel, or recorded and replayed (cuda_graphs)."""
 
@@ -270,7 +272,7 @@ def one_member(plan: Plan, given: argparse.Namespace, way: str) -> dict[str, Any
     events: list[dict[str, Any]] = []
     with Gpu() as gpu, timed(spent):
         start = time.perf_counter()
-        fitted = fit_one(plan, given, events.append, cuda_graphs=WAYS[way], epochs=given.epochs)
+        fitted = fit_one(plan, given, events.append, cuda_graphs=WAYS[way])
         seconds = time.perf_counter() - start
     spent["other"] = seconds - sum(spent.values())
     rates = [event["items_per_second"] for event in events if "items_per_second" in event]
@@ -293,38 +295,43 @@ def profile(plan: Plan, given: argparse.Namespace, way: str) -> dict[str, Any]:
 
     from edokit.members.recipes import _trainer
 
-    first, last, watch, at = 16, 32, [None, None], [0]
+    first, last, at = 64, 80, [0]
+    half = (first + last) // 2
+    watch: Any = profiler(activities=[ProfilerActivity.CUDA])
     step = _trainer.MemberTrainer.training_step
     clocks: dict[int, float] = {}
 
+    class Enough(Exception):
+        """All steps that count were taken."""
+
     def counted(self: Any, *rest: Any) -> Any:
         at[0] += 1
-        if at[0] in (first, first + 8, last):
+        if at[0] in (first, half, last):
             torch.cuda.synchronize()
             clocks[at[0]] = time.perf_counter()
-        if at[0] == first + 8:
-            watch[0] = profiler(activities=[ProfilerActivity.CUDA])
-            watch[0].__enter__()
+        if at[0] == half:
+            watch.__enter__()
         if at[0] == last:
-            watch[0].__exit__(None, None, None)
+            watch.__exit__(None, None, None)
+            raise Enough
         return step(self, *rest)
 
-    with patch.object(_trainer.MemberTrainer, "training_step", counted):
-        fit_one(plan, given, cuda_graphs=WAYS[way], epochs=1)
+    with patch.object(_trainer.MemberTrainer, "training_step", counted), suppress(Enough):
+        fit_one(plan, given, cuda_graphs=WAYS[way])
     kinds: Counter[str] = Counter()
     names: Counter[str] = Counter()
     count = 0
-    for event in watch[0].key_averages():
-        milliseconds = event.self_device_time_total / 1000 / (last - first - 8)
+    for event in watch.key_averages():
+        milliseconds = event.self_device_time_total / 1000 / (last - half)
         if milliseconds:
             count += event.count
             names[event.key[:80]] += milliseconds
             kinds[kind_of(event.key)] += milliseconds
     return {
         "way": way,
-        "step": (clocks[first + 8] - clocks[first]) / 8 * 1000,
+        "step": (clocks[half] - clocks[first]) / (half - first) * 1000,
         "kernels": dict(kinds),
-        "launches": count / (last - first - 8),
+        "launches": count / (last - half),
         "longest": dict(names.most_common(12)),
     }
 
@@ -357,7 +364,7 @@ def compiled(plan: Plan, given: argparse.Namespace) -> dict[str, Any]:
 
     start = time.time()
     with patch.object(_trainer, "load_backbone", load_compiled):
-        fit_one(plan, given, events.append, epochs=given.epochs)
+        fit_one(plan, given, events.append)
     paces = [event for event in events if "items_per_second" in event]
     torch._dynamo.reset()
     return {
@@ -392,22 +399,24 @@ def measure(given: argparse.Namespace) -> None:
 
     from edokit.members.recipes.transformer import TransformerMember
 
+    results: dict[str, Any] = {"pools": {}}
+    if given.json.is_file():
+        results = json.loads(given.json.read_text())
     name = torch.cuda.get_device_name() if given.device == "cuda" else "processor"
-    results: dict[str, Any] = {"where": f"{name}, torch {torch.__version__}", "pools": {}}
+    results["where"] = f"{name}, torch {torch.__version__}"
 
     def keep(pool: str, part: str, found: Any) -> None:
         results["pools"].setdefault(pool, {})[part] = found
         given.json.write_text(json.dumps(results, indent=1))
         print(pool, part, json.dumps(found)[:600], flush=True)
 
-    for part in ("one", "plain", "edo", "profile", "compiled"):
+    for part in given.parts:
         for pool in given.pools:
             plan = Plan.load(given.plans / pool)
             given.tokens = TransformerMember.prepare(
                 plan.data.texts, {"model": given.model, "max_length": LONGEST}
             )
-            given.epochs = max(2, plan.jobs[0].options["epochs"] // 2)
-            for name, run in parts_of(part, pool):
+            for name, run in parts_of(part, pool, given.ways):
                 if time.time() > given.until:
                     return
                 try:
@@ -416,7 +425,9 @@ def measure(given: argparse.Namespace) -> None:
                     keep(pool, name, {"error": f"{type(error).__name__}: {error}"[:500]})
 
 
-def parts_of(part: str, pool: str) -> list[tuple[str, Callable[[Plan, Any], Any]]]:
+def parts_of(
+    part: str, pool: str, ways: Sequence[str]
+) -> list[tuple[str, Callable[[Plan, Any], Any]]]:
     """What is measured, by name."""
     short = pool == next(iter(POOLS))
     if part == "plain":
@@ -426,7 +437,7 @@ def parts_of(part: str, pool: str) -> list[tuple[str, Callable[[Plan, Any], Any]
     if part == "one" and not short:
         return []
     run = {"one": one_member, "edo": our_pool, "profile": profile}[part]
-    return [(f"{part} {way}", partial(run, way=way)) for way in WAYS]
+    return [(f"{part} {way}", partial(run, way=way)) for way in ways]
 
 
 def write(file: Path) -> None:
@@ -519,6 +530,10 @@ def pool_lines(found: dict[str, Any], way: str) -> list[str]:
                 f"One member alone, {names[w]}: {one['steady']:,.0f} items a second{busy}; the"
                 f" host's time: {', '.join(shares)}.",
             ]
+    alone = [found.get(f"one {w}", {}).get("losses") for w in WAYS]
+    if all(alone):
+        apart = max(abs(a - b) / a for a, b in zip(*alone, strict=True))
+        lines += ["", f"Its losses by epoch are the same both ways but for {100 * apart:.1f} %."]
     for w in WAYS:
         one = found.get(f"profile {w}", {})
         if "kernels" in one:
@@ -551,6 +566,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--jobs", type=int, help="Members at a time; else as many as pay.")
     parser.add_argument("--pools", nargs="+", default=list(POOLS))
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--seconds", type=float, default=1e9, help="Start no part after these.")
     parser.add_argument("--json", type=Path, default=Path("pool.json"))
     parser.add_argument("--write", type=Path)

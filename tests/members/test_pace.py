@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 from member_cases import small_people
 from tiny_transformer import lesson, torch
 
+from edokit._errors import EDOWarning
 from edokit.members import engine, train
 from edokit.members.engine import Pace
 from edokit.members.groups import Group
 from edokit.members.jobs import Outcome, Plan, TrainingJob, plan_jobs
 from edokit.members.recipes import _trainer
+from edokit.members.recipes._tokens import Reader
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.training_data import TrainingData
 
@@ -193,6 +197,28 @@ def test_recorded_passes_train_the_same_member(model: str, monkeypatch: pytest.M
     np.testing.assert_allclose(found[1], found[0], atol=1e-6)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_passes_are_recorded_on_a_gpu(model: str) -> None:
+    options = {"model": model, "epochs": 4, "learning_rate": 1e-3, "batch_size": 8}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EDOWarning)  # one would say that nothing was recorded
+        found = [
+            TransformerMember(2, **options, cuda_graphs=graphs, device="cuda")
+            .fit(lesson(), random_state=3)
+            .predict_proba(lesson().dev_texts)
+            for graphs in (False, True)
+        ]
+    np.testing.assert_allclose(found[1], found[0], atol=0.02)
+
+
+def test_numbers_are_filled_in_on_the_device() -> None:
+    with torch.device("meta"), _trainer._OnDevice():
+        made = torch.tensor(2.0, dtype=torch.float64)
+    assert (made.device.type, made.dtype, made.shape) == ("meta", torch.float64, ())
+    with _trainer._OnDevice():
+        assert [torch.tensor(x).dtype for x in (1, 2.0)] == [torch.int64, torch.float32]
+
+
 def test_passes_that_cant_be_recorded_are_computed_as_usual() -> None:
     weight = torch.nn.Parameter(torch.ones(2))
     network = torch.nn.Module()
@@ -242,3 +268,5 @@ def test_groups_that_read_texts_alike_share_their_tokens(
     shared, failed = train._prepare(plan, plan.jobs, "cpu")
     assert not failed
     assert shared["a"] is shared["b"] is not shared["c"]
+    reading = {*inspect.signature(Reader.__init__).parameters} - {"self", "tokenizer", "known"}
+    assert {"model", *reading} == {*TransformerMember.prepares_from}

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.data import DataLoader
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
@@ -496,14 +497,24 @@ class Recorder:
         """What replays the passes, and the loss that a replay fills in; nothing is computed yet."""
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        here = torch.device("cuda", torch.cuda.current_device())
         torch.cuda.synchronize()
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream), here, _OnDevice():
             graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
             try:
                 loss = passes()
             finally:
                 graph.capture_end()
         return graph.replay, loss
+
+
+class _OnDevice(TorchFunctionMode):  # type: ignore[misc]
+    """Numbers that a model makes tensors of are filled in where it computes, not copied there."""
+
+    def __torch_function__(self, function: Any, _: Any, args: Any = (), given: Any = None) -> Any:
+        if function is torch.tensor and isinstance(args[0], (int, float)):
+            return torch.full((), *args, **(given or {}))
+        return function(*args, **(given or {}))
 
 
 def _new_network(backbone: nn.Module, member: FineTunedMember) -> MemberNetwork:
