@@ -50,8 +50,9 @@ types: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# By `worksteal` each process has neighbouring tests, which share servers and fixtures.
 unit: $(VENV)/.dev services
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 # A PostgreSQL server and a browser, where root may install them and they are missing.
 services:

@@ -182,8 +182,7 @@ def test_answers_that_are_all_the_same_are_told(files: Path) -> None:
             *where[:-1],
             files / f"found{len(more)}",
             *more,
-            "--trials",
-            10,
+            *("--trials", 2, "--population", 2, "--folds", 0, "--no-report"),
         )
         assert found.returncode == 0, found.stderr
         assert found.stderr.count("every annotation is 'yes'") == 1

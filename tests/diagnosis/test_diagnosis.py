@@ -242,7 +242,9 @@ def test_uneven_and_empty_classes_are_warned_about() -> None:
         ("ConvAbuse", {"strictness"}, "random-select"),
         ("HS-Brexit", {"views"}, "per-annotator"),
         # Its p for views beyond strictness lies near 5 %.
-        ("MD-Agreement", {"views", "strictness"}, "random-select"),
+        pytest.param(
+            *("MD-Agreement", {"views", "strictness"}, "random-select"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_four_datasets_are_structured_each_in_its_way(
