@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import literal
 import numpy as np
@@ -200,6 +201,26 @@ def test_wrong_input_is_refused_with_the_rule() -> None:
         _ = Summaries.from_arrays(P, q, y) + Summaries.from_arrays(P[:, :1], q, y)
     with pytest.raises(InputError, match="needs items"):
         _ = Summaries.from_arrays(P[:0], q[:0], y[:0]).hit_rates
+
+
+def test_tensors_are_refused_as_arrays_are() -> None:
+    torch = pytest.importorskip("torch")
+    P, q, y = map(torch.from_numpy, make_case(10, 2, 2)[:3])
+    P.requires_grad_()
+    with pytest.raises(InputError, match="between 0 and 1, but 10 of 10 do not"):
+        Summaries.from_arrays(P, q, y + 2)
+    with pytest.raises(InputError, match=r"must sum to one.*softmax, for logits"):
+        Summaries.from_arrays(P.log(), q, y)
+    with pytest.raises(InputError, match="finite"):
+        Summaries.from_arrays(P.masked_fill(q[:, None] >= 0, torch.nan), q, y)
+    assert Summaries.from_arrays(P, q, y).distances.requires_grad
+
+
+def test_kernels_without_gradients_leave_gradients_to_torch() -> None:
+    """On a GPU: gradients of either, or a machine without Triton."""
+    tensor, other = (SimpleNamespace(is_cuda=True, requires_grad=wish) for wish in (True, False))
+    assert one_pass._triton_kernels(tensor, other) is None
+    assert one_pass._triton_kernels(other, tensor) is None
 
 
 def test_the_room_opens_without_torch() -> None:

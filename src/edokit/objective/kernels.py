@@ -1,4 +1,4 @@
-"""The sums behind ``Summaries``, one kernel per backend: numpy, numba, torch."""
+"""The sums behind ``Summaries``, one kernel per backend: numpy, numba, torch, Triton."""
 
 from __future__ import annotations
 
@@ -319,8 +319,11 @@ _TENSOR_ROW = 16384
 
 def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
     """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C]."""
-    xp = namespace(P)
     _, members, classes = P.shape
+    if (kernels := _triton_kernels(P, q)) is not None:
+        found: list[Array] = kernels.triton_sums(P, q, y)
+        return found
+    xp = namespace(P)
     shapes = (classes,), (classes,), (members,), (members, members), (members, classes)
     total = [like(np.zeros(shape), P) for shape in shapes]
     codes = xp.arange(classes, dtype=y.dtype, device=device(y))
@@ -338,6 +341,17 @@ def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
         )
         total = [a + double(b) for a, b in zip(total, sums, strict=True)]
     return total
+
+
+def _triton_kernels(P: Array, q: Array) -> Any:
+    """The module of kernels that work on these tensors; None where there is none."""
+    if not P.is_cuda or P.requires_grad or q.requires_grad:
+        return None
+    try:
+        from edokit.objective import _triton
+    except ImportError:
+        return None
+    return _triton if _triton.usable(P) else None
 
 
 def _cdist(P: Array) -> Array:

@@ -23,6 +23,7 @@ from edokit.objective.pools import (
     member_rows,
     namespace,
     take,
+    without_gradient,
 )
 from edokit.objective.settings import Pool, Settings
 
@@ -68,7 +69,8 @@ class Summaries(Additive):
         One pass. Rows of P must sum to one. numpy arrays use ``threads`` threads (all cores
         by default); the sums are the same for any number. float32 stays float32 inside a block
         of items unless ``dtype`` is another, blocks are added up in float64. Torch tensors work
-        too, and keep gradients.
+        too, and keep gradients; without any, float32 on a GPU takes Triton's kernels if Triton
+        is installed.
         ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
         ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
         """
@@ -103,14 +105,18 @@ class Summaries(Additive):
     @classmethod
     def _checked(cls, items: int, counts: Array, *sums: Array | None) -> Summaries:
         xp, classes = namespace(counts), int(counts.shape[0])
-        wrong = items - int(xp.sum(counts))
+        parts = [xp.reshape(part, (-1,)) for part in sums if part is not None]
+        finite = xp.astype(xp.all(xp.isfinite(xp.concat(parts))), counts.dtype)
+        # Both at once: a GPU's queue is emptied whenever a number is looked at.
+        counted, finite = xp.stack((xp.sum(counts), finite)).tolist()
+        wrong = items - int(counted)
         if wrong:
             raise InputError(
                 f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do"
                 " not",
                 "number the classes from 0 in the order of the last axis of the predictions",
             )
-        if not all(part is None or bool(xp.all(xp.isfinite(part))) for part in sums):
+        if not finite:
             raise _not_finite()
         return cls(items, counts, *sums)
 
@@ -230,12 +236,12 @@ def _check_arrays(P: Array, q: Array, y: Array) -> None:
             "give labels for the items of the predictions, in their order",
         )
     # A few rows tell logits or percentages from probabilities; Predictions checks every row.
-    xp = namespace(P)
-    totals = xp.sum(double(P[:64, ...]), axis=-1)
-    if bool(xp.any(xp.abs(totals - 1.0) > 1e-3)):
+    rows = without_gradient(P[:64, ...])
+    totals = np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)).sum(axis=-1)
+    if (np.abs(totals - 1.0) > 1e-3).any():
         raise InputError(
             "the probabilities of an item must sum to one for every member, but got sums from "
-            f"{float(xp.min(totals)):.4g} to {float(xp.max(totals)):.4g}",
+            f"{totals.min():.4g} to {totals.max():.4g}",
             "normalise each member's row over the classes (softmax, for logits)",
         )
 

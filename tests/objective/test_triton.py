@@ -1,0 +1,76 @@
+"""Triton's kernels, in its interpreter: a GPU runs them, and CI has neither."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from objective_cases import make_case
+
+from edokit._errors import InputError
+from edokit.objective import Summaries, kernels
+
+torch = pytest.importorskip("torch")
+on_gpu = torch.cuda.is_available()
+# Before 3.9, the interpreter does not know numpy 2.4.
+pytest.importorskip("triton", minversion="3.6" if on_gpu else "3.9")
+if not on_gpu:
+    os.environ["TRITON_INTERPRET"] = "1"  # read when kernels are defined
+
+from edokit.objective import _triton  # noqa: E402
+
+FIELDS = ("class_counts", "soft_counts", "hits", "distances", "log_losses")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPU tensors take the kernels, too."""
+    monkeypatch.setattr(kernels, "_triton_kernels", lambda P, q: _triton)
+
+
+def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
+    device = "cuda" if on_gpu else "cpu"
+    return [torch.from_numpy(np.ascontiguousarray(values)).to(device) for values in arrays]
+
+
+@pytest.mark.parametrize(
+    ("items", "members", "classes"),
+    [(1, 3, 3), (300, 1, 2), (777, 10, 2), (90, 12, 20), (1030, 13, 2), (300, 53, 2), (70, 23, 5)],
+)
+def test_sums_are_those_of_float64(items: int, members: int, classes: int) -> None:
+    P, q, y, _, _ = make_case(items, members, classes, seed=2, zeros=0.1)
+    P = P.astype(np.float32)
+    exact = Summaries.from_arrays(P.astype(np.float64), q, y)
+    found = Summaries.from_arrays(*tensors(P, q, y))
+    again = Summaries.from_arrays(*tensors(P, q, y))
+    for field in FIELDS:
+        values = getattr(found, field)
+        assert values.dtype is torch.float64
+        assert bool((values == getattr(again, field)).all())
+        np.testing.assert_allclose(values.cpu(), getattr(exact, field), rtol=2e-6, atol=1e-6)
+
+
+def test_more_members_go_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    P, q, y, _, _ = make_case(400, 14, 2, seed=3)
+    P = P.astype(np.float32)
+    whole = Summaries.from_arrays(*tensors(P, q, y))
+    monkeypatch.setattr(_triton, "_BLOCK", 150 * 14 * 2)
+    parts = Summaries.from_arrays(*tensors(P, q, y))
+    for field in FIELDS:
+        np.testing.assert_allclose(getattr(parts, field).cpu(), getattr(whole, field).cpu(), 2e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, in the interpreter
+@pytest.mark.parametrize("members", [1, 14])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -0.5, None])
+def test_what_is_no_probability_is_refused(members: int, wrong: float | None) -> None:
+    P, q, y, _, _ = make_case(200, members, 2, seed=4)
+    P = P.astype(np.float32)
+    if wrong is None:
+        y = np.where(np.arange(200) == 150, 2, y)
+    else:
+        P[150, 0, 1] = wrong
+    match = "hard label codes" if wrong is None else "must be finite"
+    with pytest.raises(InputError, match=match):
+        Summaries.from_arrays(*tensors(P, q, y))
