@@ -15,6 +15,7 @@ the result is not polished by a gradient method, which has nothing to go by on F
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,7 @@ class WEL(VotingPool):
         if members == 1:
             return np.ones(1)
         import optuna
+        from threadpoolctl import threadpool_limits
 
         before = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -67,6 +69,13 @@ class WEL(VotingPool):
             study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.random_state))
         finally:
             optuna.logging.set_verbosity(before)
+        # Its products are small: threads would wait for one another.
+        with threadpool_limits(1):
+            return self._search(study, P, q, y)
+
+    def _search(self, study: Any, P: Floats, q: Floats, y: Codes) -> Floats:
+        """The weights of the best trial."""
+        members = P.shape[1]
         best, lowest = np.full(members, 1.0 / members), np.inf
         for number in range(self.trials):
             trial = study.ask()
@@ -132,7 +141,7 @@ class _Loss:
             (ballots[:, 1:, None] == turned[:, None]).transpose(2, 1, 0).astype(self.precision)
         )
         self.counts = counts / self.precision(self.items)
-        self.floors = np.zeros((members, 2, 0))
+        self.floors = np.zeros((2, 0, members))
         self.weights, self.lowest = np.full((1, members), np.nan), np.inf
         self.look_from(np.full(members, 1.0 / members))
 
@@ -140,7 +149,8 @@ class _Loss:
         """Losses [S]; infinite where they are above ``limits`` [S], the losses so far."""
         weights = _weights(points)
         norms = np.sqrt(np.einsum("sk,sk->s", weights, weights))
-        ce, md = np.einsum("sk,kar->asr", weights, self.floors, optimize=True).max(axis=2)
+        floors = self.floors.reshape(-1, weights.shape[1]) @ weights.T
+        ce, md = floors.reshape(2, -1, len(weights)).max(axis=1)
         room = limits - self.total(0.0, ce, md, norms) + SLACK * sum(self.parts)
         lost = self.lost_votes(weights, room / self.parts[0])
         # Other sizes and points may mean the same weights: as good, whatever the rounding.
@@ -171,9 +181,9 @@ class _Loss:
         # Since weights sum to one, weights @ this [K, 2] are CE and MD here, and below elsewhere.
         ce = self.targets @ (1.0 - np.log(mean)) - self.rows @ (self.targets / mean)
         md = self.rows @ signs - self.targets @ signs
-        newest = np.column_stack([ce, md])[:, :, None] / self.items
-        self.floors = np.concatenate([self.floors[:, :, 1 - TANGENTS :], newest], axis=2)
-        lead = self.lead(weights, self.votes)
+        newest = np.stack([ce, md])[:, None] / self.items
+        self.floors = np.concatenate([self.floors[:, 1 - TANGENTS :], newest], axis=1)
+        lead = self.lead(weights.astype(self.precision), self.votes)
         order = np.argsort(np.abs(lead))
         self.votes, self.counts, lead = self.votes[:, :, order], self.counts[order], lead[order]
         starts = np.arange(0, len(lead), CLOSE)
@@ -181,9 +191,9 @@ class _Loss:
         wrong = np.add.reduceat(self.counts * (lead <= 0), starts)
         self.wrong = np.append(np.cumsum(wrong[::-1])[::-1], 0.0)
 
-    def lead(self, weights: Floats, votes: Parts) -> Parts:
+    def lead(self, weights: Parts, votes: Parts) -> Parts:
         """By how much the right class is ahead of the strongest other."""
-        right, *others = weights.astype(self.precision) @ votes
+        right, *others = weights @ votes
         lead: Parts = right - (np.maximum.reduce(others) if others else 1 - right)
         return lead
 
@@ -194,20 +204,28 @@ class _Loss:
         reach = np.abs(weights - self.center).sum(axis=1) + SLACK
         blocks = np.searchsorted(self.clear, reach)
         lost: Floats = self.wrong[blocks]
+        looked = np.flatnonzero((blocks > 0) & (lost <= most))
+        single = self.used(weights[looked])
         for number in range(blocks.max()):
-            looked = np.flatnonzero((blocks > number) & (lost <= most))
             columns = slice(number * CLOSE, (number + 1) * CLOSE)
-            lead = self.lead(weights[looked], self.votes[:, :, columns])
+            lead = self.lead(single, self.votes[:, : single.shape[1], columns])
             lost[looked] += (lead <= 0).astype(self.precision) @ self.counts[columns]
+            on = (blocks[looked] > number + 1) & (lost[looked] <= most[looked])
+            looked, single = looked[on], single[on]
         return lost
+
+    def used(self, weights: Floats) -> Parts:
+        """Weights [S, K] without the members at the end that none of them uses."""
+        some = np.flatnonzero(weights.any(axis=0))
+        return weights[:, : some[-1] + 1 if len(some) else 0].astype(self.precision)
 
     def distances(self, weights: Floats) -> tuple[Floats, Floats]:
         """CE and MD of the mean under weights [S, K]: [S] each."""
         ce, md = np.zeros((2, len(weights)))
-        single, ones = weights.astype(self.precision), np.ones(COLUMNS, dtype=self.precision)
-        for start in range(0, len(self.targets), COLUMNS):
+        single, ones = self.used(weights), np.ones(COLUMNS, dtype=self.precision)
+        for start in range(0, len(self.targets) if len(weights) else 0, COLUMNS):
             targets = self.targets[start : start + COLUMNS]
-            mean = single @ self.rows[:, start : start + COLUMNS]
+            mean = single @ self.rows[: single.shape[1], start : start + COLUMNS]
             apart = mean - targets
             md += np.abs(apart, out=apart) @ ones[: len(targets)]
             ce -= np.log(mean, out=mean) @ targets
