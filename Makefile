@@ -76,7 +76,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/training.py linear
-	$(BIN)/python benchmarks/serving.py $(if $(EDO_WEIGHTS),--model $(EDO_WEIGHTS))
+	$(BIN)/python benchmarks/serving.py linear
 
 # The data: EDO_LEWIDI2023, else ./lewidi2023 (`edo data get lewidi2023`), else ../shared/lewidi2023.
 LEWIDI2023 := $(or $(EDO_LEWIDI2023),$(wildcard lewidi2023),$(wildcard ../shared/lewidi2023))

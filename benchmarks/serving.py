@@ -1,29 +1,37 @@
 """Throughput and latency of `edo serve` beside the same bundle called in one loop.
 
-    python benchmarks/serving.py                       # linear members
-    python benchmarks/serving.py --model FOLDER        # also members on this sentence encoder
+    python benchmarks/serving.py linear --json linear.json
+    python benchmarks/serving.py encoder --model FOLDER --rounds 1 --json encoder.json
+    python benchmarks/serving.py encoder --bundle FOLDER --device cuda --json gpu.json
+    python benchmarks/serving.py --write linear.json encoder.json gpu.json
 
-Writes its table into ``benchmarks/RESULTS.md``. The loop calls the bundle, and its bare members,
-with full batches in a process that does nothing else. Then clients in another process ask the
-server: first as fast as they get answers, then at half that rate at random moments (their waiting
-counts from the moment at which the request was due). Loop and server take turns; medians count.
-Processor time stands beside the clock's, since server and clients share the cores with other work.
+The last one writes the section in ``benchmarks/RESULTS.md``. The loop calls the bundle with full
+batches in a process that does nothing else. Then one process asks the server on many connections:
+first as fast as it gets answers, then at half that rate at random moments (a request's latency
+counts from the moment at which it was due). Loop and server take turns; medians count. Processor
+time is beside the clock's, since server and clients share the cores with other work. Two limits
+show what is not the server's: an application that answers at once, on the same HTTP server and with
+the same client, and a queue without HTTP in which batches take as long as in the loop.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import random
+import selectors
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +46,13 @@ BATCH = 64
 """Texts of a full batch, as the server has it by default."""
 SIZES = (1, 8, 32)
 """Texts of a request."""
-CLIENTS = {1: 128, 8: 32, 32: 8}
+UNDER_WAY = 256
+"""Texts that clients wait for at once, at most."""
 MEMBERS = 10
-REQUESTS = 100
-"""At half load, so many at least."""
+REQUESTS = 200
+"""At half load, so many at least, unless they take long."""
+LONGEST = 15.0
+"""Seconds at half load."""
 
 
 def make_bundle(folder: Path, recipe: str, options: dict[str, Any]) -> Path:
@@ -59,75 +70,163 @@ def make_bundle(folder: Path, recipe: str, options: dict[str, Any]) -> Path:
     return folder / "bundle"
 
 
-def in_a_loop(bundle: str, seconds: float) -> None:
-    """Print texts a second of the bundle, and of its bare members, with full batches."""
+def in_a_loop(bundle: str, device: str | None) -> None:
+    """For each line with a number of seconds, print texts a second with full batches, processor
+    seconds of a text, and seconds of batches of one request, two requests and so on."""
     from edokit.bundle import Bundle
-    from edokit.members.texts import Texts
 
-    loaded = Bundle.load(bundle)
+    loaded = Bundle.load(bundle, device=device)
     texts = made_up(4096)[0]
-    batches = [texts[k : k + BATCH] for k in range(0, len(texts), BATCH)]
-    found: dict[str, float] = {}
-    ways = {
-        "loop": loaded.describe,
-        "members": lambda batch: loaded.members.predict(Texts.of(batch)),
-    }
-    for way, call in ways.items():
-        call(batches[0])
-        done, start, processor = 0, time.perf_counter(), time.process_time()
-        while time.perf_counter() < start + seconds:
-            call(batches[done % len(batches)])
-            done += 1
-        found[way] = done * BATCH / (time.perf_counter() - start)
-        found[f"{way} cost"] = (time.process_time() - processor) / done / BATCH
-    print(json.dumps(found))
+    print(json.dumps(where(device)), flush=True)
+    for line in sys.stdin:
+        found: dict[str, Any] = {"batches": {}}
+        for size in sorted({*SIZES, 2, 4, 16, BATCH}):
+            times = []
+            batches = [texts[k : k + size] for k in range(0, len(texts), size)]
+            seconds = float(line) * (1.0 if size == BATCH else 0.05)
+            loaded.describe(batches[0])
+            start, processor = time.perf_counter(), time.process_time()
+            while (now := time.perf_counter()) < start + seconds or len(times) < 3:
+                loaded.describe(batches[len(times) % len(batches)])
+                times.append(time.perf_counter() - now)
+            found["batches"][size] = statistics.median(times)
+        done = len(times) * BATCH
+        found["loop"] = done / (time.perf_counter() - start)
+        found["loop cost"] = (time.process_time() - processor) / done
+        print(json.dumps(found), flush=True)
+
+
+def where(device: str | None) -> str:
+    if device is None or device == "cpu":
+        return "CPU"
+    import torch
+
+    return str(torch.cuda.get_device_name())
+
+
+def answer_at_once() -> None:
+    """The HTTP server of `edo serve` with an application that does nothing; prints its port."""
+    import uvicorn
+
+    from edokit.serve.server import _Protocol
+
+    row = {"probabilities": {"0": 1 / 3, "1": 2 / 3}, "entropy": 1 / 3, "spread": 1 / 3}
+    answer = json.dumps({"version": "0" * 12, "classes": ["0", "1"], "predictions": [row]}).encode()
+    size = b"content-length", str(len(answer)).encode()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [size]})
+        await send({"type": "http.response.body", "body": answer})
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    print(listening.getsockname()[1], flush=True)
+    how: Any = {"lifespan": "off", "access_log": False, "log_level": "error", "ws": "none"}
+    uvicorn.Server(uvicorn.Config(application, http=_Protocol, **how)).run([listening])
 
 
 def load(port: int, size: int, rate: float | None, seconds: float) -> None:
-    """Print texts a second and the latencies of requests of so many texts, at a rate or at most."""
+    """Print texts a second and the latencies of requests of so many texts, at a rate or at most,
+    and processor seconds of a text."""
     texts = made_up(4096)[0]
+    head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     bodies = [json.dumps({"texts": texts[k : k + size]}) for k in range(0, len(texts), size)]
-    rng, lock, latencies = random.Random(0), threading.Lock(), list[float]()
-    start = time.perf_counter() + 0.2
-    due, asked = start, 0
+    requests = [f"{head}content-length: {len(body)}\r\n\r\n{body}".encode() for body in bodies]
+    rng, latencies, chosen = random.Random(0), list[float](), selectors.DefaultSelector()
 
-    def next_request() -> tuple[float, str]:
-        nonlocal due, asked
-        with lock:
+    def connected() -> socket.socket:
+        line = socket.create_connection(("127.0.0.1", port))
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        chosen.register(line, selectors.EVENT_READ)
+        return line
+
+    idle = [connected() for _ in range(UNDER_WAY // size)]
+    busy: dict[Any, tuple[float, bytes]] = {}
+    processor, asked = time.process_time(), 0
+    start = due = time.perf_counter()
+    while True:
+        now = time.perf_counter()
+        while idle and now < start + seconds and (rate is None or due <= now):
+            line = idle.pop()
+            line.sendall(requests[asked % len(requests)])
+            busy[line] = (now if rate is None else due), b""
             asked += 1
-            if rate is None:
-                return time.perf_counter(), bodies[asked % len(bodies)]
-            due += rng.expovariate(rate)
-            return due, bodies[asked % len(bodies)]
-
-    def ask() -> None:
-        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while True:
-            when, body = next_request()
-            if when > start + seconds:
-                return
-            time.sleep(max(0.0, when - time.perf_counter()))
-            line.request("POST", "/predict", body, {"content-type": "application/json"})
-            answer = line.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise RuntimeError(f"status {answer.status}")
-            latencies.append(time.perf_counter() - when)
-
-    threads = [threading.Thread(target=ask) for _ in range(CLIENTS[size])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+            due += rng.expovariate(rate) if rate else 0.0
+        if now >= start + seconds and not busy:
+            break
+        waits = rate is not None and idle and now < start + seconds
+        for key, _ in chosen.select(max(0.0, due - now) if waits else None):
+            line: Any = key.fileobj
+            if line not in busy:  # the server has closed it, since it was idle for long
+                chosen.unregister(line)
+                line.close()
+                idle[idle.index(line)] = connected()
+                continue
+            since, before = busy[line]
+            answer = before + line.recv(1 << 20)
+            whole, _, body = answer.partition(b"\r\n\r\n")
+            length = whole.rpartition(b"content-length: ")[2].partition(b"\r")[0]
+            if not body or len(body) < int(length):
+                busy[line] = since, answer
+                continue
+            if not answer.startswith(b"HTTP/1.1 200 "):
+                raise RuntimeError(answer[:200].decode())
+            latencies.append(time.perf_counter() - since)
+            del busy[line]
+            idle.append(line)
+    done = len(latencies) * size
     took = time.perf_counter() - start
-    print(json.dumps([len(latencies) * size / took, sorted(latencies)]))
+    cost = (time.process_time() - processor) / done
+    print(json.dumps([done / took, sorted(latencies), cost]))
+
+
+def ideal(size: int, rate: float, batches: dict[str, float], requests: int = 20_000) -> list[float]:
+    """Latencies, sorted, of a queue at this rate: all that waits, up to a full batch, is answered
+    in the time that the loop takes for it."""
+    known = sorted((int(texts), seconds) for texts, seconds in batches.items())
+
+    def seconds_of(texts: int) -> float:
+        for (less, low), (more, high) in pairwise(known):
+            if texts <= more:
+                return low + (high - low) * (texts - less) / (more - less)
+        return known[-1][1]
+
+    rng, free, due, latencies = random.Random(0), 0.0, list[float](), list[float]()
+    moment = 0.0
+    for _ in range(requests):
+        moment += rng.expovariate(rate)
+        due.append(moment)
+    waiting = deque(due)
+    while waiting:
+        free = max(free, waiting[0])
+        batch = []
+        while waiting and waiting[0] <= free and len(batch) < max(1, BATCH // size):
+            batch.append(waiting.popleft())
+        free += seconds_of(len(batch) * size)
+        latencies += [free - one for one in batch]
+    return sorted(latencies)
+
+
+def started(*words: Any, **how: Any) -> subprocess.Popen[str]:
+    """This program in a process of its own, which is asked and answers by lines."""
+    command = [sys.executable, __file__, *map(str, words)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, **how)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End it, whatever happens."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def elsewhere(*words: Any) -> Any:
     """What this program prints in a process of its own."""
-    command = [sys.executable, __file__, *map(str, words)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    return json.loads(started(*words).communicate()[0])
 
 
 def counts(server: Server) -> dict[str, float]:
@@ -139,98 +238,150 @@ def counts(server: Server) -> dict[str, float]:
     return {name: float(values[name]) for name in names}
 
 
-def measure(bundle: Path, folder: Path, rounds: int, seconds: float) -> list[dict[str, float]]:
+def percentiles(latencies: list[float]) -> tuple[float, float]:
+    """The median and the 99th percentile of sorted values."""
+    p50, p99 = (latencies[int(share * (len(latencies) - 1))] for share in (0.5, 0.99))
+    return p50, p99
+
+
+def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) -> list[Any]:
     """A row per size of request."""
-    found: dict[int, list[dict[str, float]]] = {size: [] for size in SIZES}
-    with Server(bundle, folder) as server:
+    device = ["--device", given.device] if given.device else []
+    loop, bare = started("--loop", bundle, *device), started("--at-once")
+    found: dict[int, list[dict[str, Any]]] = {size: [] for size in SIZES}
+    with Server(bundle, folder, *device) as server, ended(loop), ended(bare):
+        name, port = json.loads(loop.stdout.readline()), int(bare.stdout.readline())
         for size in SIZES:
             elsewhere("--load", server.port, size, 0, 0.5)  # as warm as it is later
-        for _ in range(rounds):
+        for _ in range(given.rounds):
             for size in SIZES:
-                row = elsewhere("--loop", bundle, seconds)
+                loop.stdin.write(f"{given.seconds}\n")
+                loop.stdin.flush()
+                row = json.loads(loop.stdout.readline())
                 before = counts(server)
-                most, _ = elsewhere("--load", server.port, size, 0, seconds)
+                row["server"], _, row["client"] = elsewhere(
+                    "--load", server.port, size, 0, given.seconds
+                )
                 used = {name: value - before[name] for name, value in counts(server).items()}
+                row["bare"], *_ = elsewhere("--load", port, size, 0, given.seconds / 2)
+                rate = row["server"] / size / 2
+                longer = max(given.seconds, min(LONGEST, REQUESTS / rate))
+                _, latencies, _ = elsewhere("--load", server.port, size, rate, longer)
+                row["p50"], row["p99"] = percentiles(latencies)
+                row["tail"] = row["p99"] / row["p50"]
+                p50, p99 = percentiles(ideal(size, rate, row.pop("batches")))
+                row["ideal"] = p99 / p50
+                row["ratio"], row["ceiling"] = (
+                    row["server"] / row["loop"],
+                    row["bare"] / row["loop"],
+                )
                 texts = used["edo_texts_total"]
-                rate = most / size / 2
-                longer = max(seconds, REQUESTS / rate)
-                _, waits = elsewhere("--load", server.port, size, rate, longer)
-                p50, p99 = (waits[int(share * (len(waits) - 1))] for share in (0.5, 0.99))
-                row |= {"server": most, "p50": p50, "p99": p99, "tail": p99 / p50}
-                row["ratio"], row["bare"] = most / row["loop"], most / row["members"]
-                cost = used["members_process_cpu_seconds_total"] / texts
-                row["work"] = row["loop cost"] / cost
-                row["http"] = used["process_cpu_seconds_total"] / texts / cost
+                row["members"] = used["members_process_cpu_seconds_total"] / texts
+                row["http"] = used["process_cpu_seconds_total"] / texts
                 found[size].append(row)
+                shown = {name: float(f"{value:.3g}") for name, value in row.items()}
+                print(kind, size, shown, flush=True)
+    packages = "scikit-learn", "fastapi", "uvicorn", *(["torch"] if kind == "encoder" else [])
+    about = {
+        "kind": kind,
+        "where": name,
+        "machine": machine(*packages),
+        "load": os.getloadavg()[2],
+        "rounds": given.rounds,
+        "seconds": given.seconds,
+    }
     return [
-        {name: statistics.median(row[name] for row in rows) for name in rows[0]}
-        for rows in found.values()
+        {"size": size, **{name: statistics.median(row[name] for row in rows) for name in rows[0]}}
+        | about
+        for size, rows in found.items()
     ]
+
+
+def write(files: list[Path]) -> None:
+    rows = [row for file in files for row in json.loads(file.read_text())]
+    lines = [
+        "| members | texts a request | loop, texts/s | server, texts/s | of the loop | HTTP alone,"
+        " of the loop | p50, half load | p99 | p99 / p50 | … of an ideal queue |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    costs = [
+        "| members | texts a request | loop, µs a text | members | HTTP | clients |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        name = f"| {MEMBERS} {row['kind']}, {row['where']} | {row['size']} |"
+        lines.append(
+            f"{name} {row['loop']:,.0f} | {row['server']:,.0f} | {row['ratio']:.0%} |"
+            f" {row['ceiling']:.0%} | {1e3 * row['p50']:.1f} ms | {1e3 * row['p99']:.1f} ms |"
+            f" {row['tail']:.1f} | {row['ideal']:.1f} |"
+        )
+        each = (row[part] for part in ("loop cost", "members", "http", "client"))
+        costs.append(f"{name} {' | '.join(f'{1e6 * part:,.0f}' for part in each)} |")
+    verdicts, notes = [], []
+    for kind, place in dict.fromkeys((row["kind"], row["where"]) for row in rows):
+        own = [row for row in rows if (row["kind"], row["where"]) == (kind, place)]
+        for aim, reached in (
+            ("90 % of the loop's throughput", lambda row: row["ratio"] >= 0.9),
+            ("p99 under three times the median at half load", lambda row: row["tail"] < 3),
+        ):
+            missed = [str(row["size"]) for row in own if not reached(row)]
+            result = f"missed with {', '.join(missed)} texts a request" if missed else "reached"
+            verdicts.append(f"- {MEMBERS} {kind} members, {place}, {aim}: {result}.")
+        row = own[0]
+        rounds = f"{row['rounds']} round" + ("s" if row["rounds"] > 1 else "")
+        notes.append(
+            f"*{kind}, {place}*: {row['machine']} Medians of {rounds} of {row['seconds']:g} s a"
+            f" measurement; load average {row['load']:.1f} over the 15 minutes before (well above"
+            " the number of cores, seconds say little)."
+        )
+    text = "\n\n".join(
+        [
+            "\n".join(f"    {line.strip()}" for line in __doc__.splitlines()[2:6]),
+            "\n".join(verdicts),
+            "\n".join(lines),
+            f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *HTTP alone*: the same HTTP"
+            " server and clients, with an application that answers at once without reading"
+            f" anything. Clients wait for {UNDER_WAY} texts at once. *Ideal queue*: no HTTP,"
+            " requests at the same rate at random moments, all that waits up to a full batch"
+            " answered in the loop's time for it.",
+            "Processor time per text, of each process while the server answers as much as it can:",
+            "\n".join(costs),
+            "\n\n".join(notes),
+        ]
+    )
+    write_section("Serving (`serving.py`)", text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", nargs="?", choices=["linear", "encoder"])
     parser.add_argument("--model", help="a folder with a sentence encoder")
+    parser.add_argument("--bundle", type=Path, help="one that exists, instead of a new one")
+    parser.add_argument("--device", help="where members compute, e.g. cuda")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
-    parser.add_argument("--loop", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, help="where rows are written")
+    parser.add_argument("--write", type=Path, nargs="+", help="write the section of these rows")
+    parser.add_argument("--loop", help=argparse.SUPPRESS)
     parser.add_argument("--load", nargs=4, type=float, help=argparse.SUPPRESS)
+    parser.add_argument("--at-once", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loop:
-        in_a_loop(given.loop[0], float(given.loop[1]))
-        return
-    if given.load:
+        in_a_loop(given.loop, given.device)
+    elif given.load:
         port, size, rate, seconds = given.load
         load(int(port), int(size), rate or None, seconds)
-        return
-    kinds: dict[str, dict[str, Any]] = {"linear": {}}
-    if given.model:
-        kinds["encoder"] = {"model": given.model}
-    lines = [
-        "| members | texts a request | loop, texts/s | server, texts/s | of the loop | of the bare"
-        " members | of the loop, members' processor time | HTTP's, of the members' | p50, half"
-        " load | p99 | p99 / p50 |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    verdicts = []
-    for kind, options in kinds.items():
+    elif given.at_once:
+        answer_at_once()
+    elif given.write:
+        write(given.write)
+    else:
         with tempfile.TemporaryDirectory() as name:
-            bundle = make_bundle(Path(name), kind, options)
-            rows = measure(bundle, Path(name), given.rounds, given.seconds)
-        for size, row in zip(SIZES, rows, strict=True):
-            lines.append(
-                f"| {MEMBERS} {kind} | {size} | {row['loop']:,.0f} | {row['server']:,.0f} |"
-                f" {row['ratio']:.0%} | {row['bare']:.0%} | {row['work']:.0%} |"
-                f" {row['http']:.0%} | {1e3 * row['p50']:.1f} ms |"
-                f" {1e3 * row['p99']:.1f} ms | {row['tail']:.1f} |"
-            )
-        for name, aim, reached in (
-            ("ratio", "90 % of the loop's throughput", lambda value: value >= 0.9),
-            ("tail", "p99 under three times the median at half load", lambda value: value < 3),
-        ):
-            missed = [
-                str(size) for size, row in zip(SIZES, rows, strict=True) if not reached(row[name])
-            ]
-            result = f"missed with {', '.join(missed)} texts a request" if missed else "reached"
-            verdicts.append(f"- {MEMBERS} {kind} members, {aim}: {result}.")
-        print("\n".join(lines[-len(SIZES) :]), flush=True)
-    about = machine("scikit-learn", "fastapi", "uvicorn", *(["torch"] if given.model else []))
-    text = "\n\n".join(
-        [
-            "    python benchmarks/serving.py" + (" --model FOLDER" if given.model else ""),
-            f"{about} Server, clients and whatever else runs share these cores (load average"
-            f" {os.getloadavg()[2]:.1f} over the last 15 minutes; well above the number of cores,"
-            f" seconds say little). Medians of {given.rounds} rounds of {given.seconds:g} s each.",
-            "\n".join(verdicts),
-            "\n".join(lines),
-            f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *Bare members*: their"
-            " predictions alone, neither pooled nor described. *Members' processor time*: that of"
-            " the loop per text, of what the server's members take per text under load; below 100 %"
-            " where batches are not full. *HTTP's*: processor time of the process that reads"
-            " requests and writes answers, which runs beside the members where a core is free.",
-        ]
-    )
-    write_section("Serving (`serving.py`)", text)
+            options = {"model": given.model} if given.model else {}
+            bundle = given.bundle or make_bundle(Path(name), given.kind, options)
+            rows = measure(given.kind, bundle, Path(name), given)
+        if given.json:
+            given.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

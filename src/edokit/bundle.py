@@ -335,12 +335,10 @@ class Bundle:
             If it is no bundle, one of a newer version, or files are missing or changed.
         """
         folder = local_path(folder)
-        return cls._load(folder, folder, device=device, trust=trust, max_length=max_length)
+        return cls._load(folder, folder, max_length, device=device, trust=trust)
 
     @classmethod
-    def _load(
-        cls, folder: Path, home: Path, *, device: str | None, trust: Sequence[str], max_length: int
-    ) -> Bundle:
+    def _load(cls, folder: Path, home: Path, max_length: int = MAX_LENGTH, **how: Any) -> Bundle:
         """Load a bundle whose files may be links that lead to somewhere below ``home``."""
         from edokit.ensemble import load_ensemble
 
@@ -364,9 +362,7 @@ class Bundle:
         for place in models.values():
             check_model(place, home)
         needed = ensemble.needed_members()
-        members = LoadedMembers(
-            folder / MEMBERS, needed, device=device, trust=trust, models=models
-        ).load()
+        members = LoadedMembers(folder / MEMBERS, needed, models=models, **how).load()
         with errors_in(folder):
             if sorted(members.classes) != sorted(ensemble.fitted_.classes):
                 raise InputError(
@@ -422,7 +418,7 @@ class Bundle:
         out, source = local_path(out), Path(members)
         given = Path(ensemble) if isinstance(ensemble, str | Path) else None
         fitted = load_ensemble(ensemble) if isinstance(ensemble, str | Path) else ensemble
-        how: dict[str, Any] = {"device": device, "trust": trust, "max_length": MAX_LENGTH}
+        how: dict[str, Any] = {"device": device, "trust": trust}
         guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
@@ -454,7 +450,7 @@ class Bundle:
                 },
             }
             write_json(content, folder / BUNDLE)
-            bundle = cls._load(folder, folder, **how)
+            bundle = cls.load(folder, **how)
             if not overwrite:
                 _refuse_other(out, bundle.version)
             content["seconds_per_text"] = bundle._measured()
@@ -494,9 +490,7 @@ class Bundle:
         *,
         revision: str | None = None,
         token: str | bool | None = None,
-        device: str | None = None,
-        trust: Sequence[str] = (),
-        max_length: int = MAX_LENGTH,
+        **how: Any,
     ) -> Bundle:
         """Load a bundle from a folder or from the Hugging Face hub.
 
@@ -509,8 +503,8 @@ class Bundle:
             Branch, tag or commit on the hub.
         token : str or bool, default=None
             Token for the hub; None: the one that ``hf auth login`` stored.
-        device, trust, max_length
-            As in `Bundle.load`.
+        **how
+            ``device``, ``trust`` and ``max_length``, as in `Bundle.load`.
 
         Returns
         -------
@@ -527,7 +521,6 @@ class Bundle:
             folder = local_path(name)
         else:
             folder = local_folder(name, (BUNDLE,), **given)
-        how: Any = {"device": device, "trust": trust, "max_length": max_length}
         return cls._load(folder, home_of(folder), **how)
 
     def push_to_hub(

@@ -23,8 +23,9 @@ from edokit.cli.app import make_app
 from edokit.members import Group, load_member, parse_groups, score_members, train_members
 from edokit.members.jobs import Plan
 from edokit.members.recipe import MemberData
-from edokit.members.recipes._endpoint import Answer, Endpoint, Request, session
+from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request, session
 from edokit.members.recipes.llm import LanguageModel
+from edokit.members.texts import Texts
 from edokit.members.train import prepare_training, preview_training
 from edokit.scales import Scale
 from fuzz_damage import revalued
@@ -345,6 +346,43 @@ def test_a_dry_run_counts_requests_less_those_answered(server: Any, tmp_path: Pa
         score_members(tmp_path / "members", ["new", "newer"])
     assert asked.previews[0]["requests"] == 2
     assert len(sent) == 8
+
+
+def test_a_dry_run_estimates_what_is_not_answered_yet(server: Any, tmp_path: Path) -> None:
+    server(by_word)
+    assert preview_training(people(), group())[0]["cost"] is None
+    priced = {"price_in": 4.0, "price_out": 100.0, "max_tokens": 2}
+    (one,) = preview_training(people(), group(**priced))
+    texts = len(prompt_of(one)) * 8  # about: texts differ by a few characters
+    assert 0.8 * texts < 1e6 * one["cost"] - 8 * 2 * 100 < 1.2 * texts
+    train_members(people(), group(**priced), out=tmp_path / "members")
+    assert preview_training(people(), group(**priced))[0]["cost"] == 0
+
+
+def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path: Path) -> None:
+    def short_alone(body: Mapping[str, Any]) -> Answer:
+        if "long" in prompt_of(body).rpartition("Text:")[2]:
+            raise RefusedError("refuses the request (status 400)", "correct the options")
+        return by_word(body)
+
+    server(short_alone)
+    train_members(people(), group(), out=tmp_path / "members")
+    for texts, name in (
+        (Texts(("a", "b"), ("fine", "a long text")), "the text of item 'b' .11 characters"),
+        (["a long text", "fine"], "text 1 "),
+    ):
+        with pytest.raises(InputError, match=f"{name}.*status 400.*shorten it, leave it out"):
+            score_members(tmp_path / "members", texts)
+
+
+def test_names_of_prompts_and_personas_are_what_tables_show(server: Any) -> None:
+    server(by_word)
+    named = {"cook": "You are a cook.", "nobody": ""}
+    options = {"base_url": HERE, "model": "one", "persona": named, "prompt": ["{text}\n{labels}"]}
+    trained = train_members(people(), Group("llm", 1, name="jury", options=options).each())
+    info = trained.predictions["dev"].member_info.values()
+    assert [one["persona"] for one in info] == ["cook", "nobody"]
+    assert {one["prompt"] for one in info} == {"{text} {labels}"}  # a list gives none
 
 
 def test_a_member_from_a_folder_asks_only_where_people_say(

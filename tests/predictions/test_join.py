@@ -284,7 +284,7 @@ def test_missing_pairs_of_a_long_table_are_items_without_a_prediction(tmp_path: 
     path = written(tmp_path / "long.csv", "\n".join(rows))
     with pytest.raises(InputError, match="0 rows for item 'b' and member 'y'"):
         join_models([path])
-    with pytest.warns(EDOWarning, match=r"1 of 2 is left out .*long\.csv .* 1: 'b'"):
+    with pytest.warns(EDOWarning, match=r"long\.csv .* 1: 'b' \('y' lacks 1\)"):
         assert join_models([path], missing="drop").items.tolist() == ["a"]
 
 

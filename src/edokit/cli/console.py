@@ -88,8 +88,10 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
             "leave it out",
         )
     new = sum(one["requests"] - one["cached"] for one in previews)
+    known = [one["cost"] for one in previews if one["cost"] is not None]
+    cost = sum(known) if known else None
     if json:
-        print_json({"requests": new, "members": list(previews)})
+        print_json({"requests": new, "cost": cost, "members": list(previews)})
         return
     first = next((one for one in previews if one["requests"] > one["cached"]), previews[0])
     for message in first["messages"]:
@@ -101,6 +103,12 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     if len({one["base_url"] for one in previews}) == 1:
         del columns["base_url"]  # an address is long
         notes.append(f"Endpoint: {first['base_url']}")
+    if cost is not None:
+        columns["cost"] = "cost"
+        notes.append(
+            f"Cost: about {money(cost)}, with four characters a token and answers as long as"
+            " max_tokens allows."
+        )
     if any(one["logprobs"] is None for one in previews):
         notes.append(
             "A server that gives no log-probabilities is asked several times: see the option"
@@ -110,7 +118,10 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
         f"Nothing was asked: {counted(new, 'new request')}. Above is a prompt of"
         f" {first['member']}.",
         ["member", *columns.values()],
-        [[str(one[key]) for key in ("member", *columns)] for one in previews],
+        [
+            [money(one[key]) if key == "cost" else str(one[key]) for key in ("member", *columns)]
+            for one in previews
+        ],
         notes,
     )
 

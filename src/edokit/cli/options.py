@@ -86,7 +86,8 @@ Budget = Annotated[
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Show one prompt and the number of requests without sending any."
+        "--dry-run",
+        help="Show one prompt, the number of requests and what they would cost, and send none.",
     ),
 ]
 Trust = Annotated[

@@ -110,9 +110,12 @@ class Group:
         }
         if not several:
             return [self]
-        groups = []
+        groups, known = [], known_options(find_recipe(self.recipe))
         for chosen in product(*(values.items() for values in several.values())):
             own = dict(zip(several, (value for _, value in chosen), strict=True))
+            for key, (name, _) in zip(several, chosen, strict=True):
+                if isinstance(self.options[key], Mapping) and f"{key}_name" in known:
+                    own[f"{key}_name"] = name
             first = self.name or self.recipe.rpartition(":")[2]
             name = "-".join([first, *(name for name, _ in chosen)])
             groups.append(replace(self, name=name, options={**self.options, **own}))

@@ -342,7 +342,7 @@ def make_member(
 def _typed(option: str, value: Any, default: Any) -> Any:
     if isinstance(value, str) and not isinstance(default, str):
         value = plain_value(value)
-    if value is None or default is None:
+    if default is None or (value is None and not isinstance(default, str)):
         return value
     kind = type(default)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):

@@ -219,6 +219,7 @@ class LoadedMembers:
                 step(done, len(names), name)
                 asks = endpoints.current_session()
                 asks.member, asks.report = name, partial(step, done, len(names))
+                asks.place = checked.place_of
                 answer, info[name] = self._predict(name, checked.texts, known)
                 each.append(answer)
                 rows = len(checked.texts) if known is None else len(known.rows)

@@ -44,6 +44,10 @@ class Texts:
         """A text in a message."""
         return f"text {int(item) + 1}" if self.numbered else f"the text of item {item!r}"
 
+    def place_of(self, text: Text) -> str:
+        """The same of one of the texts."""
+        return self.place(self.items[self.texts.index(text)])
+
     def check_lengths(self, most: int) -> None:
         """Refuse texts of more than so many characters, with their context."""
         for item, text in zip(self.items, self.texts, strict=True):

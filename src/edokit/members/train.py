@@ -64,6 +64,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.supervision import Draw, Supervision
+from edokit.members.texts import Texts
 from edokit.members.training_data import (
     TrainingData,
     check_splits,
@@ -75,7 +76,6 @@ from edokit.members.tuning import tune_groups
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.ensemble import EDOEnsemble
-    from edokit.members.texts import Texts
     from edokit.predictions import Predictions
 
 Step = Callable[[dict[str, Any]], None]
@@ -216,7 +216,8 @@ def train_members(
             keep_models = False
         if budget is not None:
             _check_remote(checked, "budget")
-        with endpoints.session(budget=budget):
+        with endpoints.session(budget=budget) as asks:
+            asks.place = Texts(data.items, data.texts).place_of
             failed = train_plan(
                 plan,
                 folder,
@@ -369,7 +370,8 @@ def preview_training(
     """What `train_members` would ask servers: a dict per member; nothing is sent or written.
 
     Each has the ``member``, its ``model``, ``base_url``, one filled-in prompt (``messages``), how
-    many ``requests`` there are and how many of them have been answered before (``cached``).
+    many ``requests`` there are, how many of them have been answered before (``cached``), and an
+    estimate of the ``cost`` of the others (None without prices).
     """
     checked = check_groups(groups)
     _check_remote(checked, "dry_run")

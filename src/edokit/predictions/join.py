@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -373,6 +374,16 @@ class _Joined:
     """What it calls its classes."""
     without: list[str] = field(default_factory=list)
     """Items that it names but has no numbers for."""
+    of_members: dict[str, int] = field(default_factory=dict)
+    """How many of them each of its members lacks, if it has several."""
+
+    @property
+    def whose(self) -> str:
+        """Which of its members lack items, and how many."""
+        each = sorted(self.of_members.items(), key=lambda one: -one[1])
+        shown = [f"{name!r} lacks {count}" for name, count in each[:10]]
+        more = [f"and {counted(len(each) - 10, 'other member')}"] if len(each) > 10 else []
+        return f" ({', '.join(shown + more)})" if shown else ""
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
@@ -451,6 +462,7 @@ class _Joined:
             )
         (rows,) = _as_items([part], [self])
         self.without += rows.items[lacking].tolist()
+        self._note(part.members, np.isnan(part.probabilities[:, :, 0]).sum(axis=0))
         kept = part.take(~lacking)
         if not len(kept):
             raise InputError(f"{self.path} has no item that every member answered", "check the ids")
@@ -513,6 +525,8 @@ class _Joined:
         few = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
         if self.missing == "drop" and few.any():
             self.without += item.names[few].tolist()
+            held = np.unique(np.stack([member.codes, item.codes]), axis=1)[0]
+            self._note(member.names, len(item.names) - np.bincount(held))
             table = table.filter(pa.array(~few[item.codes]))
         part = from_long_table(table, self.path, {**self.columns, **own})
         declared = self._declared(table)
@@ -603,6 +617,12 @@ class _Joined:
             )
         return values[~absent], items[~absent]
 
+    def _note(self, members: Iterable[str], lacking: npt.NDArray[Any]) -> None:
+        """Note how many items each member lacks."""
+        if len(lacking) > 1:
+            each = zip(members, lacking.tolist(), strict=True)
+            self.of_members |= {str(name): count for name, count in each if count}
+
     def _checked(
         self,
         values: Any,
@@ -675,18 +695,16 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> l
     """The parts with the items that all of them have; a warning names the others."""
     everything = dict.fromkeys(item for part in parts for item in part.items)
     everything |= dict.fromkeys(item for source in sources for item in source.without)
-    lacking = {
-        str(source): [item for item in everything if item not in held]
-        for source, part in zip(sources, parts, strict=True)
-        for held in [set(part.items)]
-    }
-    left_out = {item for items in lacking.values() for item in items}
+    lacking = [
+        [item for item in everything if item not in held] for held in (set(p.items) for p in parts)
+    ]
+    left_out = set(chain.from_iterable(lacking))
     if len(left_out) == len(everything):
         raise InputError("no item is in every file", "check the ids")
     if left_out:
         each = "; ".join(
-            f"{name} has no prediction for {len(items)}: {examples(items, 10)}"
-            for name, items in lacking.items()
+            f"{source} has no prediction for {len(items)}: {examples(items, 10)}{source.whose}"
+            for source, items in zip(sources, lacking, strict=True)
             if items
         )
         count = are(len(left_out), len(everything))

@@ -69,6 +69,9 @@ class Answer:
 class RefusedError(InputError):
     """The server understood, and does not take this request."""
 
+    key = ""
+    """Of the request."""
+
 
 class BudgetError(InputError):
     """The next request may cost more than is left."""
@@ -84,6 +87,8 @@ class Session:
     """The member whose requests are sent."""
     report: Callable[[str], None] | None = None
     """Called with the member and its progress."""
+    place: Callable[[Any], str] | None = None
+    """Names the item of a text that is asked about."""
     reached: set[str] = field(default_factory=set)
     """Endpoints that have responded."""
     previews: list[dict[str, Any]] = field(default_factory=list)
@@ -95,12 +100,15 @@ class Session:
     _open: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def preview(self, requests: int, cached: int, **about: Any) -> None:
+    def preview(self, requests: int, cached: int, cost: float | None, **about: Any) -> None:
         """Add what a member would ask to what it would have asked before."""
         if not self.previews or self.previews[-1]["member"] != self.member:
-            self.previews.append({"member": self.member, **about, "requests": 0, "cached": 0})
-        self.previews[-1]["requests"] += requests
-        self.previews[-1]["cached"] += cached
+            none = {"requests": 0, "cached": 0, "cost": None if cost is None else 0.0}
+            self.previews.append({"member": self.member, **about, **none})
+        last = self.previews[-1]
+        last["requests"] += requests
+        last["cached"] += cached
+        last["cost"] = None if cost is None else last["cost"] + cost
 
     def reserve(self, size: int) -> float:
         """Wait until a request of this size fits into the budget, or refuse it."""
@@ -344,7 +352,9 @@ class Endpoint:
                     if future.exception() is None:
                         yield key, future.result()
                     else:
-                        failed = failed or future.exception()
+                        error: Any = future.exception()
+                        error.key = key
+                        failed = failed or error
                 if failed is not None:
                     # Those under way are not tried again, but may be paid for already.
                     stop.set()

@@ -76,7 +76,9 @@ class LanguageModel(Member):
         base_url: str = "",
         model: str = "",
         prompt: str = "",
+        prompt_name: str = "",
         persona: str = "",
+        persona_name: str = "",
         label_descriptions: str = "",
         examples: int = 0,
         probabilities: str = "auto",
@@ -93,7 +95,8 @@ class LanguageModel(Member):
     ) -> None:
         """``base_url`` is the endpoint (else OPENAI_BASE_URL), ``model`` its name there.
 
-        ``prompt`` is a template or a file with one, ``persona`` who the model is to be,
+        ``prompt`` is a template or a file with one, ``persona`` who the model is to be (tables show
+        ``prompt_name`` and ``persona_name`` instead, the names that a TOML file gives them),
         ``label_descriptions`` lines such as "rude: hurts somebody" (or a file), ``examples`` how
         many of an annotator's own labels are shown to answer for that annotator. Probabilities are
         those of the labels' tokens ("logprobs") where the server gives them, else shares among
@@ -124,6 +127,7 @@ class LanguageModel(Member):
         if temperature is not None:
             check_number("temperature", temperature, 0.0, 100)
         self.n_classes, self.model, self.persona = n_classes, model, persona
+        self.prompt_name, self.persona_name = prompt_name, persona_name
         self.prompt, self.label_descriptions = prompt, label_descriptions
         self.probabilities, self.samples, self.smoothing = probabilities, samples, smoothing
         self.temperature, self.max_tokens, self.examples = temperature, max_tokens, examples
@@ -210,9 +214,10 @@ class LanguageModel(Member):
     def details(self) -> Mapping[str, Any]:
         """Model, prompt, persona, numbers of requests and tokens, and the cost per item."""
         tally = self._tally
-        info: dict[str, Any] = {"model": self.model, "prompt": _short(self.prompt) or "default"}
-        if self.persona:
-            info["persona"] = _short(self.persona)
+        info: dict[str, Any] = {"model": self.model}
+        info["prompt"] = self.prompt_name or _short(self.prompt) or "default"
+        if self.persona or self.persona_name:
+            info["persona"] = self.persona_name or _short(self.persona)
         if self.examples:
             info["examples"] = self.examples
         if self._top is not None:
@@ -372,15 +377,18 @@ class LanguageModel(Member):
         if limits.dry:
             self._preview(limits, prompts)
             return np.full((len(units), self.n_classes), 1 / self.n_classes)
-        self._top = self._how(prompts[0])
+        self._top = self._how(prompts[0], units[0][0])
         each = 1 if self._top else self.samples
         found: list[Floats] = []
         before = self._tally["failures"]
         # A model that never names a label is known by its first answers; the rest is then saved.
         for start, end in ((0, _FIRST_LOOK), (_FIRST_LOOK, len(prompts))):
             part = prompts[start:end]
-            answers = self._server.ask(
-                self._requests(part, self._top), self._reporter(start * each, len(prompts) * each)
+            about = [units[k // len(asked)][0] for k in range(start, start + len(part))]
+            answers = self._asked(
+                self._requests(part, self._top),
+                [text for text in about for _ in range(each)],
+                self._reporter(start * each, len(prompts) * each),
             )
             for answer in answers:
                 self._tokens[0] += answer.tokens_in
@@ -423,7 +431,26 @@ class LanguageModel(Member):
         more = self.smoothing if named else 1.0
         return self._scale.smoothed(counts, len(named), more)
 
-    def _how(self, prompt: Any) -> int:
+    def _asked(
+        self,
+        requests: Sequence[endpoints.Request],
+        texts: Sequence[Text],
+        report: Callable[[int], None] | None = None,
+    ) -> list[endpoints.Answer]:
+        """The answers to requests about these texts; a refusal names the item."""
+        try:
+            return self._server.ask(requests, report)
+        except endpoints.RefusedError as error:
+            place = endpoints.current_session().place
+            text = texts[[self._server.key(one) for one in requests].index(error.key)]
+            about = place(text) if place is not None else "a text"
+            size = sum(map(len, (text,) if isinstance(text, str) else text))
+            raise endpoints.RefusedError(
+                f"{self.model}: {about} ({size:,} characters): {error.message}",
+                f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
+            ) from error
+
+    def _how(self, prompt: Any, text: Text) -> int:
         """How many alternatives the server gives at each token; 0: answers must be sampled."""
         if self.probabilities == "samples" or not self._may_score:
             return 0
@@ -446,7 +473,7 @@ class LanguageModel(Member):
                 parameters=("probabilities",),
             )
         if not gives:
-            self._server.ask([self._request(prompt, 0)])  # or the reason is another
+            self._asked([self._request(prompt, 0)], [text])  # or the reason is another
         self._server.known(fact, gives)
         return gives
 
@@ -474,9 +501,16 @@ class LanguageModel(Member):
         known = self._server.known(f"top_logprobs of {self.model}")
         top = 0 if self.probabilities == "samples" or not self._may_score else known
         requests = self._requests(prompts, _TOP[0] if top is None else int(top))
+        distinct = list({self._server.key(one): one for one in requests}.values())
+        cached = self._server.cached(distinct)
+        # A token is about four characters; an answer has as many as it may, at most.
+        tokens_in = sum(len(m["content"]) for one in distinct for m in one.body["messages"]) / 4
+        tokens_out = sum(one.body.get("max_tokens", 0) for one in distinct)
+        cost = self._server.cost(endpoints.Answer("", None, round(tokens_in), tokens_out))
         limits.preview(
-            len({self._server.key(one) for one in requests}),
-            self._server.cached(requests),
+            len(distinct),
+            cached,
+            None if cost is None else cost * (1 - cached / max(len(distinct), 1)),
             model=self.model,
             base_url=self._server.base_url,
             messages=prompts[0] if prompts else [],
