@@ -351,6 +351,7 @@ def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
     assert_one_line(refused, "tied")
 
 
+@pytest.mark.slow
 def test_the_demo_of_a_scale_has_its_metrics(tmp_path: Path) -> None:
     shown = edo("demo", "--regime", "seven-points", "--members", "2", "--out", tmp_path / "kept")
     assert shown.returncode == 0, shown.stderr
