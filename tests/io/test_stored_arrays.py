@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from edokit._io.npz import BadArchiveError, read_arrays
+from edokit._io.npz import BadArchiveError, read_arrays, write_arrays
 
 ARRAYS = {
     "plain": np.arange(12.0).reshape(3, 4),
@@ -36,3 +37,13 @@ def test_a_changed_byte_is_found(tmp_path: Path, place: int) -> None:
     file.write_bytes(content)
     with pytest.raises(BadArchiveError, match="CRC"):
         read_arrays(file)
+
+
+def test_fractions_that_packing_hardly_shrinks_are_stored(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).random(50_000).astype(np.float32)
+    with (tmp_path / "a.npz").open("wb") as stream:
+        write_arrays(stream, {"noise": noise, "rounded": noise.round(2), "few": noise[:9]})
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        stored = [entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist()]
+    assert stored == [True, False, False]
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a.npz")["noise"], noise)

@@ -20,6 +20,9 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DEFLATE = 1032
 """Deflate can't make more bytes than this out of one."""
 _ENDING = ".npy"
+_START = 2**14
+"""Entries by which an array shows whether it can be packed; fewer bytes always are."""
+_WORTH = 0.8
 _MADE = (1980, 1, 1, 0, 0, 0)
 """The oldest time that an archive can name: the same arrays are the same bytes on every day."""
 
@@ -54,7 +57,7 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         arrays = {}
         for name in wanted:
             if entries[name].compress_type == zipfile.ZIP_STORED:
-                arrays[name] = _stored(path, entries[name], headers[name], name)
+                arrays[name] = _stored(path, entries[name], headers[name])
             else:
                 with archive.open(entries[name]) as stream:
                     arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
@@ -65,7 +68,7 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         return arrays
 
 
-def _stored(path: Path, info: zipfile.ZipInfo, header: _Header, name: str) -> npt.NDArray[Any]:
+def _stored(path: Path, info: zipfile.ZipInfo, header: _Header) -> npt.NDArray[Any]:
     """An array that is not packed, read into its place at once; zip would copy it in pieces."""
     with path.open("rb", buffering=0) as stream:
         stream.seek(info.header_offset + 26)
@@ -88,10 +91,17 @@ def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(name + _ENDING, _MADE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = zipfile.ZIP_DEFLATED if _packs(array) else zipfile.ZIP_STORED
             entry.external_attr = 0o600 << 16
             with archive.open(entry, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
+
+
+def _packs(array: npt.NDArray[Any]) -> bool:
+    """Whether an array gets notably smaller, as its start does: fractions seldom do, and packing
+    them takes a hundred times as long as writing them."""
+    start = np.asanyarray(array).flat[:_START].tobytes()
+    return len(start) < _START or len(zlib.compress(start)) < _WORTH * len(start)
 
 
 def _opened(path: Path) -> zipfile.ZipFile:

@@ -312,9 +312,7 @@ class Annotations:
         items, annotators, width = self.item_codes, self.annotator_codes, len(self.annotators)
         # Sorting in place tells fast whether any pair is repeated; only then it matters which.
         pairs = _cells(items, annotators, width)
-        if (pairs[1:] > pairs[:-1]).all():
-            return np.zeros(len(items), dtype=bool)
-        pairs.sort()
+        pairs.sort(kind="stable")  # quick where the annotations of an item are near each other
         if not (pairs[1:] == pairs[:-1]).any():
             return np.zeros(len(items), dtype=bool)
         return pd.Series(_cells(items, annotators, width)).duplicated().to_numpy()

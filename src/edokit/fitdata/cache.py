@@ -69,8 +69,10 @@ class CachedShard:
             read = self.shard.read(0)
             if self.annotations is not None:
                 found = self.reading.read(self.annotations, self.classes)
-                counts = self.write_labels(found, read.items)
-        arrays = Arrays(self._rows(read), self._load("q"), self._load("y"))
+                counts, q, y = self.write_labels(found, read.items)
+        if self.annotations is None:
+            q, y = self._load("q"), self._load("y")
+        arrays = Arrays(self._rows(read), q, y)
         if self.with_predictions:
             self._save("P", arrays.P)
         try:
@@ -85,8 +87,10 @@ class CachedShard:
             raise cannot_write(self.folder, error) from error
         return counts, arrays
 
-    def write_labels(self, annotations: Annotations, items: NDArray[Any]) -> LabelCounts:
-        """Write the labels of the annotations of the shard's items."""
+    def write_labels(
+        self, annotations: Annotations, items: NDArray[Any]
+    ) -> tuple[LabelCounts, NDArray[Any], NDArray[Any]]:
+        """Write the labels of the annotations of the shard's items; what was written."""
         try:
             check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
             annotations = annotations.align(items)
@@ -95,13 +99,15 @@ class CachedShard:
             raise InputError(message, error.hint, error.parameters) from error
         # Shards must not share their draws.
         seed = self.random_state * 1_000_003 + self.number
-        self.write_arrays(annotations.soft_labels, hard_labels(annotations, self.ties, seed))
-        return LabelCounts.of(annotations)
+        y = hard_labels(annotations, self.ties, seed)
+        return LabelCounts.of(annotations), *self.write_arrays(annotations.soft_labels, y)
 
-    def write_arrays(self, q: Floats, y: NDArray[Any]) -> None:
-        """Write the rows of soft and hard labels with one entry per item."""
-        self._save("q", self.scale.rows(q))
-        self._save("y", self.scale.row_codes(y).astype(np.int32))
+    def write_arrays(self, q: Floats, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Write the rows of soft and hard labels with one entry per item; what was written."""
+        q, y = self.scale.rows(q), self.scale.row_codes(y).astype(np.int32)
+        self._save("q", q)
+        self._save("y", y)
+        return q, y
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
@@ -174,7 +180,7 @@ def write_labels(
         for number, part in enumerate(cached):
             items = shards.read_items(number)
             found = source.of(items, shards.files[number], part.classes)
-            counts.append(part.write_labels(found, items))
+            counts.append(part.write_labels(found, items)[0])
         source.finish()
         return counts
     y = hard_labels(source, cached[0].ties, cached[0].random_state)
