@@ -25,7 +25,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_an_ensemble_is_fitted_used_and_printed_without_scikit_learn() -> None:
-    assert loaded_by("from edokit import EDOEnsemble, Predictions, read_annotations") == {"numpy"}
+    code = "from edokit import EDOEnsemble, Predictions, compare, evaluate, read_annotations"
+    assert loaded_by(code) == {"numpy"}
     code = """
 from edokit import EDOEnsemble
 P = [[[.9, .1], [.4, .6]], [[.2, .8], [.3, .7]], [[.6, .4], [.8, .2]]]

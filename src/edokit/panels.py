@@ -472,7 +472,7 @@ def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:
 
 def _interval(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
     """Ends of a central interval: quantiles of the Beta distribution with these moments."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     spread = mean * (1 - mean)
     fixed = (variance <= 0) | (spread <= 0)
@@ -481,6 +481,6 @@ def _interval(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Flo
     ends = []
     for q in ((1 - level) / 2, (1 + level) / 2):
         inner = np.clip(mean, 1e-12, 1 - 1e-12)
-        end = beta.ppf(q, inner * count, (1 - inner) * count)
+        end = betaincinv(inner * count, (1 - inner) * count, q)
         ends.append(np.where(fixed, mean, np.where(end < 1e-12, 0.0, end)))  # no 2e-308
     return ends[0], ends[1]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import NotFittedError
 
 from edokit._errors import EDOWarning, InputError, examples
 from edokit._types import Codes, Floats, Strings
@@ -44,6 +43,12 @@ class Method(Protocol):
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
         """One class per item [N]; of sets, 1 for each chosen label [N, L]."""
+
+
+def _not_fitted(method: Method) -> Exception:
+    from sklearn.exceptions import NotFittedError  # takes longer than most methods
+
+    return cast(Exception, NotFittedError(f"this {type(method).__name__} is not fitted; call fit"))
 
 
 # --- Registry -------------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ class WeightedPool(ABC):
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
         """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
         if not hasattr(self, "weights_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
+            raise _not_fitted(self)
         named = pooled_members(
             predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
         )
@@ -283,7 +288,7 @@ class ConstantAnswer:
     def predict_proba(self, predictions: Any) -> Floats:
         """The shares, once per item [N, C]."""
         if not hasattr(self, "constant_"):
-            raise NotFittedError("this ConstantAnswer is not fitted; call fit first")
+            raise _not_fitted(self)
         return np.tile(self.constant_.shares, (len(predictions), 1))
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:

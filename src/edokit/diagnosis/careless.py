@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc
 
 from edokit._types import Bools, Floats, Ints
 from edokit.annotations import Annotations
@@ -69,7 +69,7 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     best = fits.max(axis=0)
     # Half of the chance, since a share below 0 is no option. The labels of a set are not
     # independent, so they count as one.
-    p = 0.5 * stats.chi2.sf(2.0 * (best - fits[0]) / len(tables), 1)
+    p = 0.5 * chdtrc(1, 2.0 * (best - fits[0]) / len(tables))
     active = int((vectors.per_annotator > 0).sum())
     absolute = scale.vectors(labels.shape[1], absolute=True)
     vectors = replace(vectors, values=labels @ absolute)
