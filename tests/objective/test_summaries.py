@@ -59,7 +59,12 @@ def test_tensors_give_the_same_sums(case: Case) -> None:
     torch = pytest.importorskip("torch")
     P, q, y, _, _ = case
     sums = (part.numpy() for part in tensor_sums(*map(torch.from_numpy, (P, q, y))))
-    assert_same(Summaries(len(y), *sums), Summaries.from_arrays(P, q, y))
+    exact = Summaries.from_arrays(P, q, y)
+    assert_same(Summaries(len(y), *sums), exact)
+    short = (
+        part.numpy() for part in tensor_sums(*map(torch.from_numpy, (P, q, y.astype("int32"))))
+    )
+    assert_same(Summaries(len(y), *short), exact)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from edokit.objective import Summaries, kernels
 
 torch = pytest.importorskip("torch")
 on_gpu = torch.cuda.is_available()
+if not on_gpu and find_spec("triton"):
+    os.environ["TRITON_INTERPRET"] = "1"  # read on import
 # Before 3.9, the interpreter does not know numpy 2.4.
 pytest.importorskip("triton", minversion="3.6" if on_gpu else "3.9")
-if not on_gpu:
-    os.environ["TRITON_INTERPRET"] = "1"  # read when kernels are defined
 
 from edokit.objective import _triton  # noqa: E402
 

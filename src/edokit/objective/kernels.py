@@ -324,6 +324,7 @@ def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
         found: list[Array] = kernels.triton_sums(P, q, y)
         return found
     xp = namespace(P)
+    y = xp.astype(y, xp.int64, copy=False)
     shapes = (classes,), (classes,), (members,), (members, members), (members, classes)
     total = [like(np.zeros(shape), P) for shape in shapes]
     codes = xp.arange(classes, dtype=y.dtype, device=device(y))
