@@ -251,7 +251,7 @@ def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     from edokit.serve.members import Answers, Question
 
     answers = Answers(Bundle.load(bundle))
-    return lambda texts: answers(Question(list(texts)))
+    return lambda texts: [json.loads(one) for one in answers(Question(list(texts)))]
 
 
 def nonsense(

@@ -14,10 +14,12 @@ import threading
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 import uvicorn
@@ -32,6 +34,7 @@ from edokit.serve import Limits, app
 from edokit.serve import server as server_module
 from edokit.serve.app import _is_here
 from edokit.serve.members import (
+    Answers,
     MembersEndedError,
     MembersProcess,
     Question,
@@ -92,6 +95,37 @@ def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundl
         assert answers[-1] == loaded.predict_proba(TEXTS, **how).tolist()
         assert ("low" in each[0]) == ("panel" in fields)
     assert answers[0] != answers[1] != answers[2]
+
+
+def test_answers_are_json_whatever_the_classes_are_called() -> None:
+    names, shares = ["100 %", 'so "so"'], np.array([[0.25, 0.75], [1.0, 1e-300]])
+    found: Any = SimpleNamespace(
+        probabilities=shares,
+        answers=None,
+        entropy=shares[:, 0],
+        spread=shares[:, 1],
+        labels=np.array(['["100 %"]', "[]"], dtype=object),
+        scale=SimpleNamespace(is_multi_label=True),
+        medians=np.array(["%s", "ü"], dtype=object),
+        votes=[shares, shares, shares],
+    )
+    bundle: Any = SimpleNamespace(
+        version="1",
+        classes=names,
+        known_annotators=(),
+        ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
+        members=SimpleNamespace(manifest={"data": {}}),
+        seconds_per_text=None,
+        describe=lambda *texts, **how: found,
+    )
+    first, second = map(json.loads, Answers(bundle)(Question(["a", "b"])))
+    each = dict(zip(names, [0.25, 0.75], strict=True))
+    wanted = {"probabilities": each, "entropy": 0.25, "spread": 0.75, "label": ["100 %"]}
+    assert first == {**wanted, "median": "%s", "low": each, "high": each}
+    assert (second["label"], second["median"], second["spread"]) == ([], "ü", 1e-300)
+    found.entropy = np.array([np.nan, 1])
+    with pytest.raises(ValueError, match="not finite"):
+        Answers(bundle)(Question(["a", "b"]))
 
 
 def test_clients_at_once_get_their_own_answers_from_shared_batches(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import math
 import pickle
 import signal
 import socket
@@ -11,10 +13,10 @@ import struct
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -134,7 +136,7 @@ class About:
 
 
 class Answers:
-    """A bundle that answers questions with plain values."""
+    """A bundle that answers questions."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
@@ -148,8 +150,8 @@ class Answers:
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
 
-    def __call__(self, question: Question) -> list[dict[str, Any]]:
-        """Probabilities, entropy, spread and label of each text."""
+    def __call__(self, question: Question) -> list[str]:
+        """Probabilities, entropy, spread and label of each text, as JSON."""
         from edokit.panels import Panel
 
         found = self._bundle.describe(
@@ -158,24 +160,38 @@ class Answers:
             panel=None if question.panel is None else Panel(question.panel),
             answer_for=question.answer_for,
         )
-        labels: Sequence[Any] = found.labels.tolist()
-        if found.scale.is_multi_label:
-            labels = [json.loads(label) for label in labels]
-        shares = found.probabilities if found.answers is None else found.answers
-        columns: dict[str, Sequence[Any]] = {
-            "probabilities": self._by_class(shares),
-            "entropy": found.entropy.tolist(),
-            "spread": found.spread.tolist(),
-            "label": labels,
+        columns: dict[str, Iterable[str]] = {
+            "probabilities": self._by_class(
+                found.probabilities if found.answers is None else found.answers
+            ),
+            "entropy": map(repr, _finite(found.entropy)),
+            "spread": map(repr, _finite(found.spread)),
+            "label": map(str if found.scale.is_multi_label else _encoded, found.labels.tolist()),
         }
         if found.medians is not None:
-            columns["median"] = found.medians.tolist()
+            columns["median"] = map(_encoded, found.medians.tolist())
         if found.votes is not None:
             columns["low"], columns["high"] = map(self._by_class, found.votes[:2])
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        row = "{{{}}}".format(", ".join(f'"{name}": %s' for name in columns))
+        return [row % cells for cells in zip(*columns.values(), strict=True)]
 
-    def _by_class(self, shares: Floats) -> list[dict[str, float]]:
-        return [dict(zip(self.about.classes, row, strict=True)) for row in shares.tolist()]
+    def _by_class(self, shares: Floats) -> list[str]:
+        names = (_encoded(name).replace("%", "%%") for name in self.about.classes)
+        row = "{{{}}}".format(", ".join(f"{name}: %r" for name in names))
+        return [row % tuple(each) for each in _finite(shares)]
+
+
+def _finite(values: Floats) -> list[Any]:
+    """Values as a list; JSON has no others."""
+    if not math.isfinite(values.sum()):
+        raise ValueError("a value is not finite")
+    found: list[Any] = values.tolist()
+    return found
+
+
+@cache
+def _encoded(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 class MembersProcess:
@@ -269,13 +285,13 @@ def _answer(line: socket.socket, folder: str | Path, how: dict[str, Any]) -> Non
             return
         shown = [str(note.message) for note in notes if issubclass(note.category, EDOWarning)]
         send((answers.about, list(dict.fromkeys(shown))))
+        gc.freeze()  # else what was loaded is gone through again and again, while requests wait
         # What is noted of a request may name people, and nobody reads it.
         warnings.simplefilter("ignore")
         while True:
             question = pickle.load(questions)
             try:
-                rows = answers(question)
-                found: Any = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+                found: Any = answers(question)
             except Exception as error:
                 found = reported(error)
             send(found)

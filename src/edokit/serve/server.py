@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import re
 import signal
@@ -193,10 +194,12 @@ def serve(
         timeout_graceful_shutdown=_GRACE,
     )
     server = _Server(config, worker)
+    gc.freeze()  # else what was imported is gone through again and again, while requests wait
     try:
         server.run(sockets=[listening])
         failure = worker.failure  # what follows ends the members, too
     finally:
+        gc.unfreeze()
         members.stop()
     if failure is not None:
         raise failure
