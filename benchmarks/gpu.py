@@ -93,11 +93,13 @@ def measure(items: int, members: int, classes: int, device: str) -> dict[str, An
     return found
 
 
-def instructions_a_second() -> float:
-    """What all cores of the GPU can start: 128 lanes a multiprocessor at its highest clock."""
+def instructions_a_second(device: str) -> float | None:
+    """What all cores of a GPU can start: 128 lanes a multiprocessor at its highest clock."""
+    if not device.startswith("cuda"):
+        return None
     asked = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
-    megahertz = float(subprocess.run(asked, capture_output=True, text=True).stdout.split()[0])
-    return 128 * torch.cuda.get_device_properties().multi_processor_count * megahertz * 1e6
+    megahertz = float(subprocess.check_output(asked, text=True).split()[0])
+    return 128 * torch.cuda.get_device_properties(device).multi_processor_count * megahertz * 1e6
 
 
 def ceiling(row: dict[str, Any], speed: float) -> float:
@@ -170,10 +172,11 @@ def _verdicts(rows: list[dict[str, Any]]) -> list[str]:
     ):
         shares = [row["sum"] / row["summaries"] for row in chosen]
         done = sum(share >= BAR for share in shares)
-        lines.append(
-            f"- {100 * BAR:.0f} % of the memory's speed, {name}: {done} of {len(shares)} rows reach"
-            f" it; {100 * min(shares):.0f} to {100 * max(shares):.0f} %."
-        )
+        if shares:
+            lines.append(
+                f"- {100 * BAR:.0f} % of the memory's speed, {name}: {done} of {len(shares)} rows"
+                f" reach it; {100 * min(shares):.0f} to {100 * max(shares):.0f} %."
+            )
     return lines
 
 
@@ -198,8 +201,8 @@ def main() -> None:
         return
     name = torch.cuda.get_device_name() if given.device.startswith("cuda") else "CPU"
     sizes = [size for size in (*SIZES, *CORNERS) if size[0] <= given.most]
+    speed = instructions_a_second(given.device)
     rows = [measure(*size, given.device) for size in sizes]
-    speed = instructions_a_second() if given.device.startswith("cuda") else None
     print("\n".join((*_verdicts(rows), "", *table(rows, speed))))
     if given.json:
         found = {
