@@ -75,6 +75,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/cost.py
+	$(BIN)/python benchmarks/cost.py --pipeline
 	$(BIN)/python benchmarks/training.py linear
 	$(BIN)/python benchmarks/serving.py linear
 

@@ -1,6 +1,7 @@
 """What do far more items cost, and does the estimate hold where it can be tried?
 
     python benchmarks/cost.py
+    python benchmarks/cost.py --pipeline    # from texts to an evaluated ensemble; a figure
 
 Measures one worker on small data, estimates what two workers of a Dask cluster need for more,
 runs that, and writes the tables of ``docs/cost.md``.
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from results import machine
+from results import FILE as RESULTS
+from results import machine, save_figure
 from shard_files import CLASSES, write_shards
 
 from edokit import EDOEnsemble
@@ -139,12 +141,170 @@ def page(one: Run, two: Run, rates: Rates) -> str:
     return "\n".join([*lines, MARKS[1]])
 
 
+POOL = 10
+TRIED = (10_000, 1_000_000)
+SIZES = (*TRIED, 100_000_000)
+LEARNED = 4_000
+"""Texts that members are trained on; more of them are estimated."""
+FORWARD = 3
+"""A training step is a forward pass and a backward one of twice the work."""
+PIPELINE = ("<!-- written by benchmarks/cost.py --pipeline -->", "<!-- end of the pipeline -->")
+
+
+def command(*words: object) -> float:
+    """Seconds of the processor that an `edo` command takes, start-up included."""
+    import os
+    import resource
+    import subprocess
+    import sys
+
+    code = "from edokit.cli import main; main()"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def commands(folder: Path, items: int) -> dict[str, float]:
+    """Seconds of each command from the members' predictions to an evaluation."""
+    import pyarrow.parquet as pq
+
+    write_shards(folder, items, POOL)
+    predictions, annotations = folder / "predictions", folder / "annotations"
+    pq.write_table(pq.read_table(annotations), folder / "annotations.parquet")
+    ensemble, pooled = folder / "ensemble", folder / "pooled.parquet"
+    given = ("--predictions", predictions)
+    fit = ("fit", *given, "--annotations", annotations, "--out", ensemble, "--stream")
+    labels = ("--annotations", folder / "annotations.parquet")
+    return {
+        "`edo fit`": command(*fit, "--jobs", 1),
+        "`edo predict`": command("predict", ensemble, *given, "--out", pooled),
+        "`edo evaluate`": command("evaluate", "--probabilities", pooled, *labels),
+    }
+
+
+def linear_seconds() -> float:
+    """Seconds of the processor in which a pool of `linear` members learns from one text."""
+    from training import made_up, our_linear
+
+    texts, labels = made_up(LEARNED)
+    start = time.process_time()
+    our_linear(texts, labels, argparse.Namespace())
+    return (time.process_time() - start) / LEARNED
+
+
+def gpu_rates() -> dict[str, tuple[str, float]]:
+    """Where, and GPU seconds of a pool for one text, from what ``RESULTS.md`` holds."""
+    text, found = RESULTS.read_text(encoding="utf-8"), {}
+    row = r"^\| `{}` \| (NVIDIA[^|]*?) \| ([\d,]+) \|"
+    for recipe in ("encoder", "transformer"):
+        if one := re.search(row.format(recipe), text, re.MULTILINE):
+            found[recipe] = one[1], POOL / float(one[2].replace(",", ""))
+    pool = re.search(r"^## Training a pool on one GPU.*?(?=^## |\Z)", text, re.M | re.S)
+    if pool:
+        own = r"^(NVIDIA[^.]*\.[^.]*)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
+        if one := re.search(own, pool[0], re.M | re.S):
+            found["transformer"] = one[1], POOL / float(one[2].replace(",", ""))
+    return found
+
+
+def pipeline(where: Path) -> None:
+    """Minutes of a GPU for a pool of ten, and of a core for everything else."""
+    runs = {}
+    for items in TRIED:
+        with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=where) as name:
+            runs[items] = commands(Path(name) / "data", items)
+        print(items, runs[items], flush=True)
+    few, many = TRIED
+    minutes: dict[str, list[float]] = {}
+    linear, gpu = linear_seconds(), gpu_rates()
+    named = {
+        "encoder": "GPU: ten `encoder` members trained, items embedded once",
+        "transformer": "GPU: ten `transformer` members, an epoch",
+    }
+    for recipe, (_, seconds) in gpu.items():
+        minutes[named[recipe]] = [items * seconds / 60 for items in SIZES]
+    if "transformer" in gpu:
+        seconds = gpu["transformer"][1] / FORWARD
+        minutes["GPU: ten `transformer` members predict"] = [n * seconds / 60 for n in SIZES]
+    minutes["core: ten `linear` members trained"] = [n * linear / 60 for n in SIZES]
+    for step, at_few in runs[few].items():
+        at_many = runs[many][step]
+        # What does not grow, such as start-up, is in both.
+        rest = at_many + (at_many - at_few) / (many - few) * (SIZES[-1] - many)
+        minutes[f"core: {step}"] = [at_few / 60, at_many / 60, rest / 60]
+    steps = [f"core: {step}" for step in runs[few]]
+    minutes["core: these three commands"] = [sum(minutes[s][k] for s in steps) for k in range(3)]
+    lines = [
+        PIPELINE[0],
+        machine("numpy", "pyarrow") + f" GPU: {next(iter(gpu.values()))[0] if gpu else 'none'}.",
+        "",
+        "| minutes | " + " | ".join(f"{size:,} items" for size in SIZES) + " |",
+        "|---|---|---|---|",
+    ]
+    for name, values in minutes.items():
+        shown = [
+            ("" if measured(name, size) else "≈ ") + f"{value:{',.0f' if value >= 10 else '.2g'}}"
+            for size, value in zip(SIZES, values, strict=True)
+        ]
+        lines.append(f"| {name} | {' | '.join(shown)} |")
+    lines += ["", "![Minutes against items](images/cost.svg)", PIPELINE[1]]
+    text = "\n".join(lines)
+    print(text)
+    draw(minutes)
+    rewrite(PIPELINE, text)
+
+
+def measured(name: str, items: int) -> bool:
+    """Whether a number of the table is the time of a run, and no estimate."""
+    return items in TRIED and name.startswith(("core: `edo", "core: these"))
+
+
+def draw(minutes: dict[str, list[float]]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for name, values in minutes.items():
+        if name.startswith("GPU") or "linear" in name or "three" in name:
+            mark, style = ("o", "-") if name.startswith("GPU") else ("s", "--")
+            line = axes.loglog(SIZES, values, style, label=name.replace("`", ""))[0]
+            for size, value in zip(SIZES, values, strict=True):
+                color = line.get_color()
+                full = color if measured(name, size) else "white"
+                axes.plot(size, value, mark, color=color, markerfacecolor=full)
+    axes.set_xticks(SIZES, ["10 thousand", "1 million", "100 million"])
+    axes.minorticks_off()
+    axes.set_xlabel("items")
+    axes.set_ylabel("minutes of a GPU, or of a core")
+    axes.grid(alpha=0.3)
+    figure.legend(frameon=False, fontsize=7, loc="outside lower center", ncols=2)
+    save_figure(figure, "cost", PAGE.parent / "images")
+
+
+def rewrite(marks: tuple[str, str], text: str) -> None:
+    """Put text between two marks of the page."""
+    before = PAGE.read_text(encoding="utf-8")
+    pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
+    PAGE.write_text(re.sub(pattern, lambda _: text, before, flags=re.DOTALL), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", type=int, default=SMALL, help="items of one worker")
     parser.add_argument("--more", type=int, default=MORE, help="items of two")
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
+    parser.add_argument("--pipeline", action="store_true", help="from texts to an evaluation")
     asked = parser.parse_args()
+    if asked.pipeline:
+        pipeline(asked.folder)
+        return
     runs = []
     for items, workers in ((asked.small, 1), (asked.more, 2)):
         with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=asked.folder) as name:
@@ -155,9 +315,7 @@ def main() -> None:
             print(runs[-1], flush=True)
     text = page(*runs, Rates.of(runs[0]))
     print(text)
-    before = PAGE.read_text(encoding="utf-8")
-    pattern = re.escape(MARKS[0]) + ".*?" + re.escape(MARKS[1])
-    PAGE.write_text(re.sub(pattern, lambda _: text, before, flags=re.DOTALL), encoding="utf-8")
+    rewrite(MARKS, text)
 
 
 if __name__ == "__main__":
