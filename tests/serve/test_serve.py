@@ -34,6 +34,7 @@ from edokit.serve import Limits, app
 from edokit.serve import server as server_module
 from edokit.serve.app import _is_here
 from edokit.serve.members import (
+    About,
     Answers,
     MembersEndedError,
     MembersProcess,
@@ -97,8 +98,25 @@ def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundl
     assert answers[0] != answers[1] != answers[2]
 
 
+def test_attributes_of_new_annotators_reach_the_members() -> None:
+    about = About("1", ["no", "yes"], frozenset({"ann"}), (), None, ("age",))
+    model = app.request_model(Limits())
+
+    def asked(**fields: Any) -> Question:
+        return app.check_request(json.dumps({"texts": ["a"], **fields}).encode(), model, about)
+
+    young = {"zoe": {"age": "19"}}
+    question = asked(panel=["ann", "zoe"], attributes=young)
+    assert question.attributes == (("zoe", (("age", "19"),)),)
+    assert asked(annotators=[["zoe"]], attributes=young).annotators == [("zoe",)]
+    assert question.kind != asked(panel=["ann", "zoe"], attributes={"zoe": {"age": "91"}}).kind
+    with pytest.raises(RefusedError, match="annotator 1 of 1 of the panel is unknown"):
+        asked(panel=["zoe"])
+
+
 def test_answers_are_json_whatever_the_classes_are_called() -> None:
     names, shares = ["100 %", 'so "so"'], np.array([[0.25, 0.75], [1.0, 1e-300]])
+    asked: list[Any] = []
     found: Any = SimpleNamespace(
         probabilities=shares,
         answers=None,
@@ -116,9 +134,11 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
         members=SimpleNamespace(manifest={"data": {}}),
         seconds_per_text=None,
-        describe=lambda *texts, **how: found,
+        describe=lambda *texts, **how: asked.append(how) or found,
     )
-    first, second = map(json.loads, Answers(bundle)(Question(["a", "b"])))
+    question = Question(["a", "b"], attributes=(("zoe", (("age", "19"),)),))
+    first, second = map(json.loads, Answers(bundle)(question))
+    assert asked[0]["attributes"] == {"zoe": {"age": "19"}}
     each = dict(zip(names, [0.25, 0.75], strict=True))
     wanted = {"probabilities": each, "entropy": 0.25, "spread": 0.75, "label": ["100 %"]}
     assert first == {**wanted, "median": "%s", "low": each, "high": each}
@@ -177,6 +197,10 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1 of 1 is a string, not a list"),
     ({"texts": ["a"], "panel": [PLANTED]}, 422, "annotator 1 of 1 of the panel is unknown"),
     ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
+    ({"texts": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "neither annotators nor a panel"),
+    ({"texts": ["a"], "panel": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "do not use one"),
+    ({"texts": ["a"], "attributes": {PLANTED: 1}}, 422, "attributes are a number, not an object"),
+    ({"texts": ["a"], "attributes": {"a": {PLANTED: 1}}}, 422, "are a number, not a string"),
     (b'{"texts": ["%b"' % PLANTED.encode(), 400, "not valid JSON: .* in line 1, column 58"),
     (b"\xff\xfe", 400, "not"),
     (b"[" * 100_000, 400, "can't be read"),
@@ -201,7 +225,8 @@ def test_hints_are_about_the_field_that_is_wrong(server: Server) -> None:
         ({"panel": []}, '"panel": ["…"]'),
         ({"contexts": [1]}, '"contexts": ["…"]'),
         ({"for": 1}, '"for": "f1"'),
-        ({"text": 1}, "known fields: texts, contexts, annotators, panel and for"),
+        ({"attributes": {"Zoe": 1}}, '"attributes": {"…": {"…": "…"}}'),
+        ({"text": 1}, "known fields: texts, contexts, annotators, panel, attributes and for"),
     ):
         assert hint in post(server, {"texts": ["a"], **more}).json()["hint"]
     assert post(server, {"texts": ["x" * 100_001]}).json()["hint"] == "shorten it"
@@ -233,7 +258,8 @@ def test_health_docs_and_openapi_load_nothing_from_elsewhere(server: Server) -> 
     assert not re.search("<script|src=|https?:", page.text)
     schema = httpx.get(f"{server.url}/openapi.json").json()
     body = schema["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
-    assert set(body["schema"]["properties"]) == {"texts", "contexts", "annotators", "panel", "for"}
+    fields = {"texts", "contexts", "annotators", "panel", "attributes", "for"}
+    assert set(body["schema"]["properties"]) == fields
 
 
 def test_limits_are_kept_while_a_body_is_read(guarded: Server) -> None:

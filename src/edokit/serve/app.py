@@ -7,7 +7,7 @@ import contextlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from functools import cache, lru_cache
 from html import escape
 from typing import Annotated, Any
@@ -49,6 +49,7 @@ _FORMS = {
     "contexts": 'send a context for each text: "contexts": ["…"]',
     "annotators": 'send a list of names for each text: "annotators": [["…"]]',
     "panel": 'send a list of names: "panel": ["…"]',
+    "attributes": 'send those of each annotator: "attributes": {"…": {"…": "…"}}',
     "for": 'send the name of a metric: "for": "f1"',
 }
 """What a field is, for those who sent something else."""
@@ -95,6 +96,11 @@ def request_model(limits: Limits) -> type[BaseModel]:
             None, description="For each text a list of annotators, known to the bundle, to predict."
         )
         panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
+        attributes: Annotated[dict[str, dict[str, str]], most] | None = Field(
+            None,
+            description="By annotator, attributes that members use (their age, …): annotators whom"
+            " the bundle does not know are predicted by them.",
+        )
         answer_for: str | None = Field(
             None,
             alias="for",
@@ -409,16 +415,25 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
         texts = list(zip(texts, contexts, strict=True))
     if whose is not None and asked.panel is not None:
         raise RefusedError(422, "both annotators and a panel are given", "leave one of them out")
+    attributes = asked.attributes or {}
+    if attributes and whose is None and asked.panel is None:
+        message = "attributes are given, but neither annotators nor a panel"
+        raise RefusedError(422, message, "name the annotators to predict")
+    if any(name not in about.attributes for own in attributes.values() for name in own):
+        hint = f"known attributes: {', '.join(about.attributes) or 'none'}"
+        raise RefusedError(422, "the members do not use one of the attributes", hint)
+    known = {*about.annotators, *attributes}
     if whose is not None:
-        whose = [_known(names, about, f"text {k}") for k, names in enumerate(whose, start=1)]
-    panel = None if asked.panel is None else _known(asked.panel, about, "the panel")
+        whose = [_known(names, known, f"text {k}") for k, names in enumerate(whose, start=1)]
+    panel = None if asked.panel is None else _known(asked.panel, known, "the panel")
     if asked.answer_for is not None and asked.answer_for not in about.metrics:
         raise RefusedError(
             422,
             "this bundle makes no answers for this metric",
             f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
         )
-    return Question(texts, whose, panel, asked.answer_for)
+    by_name = tuple((name, tuple(own.items())) for name, own in attributes.items())
+    return Question(texts, whose, panel, asked.answer_for, by_name)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -431,16 +446,15 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 
 
-def _known(names: list[str], about: About, of: str) -> tuple[str, ...]:
-    """Annotators that the bundle knows, each once."""
+def _known(names: list[str], known: Collection[str], of: str) -> tuple[str, ...]:
+    """Annotators that the bundle knows, or whose attributes are given, each once."""
     seen = set[str]()
     for position, name in enumerate(names, start=1):
         place = f"annotator {position} of {len(names)} of {of}"
-        if name not in about.annotators:
+        if name not in known:
             raise RefusedError(
                 422,
-                f"{place} is unknown: this bundle knows"
-                f" {counted(len(about.annotators), 'annotator')}",
+                f"{place} is unknown, among {counted(len(known), 'annotator')}",
                 "leave the name out; without annotators and panel, the answer is for nobody in"
                 " particular",
             )
@@ -457,7 +471,7 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
     if not isinstance(given, dict):
         return RefusedError(422, "the body is not a JSON object", _SEND)
     if kind == "extra_forbidden":
-        known = "texts, contexts, annotators, panel and for"
+        known = "texts, contexts, annotators, panel, attributes and for"
         return RefusedError(422, "the request has an unknown field", f"known fields: {known}")
     place = str(at[0])
     inside: Any = given.get(place)
@@ -465,6 +479,8 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
         if isinstance(position, int):
             noun = place.partition(" ")[0].removesuffix("s")
             place, inside = f"{noun} {position + 1} of {len(inside)}", inside[position]
+        elif isinstance(inside, dict):
+            inside = inside.get(position)
     if kind == "too_long":
         message = f"{place}: {len(inside)} are more than the {most} of one request"
         return RefusedError(413, message, "send fewer at a time")
@@ -474,6 +490,7 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
         "string_too_long": f"longer than {most} characters",
         "string_type": f"{_KINDS.get(type(inside), 'something else')}, not a string",
         "list_type": f"{_KINDS.get(type(inside), 'something else')}, not a list",
+        "dict_type": f"{_KINDS.get(type(inside), 'something else')}, not an object",
         "string_unicode": "text with half a character (a lone surrogate)",
     }
     be = "is" if " " in place or place in ("panel", "for") else "are"

@@ -94,12 +94,14 @@ class Question:
     panel: tuple[str, ...] | None = None
     """Those of all texts."""
     answer_for: str | None = None
+    attributes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """By annotator."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """What all questions of a batch have in common."""
         pairs = isinstance(self.texts[0], tuple)
-        return self.annotators is None, self.panel, self.answer_for, pairs
+        return self.annotators is None, self.panel, self.answer_for, self.attributes, pairs
 
     def parts(self, size: int) -> list[Question]:
         """The question in parts of at most so many texts."""
@@ -127,6 +129,8 @@ class About:
     metrics: tuple[str, ...]
     pairs: bool | None
     """Whether texts need contexts; None: both will do."""
+    attributes: tuple[str, ...] = ()
+    """Attributes of annotators that members use."""
 
     @cached_property
     def head(self) -> str:
@@ -146,6 +150,7 @@ class Answers:
             frozenset(bundle.known_annotators),
             tuple(bundle.ensemble.fitted_.answers or ()),
             bundle.members.manifest["data"].get("pairs"),
+            tuple(bundle.members.manifest["data"].get("attributes") or ()),
         )
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
@@ -158,6 +163,7 @@ class Answers:
             question.texts,
             annotators=question.annotators,
             panel=None if question.panel is None else Panel(question.panel),
+            attributes={name: dict(own) for name, own in question.attributes} or None,
             answer_for=question.answer_for,
         )
         columns: dict[str, Iterable[str]] = {
