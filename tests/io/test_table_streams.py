@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from edokit._errors import InputError
+from edokit._io.atomic import keep_others
 from edokit._io.tables import read_table, write_table, write_tables
 
 PARTS = [
@@ -39,3 +40,24 @@ def test_nothing_is_left_where_a_part_fails(tmp_path: Path) -> None:
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="files ending in"):
         write_tables(PARTS, tmp_path / "out.txt")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
+def test_a_file_with_other_content_is_found_before_the_next_part_is_made(
+    ending: str, tmp_path: Path
+) -> None:
+    path, made = tmp_path / f"out.{ending}", list[int]()
+
+    def parts(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        for number, table in enumerate(tables):
+            made.append(number)
+            yield table
+
+    with keep_others():
+        write_tables(parts(PARTS), path)
+        before = path.read_bytes()
+        write_tables(parts(PARTS), path)  # the same again
+        made.clear()
+        with pytest.raises(InputError, match="other content"):
+            write_tables(parts(PARTS[::-1]), path)
+    assert (made, path.read_bytes()) == ([0], before)

@@ -45,11 +45,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
         if _keeping.get() and target.exists() and not filecmp.cmp(temporary, target, shallow=False):
-            raise InputError(
-                f"{path} is there already, with other content",
-                "name another file, or replace it with overwrite=True",
-                parameters=("overwrite",),
-            )
+            raise _other_content(path)
         temporary.chmod(mode)
         temporary.replace(target)
         done = True
@@ -65,6 +61,23 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             remove_empty(made)
         if os.name != "nt":
             os.close(handle)
+
+
+def check_start(temporary: Path, path: Path) -> None:
+    """Refuse as early as `whole_file` may: once what is written differs from what is there."""
+    if _keeping.get() and path.exists():
+        with temporary.open("rb") as new, path.open("rb") as old:
+            while part := new.read(1 << 20):
+                if old.read(len(part)) != part:
+                    raise _other_content(path)
+
+
+def _other_content(path: Path) -> InputError:
+    return InputError(
+        f"{path} is there already, with other content",
+        "name another file, or replace it with overwrite=True",
+        parameters=("overwrite",),
+    )
 
 
 _keeping: ContextVar[bool] = ContextVar("keeping", default=False)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOError, InputError, headings, in_bytes, word
-from edokit._io.atomic import cannot_read, check_file, check_memory, whole_file
+from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
 from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
 from edokit._io.markup import spreadsheet_text
 from edokit._lazy import pa, pa_csv, pa_json, pa_parquet, pc
@@ -446,6 +446,7 @@ def write_tables(
     with whole_file(path) as temporary, _open_writer(temporary, suffix, first.schema) as writer:
         rows = _write_rows(first, writer)
         del first
+        check_start(temporary, path)  # before the other parts are made
         for part in remaining:
             rows += _write_rows(part, writer)
     return rows
@@ -528,6 +529,7 @@ class _JsonLines:
                 for name, value in row.items()
             }
             self._stream.write(json_text(plain, default=str) + "\n")
+        self._stream.flush()
 
     def __enter__(self) -> _JsonLines:
         return self

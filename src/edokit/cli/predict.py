@@ -203,9 +203,8 @@ def predict(
         from edokit.ensemble import compare_panels
         from edokit.report import write_panel_page
 
-        with session(budget=budget):
+        with output_files(out, page, inputs=inputs, overwrite=overwrite), session(budget=budget):
             compared = compare_panels(fitted, source, *views, level=level, answer_for=answer_for)
-        with output_files(out, page, inputs=inputs, overwrite=overwrite):
             write_tables([compared.to_table()], out, quote_formulas=quote_formulas)
             if page is not None:
                 write_panel_page(compared, page, texts=read_texts(), overwrite=overwrite)
