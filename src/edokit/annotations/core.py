@@ -280,6 +280,8 @@ class Annotations:
         if self.label_codes is not None:
             flat = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
             return flat.reshape(n, c).astype(np.float64)
+        if len(self) == n and (self.item_codes == np.arange(n)).all():
+            return self.labels.astype(np.float64, copy=False)  # soft labels, one row per item
         columns = self.labels.T
         return np.column_stack([np.bincount(self.item_codes, each, n) for each in columns])
 

@@ -368,7 +368,8 @@ class ShardedData(FitData):
             sums.add(some)
         self._summaries = sums.total()[0]
         names = [part.name for part in self._cached]
-        check_once([part.ids for part in self._cached], names, self._shards.read_items)
+        ids = [part.ids for part in self._cached]
+        check_once(ids, names, self._shards.read_items, self._workers.run)
         annotators = np.unique(np.concatenate([each.annotators for each in counts]))
         self.counts = AnnotationCounts(sum(each.annotations for each in counts), len(annotators))
         against, tied = (sum(getattr(c, name) for c in counts) for name in ("contradicted", "tied"))

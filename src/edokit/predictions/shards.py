@@ -29,7 +29,7 @@ from edokit.predictions.files import SUFFIXES, read_file, read_info
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 # Hashes that are compared in one go.
-_BLOCK = 2**22
+_BLOCK = 2**21
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")
 
@@ -221,12 +221,16 @@ def hashes(items: Strings) -> Hashes:
 
 
 def check_once(
-    shards: Sequence[Hashes | Path], names: Sequence[str], items_of: Callable[[int], Strings]
+    shards: Sequence[Hashes | Path],
+    names: Sequence[str],
+    items_of: Callable[[int], Strings],
+    run: Callable[..., Iterator[Hashes]] = map,
 ) -> None:
     """Refuse an item that is in two shards, at eight bytes per item.
 
     ``shards`` are the hashes of each shard (arrays, or files of them), ``names`` what the shards
-    are called; ``items_of`` reads the ids of one again, if hashes are equal.
+    are called; ``items_of`` reads the ids of one again, if hashes are equal. ``run`` may do ranges
+    of hashes side by side.
     """
     if len(shards) < 2:
         return
@@ -238,15 +242,21 @@ def check_once(
         [*np.searchsorted(_read_hashes(shard, 0, length), edges).tolist(), length]
         for shard, length in zip(shards, map(_count_hashes, shards), strict=True)
     ]
-    for k in range(parts):
-        pieces = [
-            _read_hashes(shard, *cut[k : k + 2]) for shard, cut in zip(shards, cuts, strict=True)
-        ]
-        merged = np.concatenate(pieces)
-        merged.sort(kind="stable")  # which merges what is sorted already
-        twice = merged[1:][merged[1:] == merged[:-1]]
+    ranges = [
+        [(shard, *cut[k : k + 2]) for shard, cut in zip(shards, cuts, strict=True)]
+        for k in range(parts)
+    ]
+    for where, twice in zip(ranges, run(_repeated, ranges), strict=True):
         if len(twice):
-            _refuse_repeated(twice, pieces, names, items_of)
+            _refuse_repeated(twice, [_read_hashes(*each) for each in where], names, items_of)
+
+
+def _repeated(where: Sequence[tuple[Hashes | Path, int, int]]) -> Hashes:
+    """The hashes that are more than once in these ranges of shards."""
+    merged: Hashes = np.concatenate([_read_hashes(*each) for each in where])
+    merged.sort(kind="stable")  # which merges what is sorted already
+    twice: Hashes = merged[1:][merged[1:] == merged[:-1]]
+    return twice
 
 
 def _count_hashes(shard: Hashes | Path) -> int:
