@@ -50,7 +50,8 @@ ELSEWHERE = {
 }
 CHEAPER = {
     "compare": ["--bootstrap", "50", "--methods", "linear-pool,edo"],
-    "search": ["--trials", "10"],
+    "demo": ["--members", "2"],
+    "search": ["--trials", "10", "--folds", "0"],
     "train": ["--members", "2", "--jobs", "1"],
     "diagnose": ["--permutations", "39"],
 }
