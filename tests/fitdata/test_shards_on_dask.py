@@ -12,7 +12,23 @@ from shard_cases import cut
 
 pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
 
+from edokit._errors import InputError
+from edokit._parallel import Workers
 from edokit.fitdata import FitData
+
+
+class NoWorkers:
+    """A client of a cluster in which nobody works."""
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        raise TimeoutError
+
+
+def test_a_cluster_without_workers_is_named_with_what_to_start() -> None:
+    workers = Workers(1, "dask://127.0.0.1:9")
+    workers.__dict__["_client"] = NoWorkers()
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:9.*dask worker"):
+        list(workers.run(len, [[1]]))
 
 
 @pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
