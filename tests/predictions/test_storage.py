@@ -304,6 +304,7 @@ def test_a_note_that_does_not_fit_is_passed_over(noted: bytes, tmp_path: Path) -
         ({"p_no": [0.5, None, 1, 0]}, "member 'y' for item 'a' in .* are not finite"),
         ({"group": ["g", "g", "h", "g"]}, "'x' has another group in row 3"),
         ({"p_": [0.0] * 4}, "one of the classes has an empty name"),
+        ({"member": [b"x", b"y", b"x", b"y"]}, r"p\.parquet: column 'member' holds binary"),
     ],
 )
 def test_a_bad_parquet_is_told_in_one_line(

@@ -97,7 +97,8 @@ def read_file(path: Path, invalid: str) -> Predictions:
     if path.suffix.lower() == ".npz":
         predictions = _read_npz(path)
     elif path.suffix.lower() == ".parquet":
-        predictions = from_long_table(read_table(path), path)
+        with errors_in(path):
+            predictions = from_long_table(read_table(path), path)
     else:
         raise InputError(
             f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
