@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Pool(ThreadPoolExecutor):
     def __init__(self, workers: int, initializer: object, env: object) -> None:
         super().__init__(workers)
 
-    def shutdown(self, kill_workers: bool = True) -> None:
+    def shutdown(self, wait: bool = True, kill_workers: bool = True) -> None:
         super().shutdown()
 
 
@@ -149,6 +149,74 @@ def test_the_first_member_trains_here_and_others_join_it(trained: Any) -> None:
 def test_little_work_starts_no_workers(trained: Any) -> None:
     outcomes, most, here, _ = trained(3, items=10, wanted=1)
     assert (len(outcomes), most, here) == (3, 1, ["m-0", "m-1", "m-2"])
+
+
+def test_a_worker_that_dies_takes_no_finished_member_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_load_libraries", int)
+    monkeypatch.setattr(engine, "_room", lambda devices, size: 100)
+    monkeypatch.setattr(engine, "on_gpus", lambda devices: True)
+    monkeypatch.setattr(engine, "how_many_jobs", lambda *given: 2)
+
+    def dies(some: Any) -> Any:  # alone, in a worker of joblib: test_train.py
+        raise OSError("gone")
+
+    monkeypatch.setattr(engine, "_in_workers", lambda *_: dies)
+    group = Group("member_cases:PacedMember", 2, "paced", "soft")
+    trained = train.train_members(small_people(), [group], out=tmp_path)
+    assert [one.job.member for one in trained.failed] == ["paced-02"]
+    assert "its worker died, perhaps out of memory" in trained.failed[0].reason
+    assert trained.predictions["dev"].members == ("paced-01",)
+
+
+class Silent:
+    """Workers that are gone, and nobody who says so."""
+
+    def __init__(self, workers: int, initializer: object, env: object) -> None:
+        self._processes: dict[int, Any] = {}
+
+    def submit(self, *call: Any) -> Future[Any]:
+        return Future()
+
+    def shutdown(self, wait: bool, kill_workers: bool) -> None:
+        assert not wait
+
+
+class Broken(Silent):
+    """Workers that died before their first job."""
+
+    def submit(self, function: Any, *given: Any) -> Future[Any]:
+        if function is not int:
+            raise OSError("killed")
+        return super().submit()
+
+    def shutdown(self, wait: bool, kill_workers: bool) -> None:
+        assert wait
+
+
+@pytest.mark.parametrize("pool", [Silent, Broken])
+def test_members_of_workers_that_are_gone_are_trained_alone(
+    trained: Any, pool: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import joblib.externals.loky as loky
+
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(engine, "_SILENCE", 0.0)
+    alone: list[str] = []
+
+    def in_workers(*_: Any) -> Any:
+        def together(some: Any) -> Any:
+            for job, _ in some:
+                alone.append(job.path)
+                yield Outcome(job)
+
+        return together
+
+    monkeypatch.setattr(engine, "_in_workers", in_workers)
+    outcomes, _, here, _ = trained(3, wanted=1)
+    assert [one.reason for one in outcomes] == ["", "", ""]
+    assert (here, alone) == (["m-0"], ["m-1", "m-2"])
 
 
 def test_a_report_of_training_has_what_the_choice_needs(

@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _PATIENCE = 30  # seconds in which a cluster's first worker must answer
 _WORTH = 1.1  # times the throughput that twice as many members on a GPU must bring
 _MOST_ON_GPU = 8  # members at a time on one GPU
 _WORTH_WORKERS = 10_000  # items, counted in every epoch, that others must have to learn from
+_SILENCE = 10.0  # seconds after which workers that all ended without an answer are given up
 _SPARE = 0.1  # share of a GPU's memory that is left free
 _CONTEXT_BYTES = 2**29  # what a process takes on a GPU before its first tensor
 Placed = Sequence[tuple[TrainingJob, str | None]]
@@ -152,13 +154,14 @@ def _by_pace(
     """The first job in this process; once it has reported its pace, others in workers beside it.
 
     Workers start as soon as it says how much there is to learn from, and is enough. Where no job
-    reports that, all run here.
+    reports that, all run here. If a worker dies, what has finished comes first, then the error.
     """
     from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
     waiting, running = list(placed), dict[Any, tuple[TrainingJob, Iterator[list[str]]]]()
     reports: dict[str, dict[str, float]] = {}
     executor: Any = None
+    broken: Exception | None = None
 
     def hear(job: TrainingJob, event: dict[str, Any]) -> None:
         nonlocal executor
@@ -178,21 +181,28 @@ def _by_pace(
             hear(job, json.loads(line))
 
     def grow(here: int) -> None:
+        nonlocal broken
         for job, lines in running.values():
             listen(job, lines)
         ended = [future for future in running if future.done()]
-        if executor is None or any(future.exception() for future in ended):
+        if executor is None or broken or any(future.exception() for future in ended):
             return
         for future in ended:
             reports.pop(running[future][0].path, None)
         pace.update(reports, lambda size: _room(devices, size))
         while waiting and len(running) - len(ended) + here < pace.now:
-            job, device = waiting.pop(0)
+            job, device = waiting[0]
             file = Path(folder) / str(len(waiting))
-            future = executor.submit(_run_heard, context, job, out, device, file)
+            try:
+                future = executor.submit(_run_heard, context, job, out, device, file)
+            except Exception as error:  # a worker died before its first job; not the one here
+                broken = error
+                return
             running[future] = (job, _new_lines(file))
+            del waiting[0]
 
     with tempfile.TemporaryDirectory(prefix="edo-") as folder:
+        heard, silent = time.monotonic(), False
         try:
             while waiting or running:
                 if not running:
@@ -203,23 +213,38 @@ def _by_pace(
                         grow(here=1)
 
                     outcome = run_job(context, job, out, device, react)
+                    heard = time.monotonic()
                     reports.pop(job.path, None)
                     grow(here=0)
                     yield outcome
-                for future in wait(list(running), 0.5, FIRST_COMPLETED).done:
+                done = wait(list(running), 0.5, FIRST_COMPLETED).done
+                if done or not running or _any_alive(executor):
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > _SILENCE:
+                    silent = True
+                    raise RuntimeError("all workers ended without an answer")
+                for future in sorted(done, key=lambda one: one.exception() is not None):
                     job, lines = running.pop(future)
                     listen(job, lines)
                     reports.pop(job.path, None)
                     yield future.result()
+                if broken:
+                    raise broken
                 grow(here=0)
         finally:
             if executor is not None:
-                executor.shutdown(kill_workers=True)
+                executor.shutdown(wait=not silent, kill_workers=True)
+
+
+def _any_alive(executor: Any) -> bool:
+    processes = getattr(executor, "_processes", None)
+    return processes is None or any(one.is_alive() for one in list(processes.values()))
 
 
 def _load_libraries() -> None:
     """While the first member trains: what every worker needs, loaded side by side."""
-    from edokit.members.recipes import _trainer  # noqa: F401
+    with suppress(Exception):  # a member that needs it says what is wrong
+        from edokit.members.recipes import _trainer  # noqa: F401
 
 
 def _new_lines(file: Path) -> Iterator[list[str]]:
