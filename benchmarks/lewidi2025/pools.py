@@ -37,7 +37,8 @@ OWN: dict[str, Options] = {
     "VariErrNLI": {"epochs": 15, "batch_size": 16},
 }
 """What differs between the datasets."""
-DECODER: Options = {"model": GEMMA, "epochs": 3, "batch_size": 32}
+# A decoder was trained to read forwards: the post, then the reply.
+DECODER: Options = {"model": GEMMA, "context_first": True, "adversarial": 0.0, "epochs": 2}
 
 
 def groups_of(dataset: str) -> list[Group]:
@@ -52,9 +53,9 @@ def groups_of(dataset: str) -> list[Group]:
         slow, fast = ({**DECODER, "learning_rate": rate} for rate in (3e-5, 5e-5))
         return [
             group("annotators.encoder", 4, **knows),
-            group("annotators.decoder", 3, **slow, **knows),
-            group("annotators.decoder-fast", 3, **fast, **knows),
-            group("anonymous.decoder", 2, **slow),
+            group("annotators.forward", 4, **fast, **knows),
+            group("annotators.forward-slow", 2, **slow, **knows),
+            group("annotators.forward-long", 2, **{**slow, "epochs": 3}, **knows),
         ]
     groups = [
         group("annotators.encoder", 4, **knows),
