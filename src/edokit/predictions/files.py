@@ -304,7 +304,8 @@ def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
 
 def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
     """A column of names; a gap is refused."""
-    encoded = encode(table[name], name)
+    with errors_in(path):
+        encoded = encode(table[name], name)
     gaps = np.flatnonzero(encoded.codes < 0)
     if len(gaps):
         raise InputError(
