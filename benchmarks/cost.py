@@ -2,6 +2,7 @@
 
     python benchmarks/cost.py
     python benchmarks/cost.py --pipeline    # from texts to an evaluated ensemble; a figure
+    python benchmarks/cost.py --gpu         # of that, only what RESULTS.md has of a GPU
 
 Measures one worker on small data, estimates what two workers of a Dask cluster need for more,
 runs that, and writes the tables of ``docs/cost.md``.
@@ -208,22 +209,42 @@ def gpu_rates() -> dict[str, tuple[str, float]]:
             found[recipe] = one[1], POOL / float(one[2].replace(",", ""))
     pool = re.search(r"^## Training a pool on one GPU.*?(?=^## |\Z)", text, re.M | re.S)
     if pool:
-        own = r"^(NVIDIA[^.]*\.[^.]*)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
+        own = r"^(NVIDIA.*?)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
         if one := re.search(own, pool[0], re.M | re.S):
             found["transformer"] = one[1], POOL / float(one[2].replace(",", ""))
     return found
 
 
-def pipeline(where: Path) -> None:
-    """Minutes of a GPU for a pool of ten, and of a core for everything else."""
+def core_minutes(where: Path) -> dict[str, list[float]]:
+    """Minutes of a core for members without a GPU, and for the commands, measured."""
     runs = {}
     for items in TRIED:
         with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=where) as name:
             runs[items] = commands(Path(name) / "data", items)
         print(items, runs[items], flush=True)
     few, many = TRIED
+    linear = linear_seconds()
+    minutes = {"core: ten `linear` members trained": [n * linear / 60 for n in SIZES]}
+    for step, at_few in runs[few].items():
+        at_many = runs[many][step]
+        # What does not grow, such as start-up, is in both.
+        rest = at_many + (at_many - at_few) / (many - few) * (SIZES[-1] - many)
+        minutes[f"core: {step}"] = [at_few / 60, at_many / 60, rest / 60]
+    steps = [f"core: {step}" for step in runs[few]]
+    minutes["core: these three commands"] = [sum(minutes[s][k] for s in steps) for k in range(3)]
+    return minutes
+
+
+def minutes_on_page() -> dict[str, list[float]]:
+    """Minutes of a core as the page has them."""
+    rows = re.findall(r"^\| (core: .*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    return {name: [float(re.sub("[≈ ,]", "", one)) for one in row.split("|")] for name, row in rows}
+
+
+def pipeline(core: dict[str, list[float]], on: str) -> None:
+    """Minutes of a GPU for a pool of ten, and of a core, on this machine, for everything else."""
     minutes: dict[str, list[float]] = {}
-    linear, gpu = linear_seconds(), gpu_rates()
+    gpu = gpu_rates()
     named = {
         "encoder": "GPU: ten `encoder` members trained, items embedded once",
         "transformer": "GPU: ten `transformer` members, an epoch",
@@ -233,17 +254,10 @@ def pipeline(where: Path) -> None:
     if "transformer" in gpu:
         seconds = gpu["transformer"][1] / FORWARD
         minutes["GPU: ten `transformer` members predict"] = [n * seconds / 60 for n in SIZES]
-    minutes["core: ten `linear` members trained"] = [n * linear / 60 for n in SIZES]
-    for step, at_few in runs[few].items():
-        at_many = runs[many][step]
-        # What does not grow, such as start-up, is in both.
-        rest = at_many + (at_many - at_few) / (many - few) * (SIZES[-1] - many)
-        minutes[f"core: {step}"] = [at_few / 60, at_many / 60, rest / 60]
-    steps = [f"core: {step}" for step in runs[few]]
-    minutes["core: these three commands"] = [sum(minutes[s][k] for s in steps) for k in range(3)]
+    minutes |= core
     lines = [
         PIPELINE[0],
-        machine("numpy", "pyarrow") + f" GPU: {next(iter(gpu.values()))[0] if gpu else 'none'}.",
+        f"{on} GPU: {next(iter(gpu.values()))[0] if gpu else 'none'}.",
         "",
         "| minutes | " + " | ".join(f"{size:,} items" for size in SIZES) + " |",
         "|---|---|---|---|",
@@ -301,9 +315,14 @@ def main() -> None:
     parser.add_argument("--more", type=int, default=MORE, help="items of two")
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     parser.add_argument("--pipeline", action="store_true", help="from texts to an evaluation")
+    parser.add_argument("--gpu", action="store_true", help="of --pipeline, the GPU's rows alone")
     asked = parser.parse_args()
     if asked.pipeline:
-        pipeline(asked.folder)
+        pipeline(core_minutes(asked.folder), machine("numpy", "pyarrow"))
+        return
+    if asked.gpu:
+        section = PAGE.read_text(encoding="utf-8").split(PIPELINE[0])[1]
+        pipeline(minutes_on_page(), section.split(" GPU: ")[0].strip())
         return
     runs = []
     for items, workers in ((asked.small, 1), (asked.more, 2)):
