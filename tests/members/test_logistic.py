@@ -35,7 +35,12 @@ def test_regressions_side_by_side_are_those_of_scikit_learn(
     rng = np.random.default_rng(features)
     table = rng.normal(size=(items, features))
     tasks, theirs = [], []
-    for rows in (slice(None), np.arange(items) % 5 > 0, rng.integers(0, items, items), slice(0, 9)):
+    for rows in (
+        slice(None),
+        np.arange(items) % 5 > 0,
+        rng.integers(0, items, items),
+        np.arange(6),
+    ):
         own = table[rows]
         shares = rng.dirichlet(np.full(n_classes, 0.3), len(own))
         codes = np.tile(np.arange(n_classes), len(own))
@@ -46,6 +51,15 @@ def test_regressions_side_by_side_are_those_of_scikit_learn(
     mine = Logistic.fit_each(table, tasks, 2.0)
     for found, expected in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(found.predict(table), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e8, 1e12])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_features_that_repeat_others_count_as_larger_ones(strength: float, shift: float) -> None:
+    targets = one_hot(np.arange(80) % 2, 2)
+    twice, once = np.hstack([X, X + shift, np.full((80, 2), 3.3)]), X * np.sqrt(2)
+    found, wanted = (Logistic.fit(each, targets, strength).predict(each) for each in (twice, once))
+    np.testing.assert_allclose(found, wanted, atol=1e-3 if shift else 1e-6)
 
 
 def test_a_regression_stays_at_the_optimum_that_it_starts_from() -> None:

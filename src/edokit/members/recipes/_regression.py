@@ -295,7 +295,7 @@ def _optima(features: Any, problems: Sequence[Problem], strength: float) -> list
     for batch in batches:
         rows, targets, _ = problems[batch[0]]
         if len(batch) == 1:
-            over = gram if rows == slice(None) else _Gram(features[rows])
+            over = _Gram(features[rows])
             wide = targets.T[None]
         else:
             over, wide = gram, np.zeros((len(batch), targets.shape[1], n))
@@ -333,7 +333,10 @@ class _Gram:
     @cached_property
     def _products(self) -> Floats:
         products: Floats = self.features.T @ self.features
+        # What rounding may take away: without it, features that depend on others have no factor.
+        noise = sum(self.features.shape) * np.finfo(float).eps * products.diagonal().max(initial=0)
         products -= len(self.features) * np.outer(self.mean, self.mean)
+        products.flat[:: len(products) + 1] += noise
         return products
 
     @cached_property
