@@ -205,8 +205,8 @@ def disk_rows(items: int, kind: str, where: Path) -> list[dict[str, Any]]:
         same = {"items": items, "kind": kind, "bytes": size}
         for cores in (1, 2):
             options = ["--cores", str(cores), "--rounds", str(rounds)]
-            told, watch = watched([sys.executable, __file__, "--one", str(folder), *options])
-            rows.append({**same, "cores": cores, "resident": watch.most, **told})
+            reported, watch = watched([sys.executable, __file__, "--one", str(folder), *options])
+            rows.append({**same, "cores": cores, "resident": watch.most, **reported})
         if items == PARTS_OF:
             command = [sys.executable, __file__, "--parts", str(folder), "--rounds", "5"]
             rows[0]["parts"] = watched(command)[0]

@@ -292,9 +292,9 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| recipe | where | items a second | plain script | times the plain script |"]
     lines.append("|---|---|---|---|---|")
     for row in rows:
-        told = f"{row['plain']:,.0f} ({RECIPES[row['recipe']][2]})"
+        plain = f"{row['plain']:,.0f} ({RECIPES[row['recipe']][2]})"
         lines.append(
-            f"| `{row['recipe']}` | {row['where']} | {row['edo']:,.0f} | {told} |"
+            f"| `{row['recipe']}` | {row['where']} | {row['edo']:,.0f} | {plain} |"
             f" {row['edo'] / row['plain']:.2f} |"
         )
     return lines

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from edokit._errors import EDOError, InputError, are, examples, word
 from edokit._io.tables import as_column, stored_numbers
-from edokit._lazy import is_frame, is_pandas_gap, pa, pd
+from edokit._lazy import is_frame, is_pandas_gap, pa, pc, pd
 from edokit._types import Codes, Strings
 
 
@@ -50,8 +50,8 @@ def as_names(values: Iterable[object]) -> Strings:
         raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
     whole = False
     if isinstance(values, np.ndarray):
-        if values.dtype.kind in "iuU" and len(values) >= _FEW and _IN_ARROW.get():
-            return ArrowNames(pa.array(values))  # type: ignore[return-value]
+        if values.dtype.kind in "iuU" and values.size >= _FEW and _IN_ARROW.get():
+            return ArrowNames(_in_arrow(values.ravel()))  # type: ignore[return-value]
         if values.dtype.kind in "biuU":
             whole = values.dtype.kind in "iuU"
             values = values.ravel().tolist()
@@ -159,6 +159,16 @@ class ArrowNames:
         return getattr(self.strings, name)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _in_arrow(values: npt.NDArray[Any]) -> pa.Array:
+    """Whole numbers or text as an Arrow array."""
+    if values.dtype.kind != "U":
+        return as_column(values)
+    text = pa.array(values)
+    # It ends text at its first NUL.
+    whole = np.char.str_len(values).sum() == pc.sum(pc.utf8_length(text)).as_py()
+    return text if whole else as_column(values.tolist())
 
 
 def arrow_names(names: Strings) -> ArrowNames:

@@ -275,6 +275,15 @@ def test_it_is_a_scikit_learn_estimator() -> None:
         assert "lambda_reg=None" in repr(EDOEnsemble())
 
 
+def test_a_subclass_has_the_parameters_that_it_names() -> None:
+    class Own(EDOEnsemble):
+        def __init__(self, ce: str = "all", **others: Any) -> None:
+            super().__init__(ce=ce, **others)
+
+    assert clone(Own(ce="mean")).get_params() == {"ce": "mean"}
+    assert repr(Own(lambda_div=1.0).set_params(ce="mean")) == "Own(ce='mean')"
+
+
 @pytest.mark.parametrize(
     "check",
     [

@@ -129,6 +129,27 @@ def test_names_in_arrow_know_what_python_knows(names: list[str], order: list[int
         assert mixed[where].tolist() == names
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([3, 1], dtype=">i8"),
+        np.array(["b", "é"], dtype=">U2"),
+        np.array([["a", "b"], ["c", "d"]]),
+        np.array([[1, 2], [3, 4]]),
+        np.array(["a\0b", "a\0c", ""]),
+    ],
+)
+def test_arrays_of_any_layout_have_the_same_names_in_arrow(
+    values: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strings = as_names(values).tolist()
+    monkeypatch.setattr("edokit._names._FEW", 0)
+    with names_in_arrow():
+        arrow = as_names(values)
+    assert isinstance(arrow, ArrowNames)
+    assert arrow.tolist() == strings
+
+
 def test_numbers_and_text_of_the_same_items_are_the_same_names() -> None:
     with pytest.MonkeyPatch.context() as patch, names_in_arrow():
         patch.setattr("edokit._names._FEW", 0)

@@ -86,7 +86,7 @@ class _Estimator:
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        return {one.name: one.default for one in parameters}
+        return {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
 
     set_params = _of_base_estimator("set_params")
     set_score_request = _of_base_estimator("set_score_request")

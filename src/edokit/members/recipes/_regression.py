@@ -295,7 +295,8 @@ def _optima(features: Any, problems: Sequence[Problem], strength: float) -> list
     for batch in batches:
         rows, targets, _ = problems[batch[0]]
         if len(batch) == 1:
-            over = _Gram(features[rows])
+            every_row = isinstance(rows, slice) and rows == slice(None)
+            over = gram if every_row else _Gram(features[rows])
             wide = targets.T[None]
         else:
             over, wide = gram, np.zeros((len(batch), targets.shape[1], n))
