@@ -110,8 +110,9 @@ def test_attributes_of_new_annotators_reach_the_members() -> None:
     assert question.attributes == (("zoe", (("age", "19"),)),)
     assert asked(annotators=[["zoe"]], attributes=young).annotators == [("zoe",)]
     assert question.kind != asked(panel=["ann", "zoe"], attributes={"zoe": {"age": "91"}}).kind
-    with pytest.raises(RefusedError, match="annotator 1 of 1 of the panel is unknown"):
+    with pytest.raises(RefusedError, match="annotator 1 of 1 of the panel is unknown") as unknown:
         asked(panel=["zoe"])
+    assert "attributes (age)" in unknown.value.hint
 
 
 def test_answers_are_json_whatever_the_classes_are_called() -> None:
@@ -188,7 +189,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": [PLANTED], PLANTED: 1}, 422, "unknown field"),
     ({"texts": [PLANTED] * 1025}, 413, "texts: 1025 are more than the 1024 of one request"),
     ({"texts": ["a"], "contexts": [PLANTED]}, 422, "trained on texts without contexts"),
-    ({"texts": ["a", "b"], "annotators": [["Ann_0"]]}, 422, "2 texts have 1 annotators"),
+    ({"texts": ["a", "b"], "annotators": [["Ann_0"]]}, 422, "2 texts, but 1 list of annotators"),
     (
         {"texts": ["a"], "annotators": [["a", PLANTED]]},
         422,
@@ -199,8 +200,16 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
     ({"texts": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "neither annotators nor a panel"),
     ({"texts": ["a"], "panel": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "do not use one"),
-    ({"texts": ["a"], "attributes": {PLANTED: 1}}, 422, "attributes are a number, not an object"),
-    ({"texts": ["a"], "attributes": {"a": {PLANTED: 1}}}, 422, "are a number, not a string"),
+    (
+        {"texts": ["a"], "attributes": {PLANTED: 1}},
+        422,
+        "an entry of attributes is a number, not an o",
+    ),
+    (
+        {"texts": ["a"], "attributes": {"a": {PLANTED: 1}}},
+        422,
+        "an entry of attributes is a number, not a s",
+    ),
     (b'{"texts": ["%b"' % PLANTED.encode(), 400, "not valid JSON: .* in line 1, column 58"),
     (b"\xff\xfe", 400, "not"),
     (b"[" * 100_000, 400, "can't be read"),
@@ -472,6 +481,18 @@ def test_if_the_members_are_killed_it_ends_instead_of_hanging(bundle: Path) -> N
 
     assert asyncio.run(run()) == [True, False]
     members.stop()
+
+
+def test_members_may_end_by_themselves_before_they_are_killed() -> None:
+    members, steps = MembersProcess("bundle"), list[bytes]()
+    members._other.settimeout(1)
+
+    def end(*_: float) -> None:
+        steps.append(members._other.recv(1))
+
+    members._process = SimpleNamespace(pid=1, join=end, kill=lambda: steps.append(b"killed"))
+    members.stop()
+    assert steps == [b"", b"killed", b""]
 
 
 def edo(*words: str) -> tuple[int, str, str]:

@@ -407,10 +407,10 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
             f"the members were trained on texts {'with' if about.pairs else 'without'} contexts",
             "give each text its context" if about.pairs else "leave contexts out",
         )
-    for name, values in (("contexts", contexts), ("annotators", whose)):
+    for noun, of, values in (("context", "", contexts), ("list", " of annotators", whose)):
         if values is not None and len(values) != len(texts):
-            message = f"{counted(len(texts), 'text')} have {len(values)} {name}"
-            raise RefusedError(422, message, f"give {name} for each text")
+            message = f"{counted(len(texts), 'text')}, but {counted(len(values), noun)}{of}"
+            raise RefusedError(422, message, f"give one {noun}{of} for each text")
     if contexts is not None:
         texts = list(zip(texts, contexts, strict=True))
     if whose is not None and asked.panel is not None:
@@ -423,9 +423,10 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
         hint = f"known attributes: {', '.join(about.attributes) or 'none'}"
         raise RefusedError(422, "the members do not use one of the attributes", hint)
     known = {*about.annotators, *attributes}
+    new = f"send attributes ({', '.join(about.attributes)}), or " if about.attributes else ""
     if whose is not None:
-        whose = [_known(names, known, f"text {k}") for k, names in enumerate(whose, start=1)]
-    panel = None if asked.panel is None else _known(asked.panel, known, "the panel")
+        whose = [_known(names, known, f"text {k}", new) for k, names in enumerate(whose, start=1)]
+    panel = None if asked.panel is None else _known(asked.panel, known, "the panel", new)
     if asked.answer_for is not None and asked.answer_for not in about.metrics:
         raise RefusedError(
             422,
@@ -446,7 +447,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 
 
-def _known(names: list[str], known: Collection[str], of: str) -> tuple[str, ...]:
+def _known(names: list[str], known: Collection[str], of: str, new: str) -> tuple[str, ...]:
     """Annotators that the bundle knows, or whose attributes are given, each once."""
     seen = set[str]()
     for position, name in enumerate(names, start=1):
@@ -455,8 +456,8 @@ def _known(names: list[str], known: Collection[str], of: str) -> tuple[str, ...]
             raise RefusedError(
                 422,
                 f"{place} is unknown, among {counted(len(known), 'annotator')}",
-                "leave the name out; without annotators and panel, the answer is for nobody in"
-                " particular",
+                f"{new}leave the name out; without annotators and panel, the answer is for nobody"
+                " in particular",
             )
         if name in seen:
             raise RefusedError(422, f"{place} is named twice", "name each once")
@@ -480,7 +481,7 @@ def _invalid(error: ValidationError, given: Any) -> RefusedError:
             noun = place.partition(" ")[0].removesuffix("s")
             place, inside = f"{noun} {position + 1} of {len(inside)}", inside[position]
         elif isinstance(inside, dict):
-            inside = inside.get(position)
+            place, inside = f"an entry of {at[0]}", inside.get(position)
     if kind == "too_long":
         message = f"{place}: {len(inside)} are more than the {most} of one request"
         return RefusedError(413, message, "send fewer at a time")

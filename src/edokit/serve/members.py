@@ -252,8 +252,12 @@ class MembersProcess:
             raise self._ended() from None
 
     def stop(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it does; where it waits for a question, as other programs end."""
         if self.pid is not None:
+            with suppress(OSError):
+                self._line.shutdown(socket.SHUT_RDWR)
+            # One that is killed leaves semaphores behind, of which Python warns.
+            self._process.join(1)
             self._process.kill()
             self._process.join()
 
