@@ -149,6 +149,7 @@ LEARNED = 4_000
 """Texts that members are trained on; more of them are estimated."""
 FORWARD = 3
 """A training step is a forward pass and a backward one of twice the work."""
+COMMANDS = "core: `edo fit`, `edo predict` and `edo evaluate`"
 PIPELINE = ("<!-- written by benchmarks/cost.py --pipeline -->", "<!-- end of the pipeline -->")
 
 
@@ -231,7 +232,7 @@ def core_minutes(where: Path) -> dict[str, list[float]]:
         rest = at_many + (at_many - at_few) / (many - few) * (SIZES[-1] - many)
         minutes[f"core: {step}"] = [at_few / 60, at_many / 60, rest / 60]
     steps = [f"core: {step}" for step in runs[few]]
-    minutes["core: these three commands"] = [sum(minutes[s][k] for s in steps) for k in range(3)]
+    minutes[COMMANDS] = [sum(minutes[s][k] for s in steps) for k in range(3)]
     return minutes
 
 
@@ -277,7 +278,7 @@ def pipeline(core: dict[str, list[float]], on: str) -> None:
 
 def measured(name: str, items: int) -> bool:
     """Whether a number of the table is the time of a run, and no estimate."""
-    return items in TRIED and name.startswith(("core: `edo", "core: these"))
+    return items in TRIED and name.startswith("core: `edo")
 
 
 def draw(minutes: dict[str, list[float]]) -> None:
@@ -286,13 +287,17 @@ def draw(minutes: dict[str, list[float]]) -> None:
     figure = Figure(figsize=(7.2, 3.8), layout="constrained")
     axes = figure.subplots()
     for name, values in minutes.items():
-        if name.startswith("GPU") or "linear" in name or "three" in name:
-            mark, style = ("o", "-") if name.startswith("GPU") else ("s", "--")
-            line = axes.loglog(SIZES, values, style, label=name.replace("`", ""))[0]
+        if name.startswith("GPU") or "linear" in name or name == COMMANDS:
+            # Lines may coincide: those of a core are drawn later and are thinner.
+            mark, style, width = ("o", "-", 3.5) if name.startswith("GPU") else ("s", "--", 1.5)
+            label = name.replace("`", "")
+            line = axes.loglog(SIZES, values, style, linewidth=width, label=label)[0]
             for size, value in zip(SIZES, values, strict=True):
                 color = line.get_color()
                 full = color if measured(name, size) else "white"
-                axes.plot(size, value, mark, color=color, markerfacecolor=full)
+                axes.plot(
+                    size, value, mark, color=color, markerfacecolor=full, markersize=4 + width
+                )
     axes.set_xticks(SIZES, ["10 thousand", "1 million", "100 million"])
     axes.minorticks_off()
     axes.set_xlabel("items")

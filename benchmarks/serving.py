@@ -325,7 +325,7 @@ def write(files: list[Path]) -> None:
             ("p99 under three times the median at half load", lambda row: row["tail"] < 3),
         ):
             missed = [str(row["size"]) for row in own if not reached(row)]
-            result = f"missed with {', '.join(missed)} texts a request" if missed else "reached"
+            result = f"missed (texts a request: {', '.join(missed)})" if missed else "reached"
             verdicts.append(f"- {MEMBERS} {kind} members, {place}, {aim}: {result}.")
         row = own[0]
         rounds = f"{row['rounds']} round" + ("s" if row["rounds"] > 1 else "")

@@ -333,7 +333,7 @@ def test_groups_that_read_texts_alike_share_their_tokens(
         Group("transformer", 1, "c", options={**options, "max_length": 12}).checked(),
     ]
     plan = plan_jobs(groups, TrainingData.from_annotations(small_people()))
-    shared, failed = train._prepare(plan, plan.jobs, "cpu")
+    shared, failed = train._prepare(plan, plan.jobs, "cpu", {})
     assert not failed
     assert shared["a"] is shared["b"] is not shared["c"]
     reading = {*inspect.signature(Reader.__init__).parameters} - {"self", "tokenizer", "known"}

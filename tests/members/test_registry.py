@@ -79,6 +79,10 @@ def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None
         ({"strength": "much"}, "strength is 'much', but must be a number"),
         ({"fewest": 2.5}, "fewest is .*, but must be a whole number"),
         ({"fewest": True}, "fewest is .*, but must be a whole number"),
+        (
+            {"annotators": "maybe"},
+            "annotators is .*, but must be true or false; its default is false",
+        ),
         ({"device": "cpu"}, "no option 'device'"),
         ({"n_classes": 3}, "no option 'n_classes'"),
     ],

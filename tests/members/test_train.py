@@ -354,6 +354,21 @@ def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> Non
     assert (lesson.targets(0) != lesson.targets(1)).any()
 
 
+def test_each_member_has_its_share_of_the_seconds_of_its_group(tmp_path: Path) -> None:
+    import member_cases
+
+    clock, recipe = [0.0], member_cases.PriorMember
+
+    def prepare(*_: Any) -> None:
+        clock[0] += 8.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.perf_counter", lambda: clock[0])
+        patch.setattr(recipe, "prepare", staticmethod(prepare))
+        manifest = train(f"{PRIOR}:2", tmp_path, jobs=1).manifest
+    assert [member["seconds"] for member in manifest["members"]] == [4.0, 4.0]
+
+
 def test_predictions_can_be_kept_without_models(tmp_path: Path) -> None:
     train("linear:1", tmp_path, keep_models=False)
     files = {file.name for file in (tmp_path / "members" / "linear-01").iterdir()}
@@ -373,6 +388,7 @@ def test_progress_tells_members_and_epochs(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     train(f"{PRIOR}:2", tmp_path, step=events.append)
     assert {"member": "PriorMember-01", "epoch": 1, "dev_ce": 0.5} in events
+    assert events[0] == {"done": 0, "total": 2, "member": "preparing"}
     assert events[-1] == {"done": 2, "total": 2, "member": "PriorMember-02"}
 
 

@@ -394,7 +394,7 @@ class LogPool(LinearPool):
 
 # --- EDO itself -----------------------------------------------------------------------------------
 
-register_method("edo", "EDO as `edo fit` does it: shrunk towards uniform as dev says", order=100)(
+register_method("edo", "EDO as in edo fit: shrunk towards uniform by cross-validation", order=100)(
     EDOEnsemble
 )
 

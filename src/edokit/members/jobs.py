@@ -309,6 +309,8 @@ class JobContext:
     keep_models: bool = True
     starts: dict[str, Any] = field(default_factory=dict)
     """Where fits are to start, by the path of the job."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds of a job in what was done for all of its group together, by the group's name."""
 
     def member_data(self, job: TrainingJob) -> MemberData:
         """What a job trains on."""
@@ -381,7 +383,7 @@ def fit_job(
         seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
         member.fit(own, random_state=seed, progress=note)
         arrays = predict_rows(member, plan, job)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started + context.spent.get(job.group, 0.0)
     # Each warning once, those of EDO first.
     notes = dict.fromkeys(
         (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught

@@ -351,7 +351,7 @@ def _typed(option: str, value: Any, default: Any) -> Any:
         names = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
         raise InputError(
             f"the option {option} is {value!r}, but must be {names.get(kind, kind.__name__)}",
-            f"its default is {default!r}",
+            f"its default is {repr(default).lower() if kind is bool else repr(default)}",
         )
     return value
 

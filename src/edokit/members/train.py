@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -457,13 +458,16 @@ def train_plan(
         now = [job for job in waiting if find_recipe(job.recipe) in kinds]
         if not now:
             continue
-        shared, unprepared = _prepare(plan, now, device)
+        if not plan.end_to_end:
+            step({"done": done, "total": total, "member": "preparing"})
+        spent: dict[str, float] = {}
+        shared, unprepared = _prepare(plan, now, device, spent)
         failed += unprepared
         local = engine == engines.LOCAL
         devices = engines.devices_for(on_device and local, device)
         by_pace = jobs is None and on_device and local and engines.on_gpus(devices)
         now = [job for job in now if job.group in shared]
-        context = JobContext(plan, shared, keep_models)
+        context = JobContext(plan, shared, keep_models, spent=spent)
         for outcome in engines.run_jobs(
             replace(context, starts=_starts(context, now)),
             now,
@@ -523,7 +527,7 @@ def plan_end_to_end(
 
 
 def _prepare(
-    plan: Plan, jobs: Sequence[TrainingJob], device: str | None
+    plan: Plan, jobs: Sequence[TrainingJob], device: str | None, spent: dict[str, float]
 ) -> tuple[dict[str, Any], list[Outcome]]:
     """What the members of each group share; a group that can't prepare fails as a whole."""
     shared: dict[str, Any] = {}
@@ -536,7 +540,8 @@ def _prepare(
         from_what = recipe.prepares_from
         same = None if from_what is None else (recipe, *map(options.get, from_what))
         try:
-            prepared = done[same] if same in done else recipe.prepare(plan.data.texts, options)
+            with _timed(spent, own):
+                prepared = done[same] if same in done else recipe.prepare(plan.data.texts, options)
         except EDOError as error:
             failed += [Outcome(job, str(error)) for job in own]
             continue
@@ -544,6 +549,14 @@ def _prepare(
         if same is not None:
             done[same] = prepared
     return shared, failed
+
+
+@contextmanager
+def _timed(spent: dict[str, float], jobs: Sequence[TrainingJob]) -> Iterator[None]:
+    """Add the share of each of a group's jobs in the seconds of what is done for all of them."""
+    started, group = time.perf_counter(), jobs[0].group
+    yield
+    spent[group] = spent.get(group, 0.0) + (time.perf_counter() - started) / len(jobs)
 
 
 def _starts(context: JobContext, jobs: Sequence[TrainingJob]) -> dict[str, Any]:
@@ -562,7 +575,7 @@ def _starts(context: JobContext, jobs: Sequence[TrainingJob]) -> dict[str, Any]:
                 yield make_member(job.recipe, len(context.plan.data.classes), job.options), data
 
         own = [job for job in jobs if job.group == name]
-        with warnings.catch_warnings(), suppress(Exception):
+        with warnings.catch_warnings(), suppress(Exception), _timed(context.spent, own):
             warnings.simplefilter("ignore")  # each is reported by the member itself
             if len(own) > 1:
                 starts = find_recipe(own[0].recipe).starts(fits(own))
@@ -585,7 +598,7 @@ def _report(step: Step, job: TrainingJob) -> Progress:
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:
     reasons = list(dict.fromkeys(one.reason for one in failed))
-    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+    more = f" (and {counted(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
     return InputError(f"no member was trained, all failed: {reasons[0]}{more}")
 
 
