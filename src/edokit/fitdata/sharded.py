@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -385,11 +385,19 @@ class ShardedData(FitData):
 
 def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
     """Write a shard into the cache, and sum it up while it is in memory."""
+    _keep_memory()
     counts, arrays = part.write()
     with one_thread():
         steps = part.scale.steps
         sums = Summaries.from_arrays(*arrays, threads=threads, steps=steps, dtype=np.float64)
     return counts, [sums]
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Have glibc keep what one shard frees for the next, instead of giving it back page by page:
+    it does so up to twice the largest array freed so far, if that was below 32 MiB."""
+    np.empty(2**25 - 2**13, np.uint8)
 
 
 def shard_total(

@@ -14,7 +14,7 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import array_shape, read_arrays
 from edokit._lazy import pa_parquet, pd
-from edokit._names import Hashes, arrow_names, as_names, encode
+from edokit._names import Hashes, arrow_names, as_names, encode, names_in_arrow
 from edokit._types import Strings
 from edokit.predictions.core import (
     ANONYMOUS,
@@ -330,17 +330,18 @@ class Shards:
         pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        first = view_pairs(read_file(files[0], invalid), learn).per_item()
-        known = Names.of(first)
-        counts = [len(first)]
-        for file in files[1:]:
-            count = None if learn else _count(file, len(first.members))
-            if count is None:
-                # Without a sound header it is read, to say what is wrong.
-                shard = view_pairs(read_file(file, invalid), learn)
-                check_alike(shard, file, known, files[0])
-                count = len(shard)
-            counts.append(count)
+        with names_in_arrow():
+            first = view_pairs(read_file(files[0], invalid), learn).per_item()
+            known = Names.of(first)
+            counts = [len(first)]
+            for file in files[1:]:
+                count = None if learn else _count(file, len(first.members))
+                if count is None:
+                    # Without a sound header it is read, to say what is wrong.
+                    shard = view_pairs(read_file(file, invalid), learn)
+                    check_alike(shard, file, known, files[0])
+                    count = len(shard)
+                counts.append(count)
         others = [_info_in(file, first.members) for file in files[1:]]
         info = _info_of([first.member_info, *others], counts, first.members)
         return cls(
