@@ -259,6 +259,12 @@ def test_wrong_requests_are_refused_as_json(server: Server) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+def test_a_body_that_another_protocol_is_asked_for_with_is_refused_for_that(server: Server) -> None:
+    answer = post(server, {"texts": TEXTS}, connection="upgrade", upgrade="h2c")
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    assert "another protocol" in answer.json()["error"]
+
+
 def test_health_docs_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
     health = httpx.get(f"{server.url}/health")
     assert health.json() == {"status": "ready", "version": server.about["version"]}

@@ -352,6 +352,13 @@ class BodyReader:
                 "the headers declare something else than plain JSON",
                 "send content-type: application/json, and do not compress the body",
             )
+        if b"upgrade" in headers:
+            raise RefusedError(
+                400,
+                "the request asks for another protocol, so that its body can't be read",
+                "send it as HTTP/1.1, without the header upgrade (curl --http1.1)",
+                connection="close",
+            )
         parts: list[bytes] = []
         size, more = 0, True
         try:
