@@ -20,7 +20,14 @@ from edokit.annotator_effects import (
     KnownAnnotators,
     attribute_names,
 )
-from edokit.members.recipe import MemberData, known_labels, read_arrays
+from edokit.members.recipe import (
+    Member,
+    MemberData,
+    Text,
+    distinct_texts,
+    known_labels,
+    read_arrays,
+)
 from edokit.members.recipes._regression import LABELS, Logistic, Task, check_loss
 from edokit.scales import NOMINAL, Scale
 
@@ -141,3 +148,62 @@ class Classifier:
                 "train the member again",
             )
         return cls(model, scale, AnnotatorEffects(known, effects))
+
+
+class ClassifierMember(Member):
+    """A member that is a `Classifier` on features of texts."""
+
+    multi_label = True
+
+    strength: float
+    loss: str
+    link: str
+    annotators: bool
+    attributes: str
+    _classifier: Classifier | None = None
+
+    @property
+    def known_annotators(self) -> Sequence[str]:
+        """The annotators whose effects it has learned."""
+        return () if self._classifier is None else self._classifier.annotators
+
+    @property
+    def known_attributes(self) -> Sequence[str]:
+        """The attributes whose effects it has learned."""
+        return () if self._classifier is None else self._classifier.attributes
+
+    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
+        """Those of an annotator's attributes whose values were seen."""
+        return () if self._classifier is None else self._classifier.seen_attributes(given)
+
+    def check_data(self, data: Any) -> None:
+        """Refuse data without an order where an option needs one."""
+        super().check_data(data)
+        check_loss(self.loss, self.link, data.scale)
+
+    def predict_proba(
+        self,
+        texts: Sequence[Text],
+        annotators: Sequence[Iterable[str]] | None = None,
+        attributes: Attributes | None = None,
+    ) -> Floats:
+        """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
+        if self._classifier is None:
+            raise InputError("a member must be fitted before it predicts", "call fit first")
+        distinct, rows = distinct_texts(texts)
+        return self._classifier.predict(self._features(distinct), rows, annotators, attributes)
+
+    def _features(self, texts: Sequence[Text]) -> Any:
+        """Features [N, F]."""
+        raise NotImplementedError
+
+    def _learn(self, features: Any, data: MemberData) -> None:
+        self._classifier = Classifier.fit(
+            features,
+            data,
+            self.strength,
+            loss=self.loss,
+            link=self.link,
+            annotators=self.annotators,
+            attributes=self.attributes,
+        )

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
-from edokit.annotator_effects import Attributes
 from edokit.members.pretrained import (
     TO_PREDICT,
     cache_folder,
@@ -31,7 +30,6 @@ from edokit.members.pretrained import (
     require_packages,
 )
 from edokit.members.recipe import (
-    Member,
     MemberData,
     Progress,
     Text,
@@ -40,7 +38,7 @@ from edokit.members.recipe import (
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes._annotators import Classifier
+from edokit.members.recipes._annotators import Classifier, ClassifierMember
 from edokit.members.recipes._regression import LINKS, LOSSES, Logistic, check_loss
 
 _FILE = "encoder.npz"
@@ -103,10 +101,8 @@ def _rows(texts: Sequence[Text]) -> dict[str, int]:
     return {part: row for row, part in enumerate(dict.fromkeys(chain(*map(_parts, texts))))}
 
 
-class EncoderMember(Member):
+class EncoderMember(ClassifierMember):
     """Logistic regression on the vectors of a sentence encoder that stays as it is."""
-
-    multi_label = True
 
     def __init__(
         self,
@@ -132,7 +128,6 @@ class EncoderMember(Member):
         self.loss, self.link = loss, link
         self.annotators, self.attributes = annotators, attributes
         self._vectors: TextVectors | None = None
-        self._classifier: Classifier | None = None
         self._whole = True
         self._encoder: Encoder | None = None  # in memory, in a bundle
 
@@ -140,25 +135,6 @@ class EncoderMember(Member):
     def models(self) -> Sequence[str]:
         """The encoder."""
         return (self.model,)
-
-    @property
-    def known_annotators(self) -> Sequence[str]:
-        """The annotators whose effects it has learned."""
-        return () if self._classifier is None else self._classifier.annotators
-
-    @property
-    def known_attributes(self) -> Sequence[str]:
-        """The attributes whose effects it has learned."""
-        return () if self._classifier is None else self._classifier.attributes
-
-    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Those of an annotator's attributes whose values were seen."""
-        return () if self._classifier is None else self._classifier.seen_attributes(given)
-
-    def check_data(self, data: Any) -> None:
-        """Refuse data without an order where an option needs one."""
-        super().check_data(data)
-        check_loss(self.loss, self.link, data.scale)
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
@@ -186,28 +162,8 @@ class EncoderMember(Member):
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._vectors = data.shared
         self._whole = True
-        self._classifier = Classifier.fit(
-            self._features(data.texts),
-            data,
-            self.strength,
-            loss=self.loss,
-            link=self.link,
-            annotators=self.annotators,
-            attributes=self.attributes,
-        )
+        self._learn(self._features(data.texts), data)
         return self
-
-    def predict_proba(
-        self,
-        texts: Sequence[Text],
-        annotators: Sequence[Iterable[str]] | None = None,
-        attributes: Attributes | None = None,
-    ) -> Floats:
-        """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
-        if self._classifier is None:
-            raise InputError("a member must be fitted before it predicts", "call fit first")
-        distinct, rows = distinct_texts(texts)
-        return self._classifier.predict(self._features(distinct), rows, annotators, attributes)
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""

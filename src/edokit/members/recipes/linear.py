@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,32 +16,26 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from edokit._errors import InputError
-from edokit._types import Floats
-from edokit.annotator_effects import Attributes
 from edokit.members.recipe import (
-    Member,
     MemberData,
     Progress,
     Text,
     are_pairs,
     check_number,
-    distinct_texts,
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes._annotators import Classifier
+from edokit.members.recipes._annotators import Classifier, ClassifierMember
 from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "linear.npz"
 
 
-class LinearMember(Member):
+class LinearMember(ClassifierMember):
     """Logistic regression on words, pairs of words and runs of 2 to 5 characters.
 
     The defaults were chosen on the dev splits of the four LeWiDi 2023 datasets.
     """
-
-    multi_label = True
 
     def __init__(
         self,
@@ -71,28 +65,8 @@ class LinearMember(Member):
         self.words, self.context, self.fewest = words, context, fewest
         self.loss, self.link = loss, link
         self.annotators, self.attributes = annotators, attributes
-        self._features: TfIdf | None = None
-        self._model: Classifier | None = None
+        self._tfidf: TfIdf
         self._count: Any = recall
-
-    @property
-    def known_annotators(self) -> Sequence[str]:
-        """The annotators whose effects it has learned."""
-        return () if self._model is None else self._model.annotators
-
-    @property
-    def known_attributes(self) -> Sequence[str]:
-        """The attributes whose effects it has learned."""
-        return () if self._model is None else self._model.attributes
-
-    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Those of an annotator's attributes whose values were seen."""
-        return () if self._model is None else self._model.seen_attributes(given)
-
-    def check_data(self, data: Any) -> None:
-        """Refuse data without an order where an option needs one."""
-        super().check_data(data)
-        check_loss(self.loss, self.link, data.scale)
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts:
@@ -106,37 +80,14 @@ class LinearMember(Member):
         self._count = data.shared or recall
         counts = self._count(data.texts)
         weights = (self.words, 1.0, self.words * self.context, self.context)
-        self._features = TfIdf.fit(counts, weights, self.fewest)
-        features = self._features.transform(counts)
-        self._model = Classifier.fit(
-            features,
-            data,
-            self.strength,
-            loss=self.loss,
-            link=self.link,
-            annotators=self.annotators,
-            attributes=self.attributes,
-        )
+        self._tfidf = TfIdf.fit(counts, weights, self.fewest)
+        self._learn(self._tfidf.transform(counts), data)
         return self
-
-    def predict_proba(
-        self,
-        texts: Sequence[Text],
-        annotators: Sequence[Iterable[str]] | None = None,
-        attributes: Attributes | None = None,
-    ) -> Floats:
-        """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
-        if self._model is None or self._features is None:
-            raise InputError("a member must be fitted before it predicts", "call fit first")
-        distinct, rows = distinct_texts(texts)
-        return self._model.predict(
-            self._features.transform(self._count(distinct)), rows, annotators, attributes
-        )
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
-        assert self._model is not None
-        write_arrays(folder / _FILE, **vars(self._features), **self._model.arrays())
+        assert self._classifier is not None
+        write_arrays(folder / _FILE, **vars(self._tfidf), **self._classifier.arrays())
 
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
@@ -145,9 +96,12 @@ class LinearMember(Member):
         arrays = read_arrays(path, {**TfIdf.arrays_needed, **Classifier.arrays_needed})
         TfIdf.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
-        member._features = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed}).shared()
-        member._model = Classifier.of(path, arrays)
+        member._tfidf = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed}).shared()
+        member._classifier = Classifier.of(path, arrays)
         return member
+
+    def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
+        return self._tfidf.transform(self._count(texts))
 
 
 WIDTH = 1 << 22
