@@ -17,7 +17,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 LOCAL = "local"
-_DASK = "dask://"
+DASK = "dask://"
 _PATIENCE = 30  # seconds in which a cluster's first worker must answer
 # A process with the libraries loaded, and what a shard takes while it is read and matched, beside
 # its probabilities in float64.
@@ -79,7 +79,7 @@ class Workers:
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
         if jobs < 1:
             raise InputError(f"jobs={jobs} is less than 1", "leave it out", parameters=("jobs",))
-        if engine != LOCAL and not engine.startswith(_DASK):
+        if engine != LOCAL and not engine.startswith(DASK):
             raise InputError(
                 f"the engine {engine!r} is neither 'local' nor 'dask://host:port'",
                 "leave it out to work on this machine",
@@ -143,15 +143,6 @@ class Workers:
         self, work: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[Result]:
         """Some tasks more than there are threads wait on the cluster, so that none is idle."""
-        from asyncio import TimeoutError as Late  # another one than Python's own, before 3.11
-
-        try:
-            self._client.wait_for_workers(1, timeout=_PATIENCE)
-        except (Late, TimeoutError) as error:
-            raise InputError(
-                f"no worker of the Dask cluster at {self.engine.removeprefix(_DASK)} answers",
-                "start some with `dask worker`",
-            ) from error
         ahead = 2 * sum(self._client.nthreads().values())
         waiting: deque[Any] = deque()
         for task in tasks:
@@ -186,7 +177,9 @@ def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:
 
 @contextmanager
 def dask_client(engine: str) -> Iterator[Any]:
-    """A client of the scheduler at ``dask://host:port``."""
+    """A client of the scheduler at ``dask://host:port``, which has a worker."""
+    from asyncio import TimeoutError as Late  # another one than Python's own, before 3.11
+
     try:
         from distributed import Client
     except ImportError as error:
@@ -194,7 +187,7 @@ def dask_client(engine: str) -> Iterator[Any]:
             f"the engine {engine} needs Dask, but it can't be imported: {error}",
             'install it with: pip install "edokit[dask]"',
         ) from error
-    address = engine.removeprefix(_DASK)
+    address = engine.removeprefix(DASK)
     try:
         client = Client(f"tcp://{address}", timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -203,6 +196,13 @@ def dask_client(engine: str) -> Iterator[Any]:
             "start one with `dask scheduler`, and workers with `dask worker`",
         ) from error
     try:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except (Late, TimeoutError) as error:
+            raise InputError(
+                f"no worker of the Dask cluster at {address} answers",
+                "start some with `dask worker`",
+            ) from error
         yield client
     finally:
         client.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +16,32 @@ pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]
 from edokit._errors import InputError
 from edokit._parallel import Workers
 from edokit.fitdata import FitData
+from edokit.members.engine import run_jobs
+from edokit.members.jobs import TrainingJob
 
 
 class NoWorkers:
     """A client of a cluster in which nobody works."""
 
+    def __init__(self, address: str, **how: object) -> None:
+        pass
+
     def wait_for_workers(self, count: int, timeout: float) -> None:
         raise TimeoutError
 
+    def close(self) -> None:
+        pass
 
-def test_a_cluster_without_workers_is_named_with_what_to_start() -> None:
-    workers = Workers(1, "dask://127.0.0.1:9")
-    workers.__dict__["_client"] = NoWorkers()
-    with pytest.raises(InputError, match=r"127\.0\.0\.1:9.*dask worker"):
-        list(workers.run(len, [[1]]))
+
+def test_a_cluster_without_workers_is_named_with_what_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("distributed.Client", NoWorkers)
+    engine: Any = "dask://127.0.0.1:9"
+    job = TrainingJob("m-1", "m", "linear", {}, "soft", "epoch", seed=0)
+    for use in (Workers(1, engine).run(len, [[1]]), run_jobs(None, [job], Path(), engine=engine)):
+        with pytest.raises(InputError, match=r"127\.0\.0\.1:9.*dask worker"):
+            list(use)
 
 
 @pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

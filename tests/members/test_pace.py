@@ -64,7 +64,7 @@ def test_what_was_measured_with_fewer_members_does_not_count() -> None:
     early = reports({"a": 10.0}, 0, 5) | reports({"b": 10.0}, 6, 6)
     assert not pace.update(early, lambda size: 9)
     assert pace.update(reports({"a": 10.0}, 0, 7) | reports({"b": 10.0}, 6, 6), lambda size: 9)
-    assert (pace.now, pace.stages) == (4, [(2, 20.0)])
+    assert (pace.now, pace.before) == (4, {"a": 10.0, "b": 10.0})
 
 
 def test_members_of_other_speed_count_by_what_those_before_lose() -> None:

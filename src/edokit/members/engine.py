@@ -13,15 +13,12 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
-from edokit._parallel import dask_client
+from edokit._parallel import DASK, LOCAL, dask_client
 from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job, sizes_of
 from edokit.members.pretrained import choose_device
 from edokit.members.recipe import Progress
 
-LOCAL = "local"
-_DASK = "dask://"
 _START_SECONDS = 5.0  # what it takes to start workers and load the libraries there
-_PATIENCE = 30  # seconds in which a cluster's first worker must answer
 _WORTH = 1.1  # times the throughput that twice as many members on a GPU must bring
 _MOST_ON_GPU = 8  # members at a time on one GPU
 _WORTH_WORKERS = 10_000  # items, counted in every epoch, that others must have to learn from
@@ -55,7 +52,7 @@ def run_jobs(
     if not todo:
         return
     placed = [(job, devices[k % len(devices)]) for k, job in enumerate(todo)]
-    if engine.startswith(_DASK):
+    if engine.startswith(DASK):
         yield from _on_dask(context, placed, out, engine)
         return
     if engine != LOCAL:
@@ -108,8 +105,6 @@ class Pace:
     before: dict[str, float] = field(default_factory=dict)
     """Items a second of each member when fewer trained at once."""
     settled: bool = False
-    stages: list[tuple[int, float]] = field(default_factory=list)
-    """How many trained at once, and the items a second of all together."""
 
     def update(
         self, reports: Mapping[str, Mapping[str, float]], room: Callable[[float], int]
@@ -125,7 +120,6 @@ class Pace:
         if any(one["since"] < began for one in reports.values()):
             return False
         rates = {name: one["items_per_second"] for name, one in reports.items()}
-        self.stages.append((self.now, sum(rates.values())))
         if self.before and self._gain(rates) < _WORTH:
             self.settled, self.now = True, len(self.before)
             return True
@@ -153,8 +147,8 @@ def _by_pace(
 ) -> Iterator[Outcome]:
     """The first job in this process; once it has reported its pace, others in workers beside it.
 
-    Workers start as soon as it says how much there is to learn from, and is enough. Where no job
-    reports that, all run here. If a worker dies, what has finished comes first, then the error.
+    Workers start as soon as it reports that there is enough to learn from; where no job does, all
+    run here. If a worker dies, what has finished comes first, then the error.
     """
     from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
@@ -163,7 +157,7 @@ def _by_pace(
     executor: Any = None
     broken: Exception | None = None
 
-    def hear(job: TrainingJob, event: dict[str, Any]) -> None:
+    def note(job: TrainingJob, event: dict[str, Any]) -> None:
         nonlocal executor
         if "items_per_second" in event:
             reports[job.path] = event
@@ -176,14 +170,14 @@ def _by_pace(
         if progress is not None:
             progress(job)(event)
 
-    def listen(job: TrainingJob, lines: Iterator[list[str]]) -> None:
+    def read(job: TrainingJob, lines: Iterator[list[str]]) -> None:
         for line in next(lines):
-            hear(job, json.loads(line))
+            note(job, json.loads(line))
 
     def grow(here: int) -> None:
         nonlocal broken
         for job, lines in running.values():
-            listen(job, lines)
+            read(job, lines)
         ended = [future for future in running if future.done()]
         if executor is None or broken or any(future.exception() for future in ended):
             return
@@ -194,7 +188,7 @@ def _by_pace(
             job, device = waiting[0]
             file = Path(folder) / str(len(waiting))
             try:
-                future = executor.submit(_run_heard, context, job, out, device, file)
+                future = executor.submit(_run_reporting, context, job, out, device, file)
             except Exception as error:  # a worker died before its first job; not the one here
                 broken = error
                 return
@@ -202,30 +196,30 @@ def _by_pace(
             del waiting[0]
 
     with tempfile.TemporaryDirectory(prefix="edo-") as folder:
-        heard, silent = time.monotonic(), False
+        alive, silent = time.monotonic(), False
         try:
             while waiting or running:
                 if not running:
                     job, device = waiting.pop(0)
 
                     def react(event: dict[str, Any], job: TrainingJob = job) -> None:
-                        hear(job, event)
+                        note(job, event)
                         grow(here=1)
 
                     outcome = run_job(context, job, out, device, react)
-                    heard = time.monotonic()
+                    alive = time.monotonic()
                     reports.pop(job.path, None)
                     grow(here=0)
                     yield outcome
                 done = wait(list(running), 0.5, FIRST_COMPLETED).done
                 if done or not running or _any_alive(executor):
-                    heard = time.monotonic()
-                elif time.monotonic() - heard > _SILENCE:
+                    alive = time.monotonic()
+                elif time.monotonic() - alive > _SILENCE:
                     silent = True
                     raise RuntimeError("all workers ended without an answer")
                 for future in sorted(done, key=lambda one: one.exception() is not None):
                     job, lines = running.pop(future)
-                    listen(job, lines)
+                    read(job, lines)
                     reports.pop(job.path, None)
                     yield future.result()
                 if broken:
@@ -256,14 +250,14 @@ def _new_lines(file: Path) -> Iterator[list[str]]:
         yield whole.decode().splitlines()
 
 
-def _run_heard(
+def _run_reporting(
     context: JobContext, job: TrainingJob, out: Path, device: str | None, file: Path
 ) -> Outcome:
-    def tell(event: dict[str, Any]) -> None:
+    def report(event: dict[str, Any]) -> None:
         with file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(event) + "\n")
 
-    return run_job(context, job, out, device, tell)
+    return run_job(context, job, out, device, report)
 
 
 def _survive(
@@ -290,9 +284,7 @@ def _on_dask(context: JobContext, placed: Placed, out: Path, engine: str) -> Ite
         def together(some: Placed) -> Iterator[Outcome]:
             from joblib import Parallel, delayed, parallel_config
 
-            with parallel_config(
-                backend="dask", client=client, scatter=[context], wait_for_workers_timeout=_PATIENCE
-            ):
+            with parallel_config(backend="dask", client=client, scatter=[context]):
                 parallel = Parallel(return_as="generator_unordered")
                 for outcome in parallel(delayed(_run_remotely)(context, j, d) for j, d in some):
                     if not outcome.reason:

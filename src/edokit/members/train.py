@@ -26,6 +26,7 @@ from edokit._errors import (
 )
 from edokit._io.atomic import remove_leftovers
 from edokit._outputs import output_folder
+from edokit._parallel import LOCAL
 from edokit.members import engine as engines
 from edokit.members.folder import (
     check_kind,
@@ -123,7 +124,7 @@ def train_members(
     tune: int | None = None,
     jobs: int | None = None,
     device: str | None = None,
-    engine: str = engines.LOCAL,
+    engine: str = LOCAL,
     keep_models: bool = True,
     overwrite: bool = False,
     source: str = "",
@@ -425,7 +426,7 @@ def train_plan(
     *,
     jobs: int | None = None,
     device: str | None = None,
-    engine: str = engines.LOCAL,
+    engine: str = LOCAL,
     keep_models: bool = True,
     overwrite: bool = False,
     step: Step = lambda event: None,
@@ -463,7 +464,7 @@ def train_plan(
         spent: dict[str, float] = {}
         shared, unprepared = _prepare(plan, now, device, spent)
         failed += unprepared
-        local = engine == engines.LOCAL
+        local = engine == LOCAL
         devices = engines.devices_for(on_device and local, device)
         by_pace = jobs is None and on_device and local and engines.on_gpus(devices)
         now = [job for job in now if job.group in shared]
@@ -473,7 +474,7 @@ def train_plan(
             now,
             out,
             # A server is asked by this process alone, which counts what that costs.
-            engine=engines.LOCAL if remote else engine,
+            engine=LOCAL if remote else engine,
             jobs=1 if remote else engines.how_many_jobs(jobs, on_device, devices, by_pace),
             by_work=jobs is None and not on_device and not remote,
             by_pace=by_pace,
