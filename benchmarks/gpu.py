@@ -220,7 +220,8 @@ def _of_the_host(rows: list[dict[str, Any]], again: dict[tuple[int, ...], Any]) 
         if missed and "gpu" in seen and seen["sum"] / seen["gpu"] >= BAR:
             parts.append(
                 f"{row['items']:,} × {row['classes']} classes: {1e3 * seen['gpu']:.2f} of"
-                f" {1e3 * seen['summaries']:.2f} ms are the GPU's, which alone would be"
+                f" {1e3 * seen['summaries']:.2f} ms{'' if seen is row else ' (*again*)'} are the"
+                " GPU's, which alone would be"
                 f" {100 * seen['sum'] / seen['gpu']:.0f} %"
             )
     return [f"- Ten members that wait for the host: {'; '.join(parts)}."] * bool(parts)

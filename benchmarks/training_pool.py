@@ -478,7 +478,7 @@ def write(files: Sequence[Path]) -> None:
         + ("" if asked or not held["mps"] else " The default was not measured without it."),
         "",
         "MPNet adds a bias of positions to its attention, which transformers computes in the"
-        " eager way alone: attention without padding is not to be had for it, and would save the"
+        " eager way alone: attention without padding is not available for it, and would save the"
         " share of padding below. Encoders that transformers runs with SDPA, such as BERT, use it"
         " already.",
         "",
@@ -564,7 +564,7 @@ def pool_lines(runs: Sequence[tuple[bool, dict[str, Any]]], way: str) -> list[st
     alone = [found.get(f"one {w}", {}).get("losses") for w in WAYS]
     if all(alone):
         apart = max(abs(a - b) / a for a, b in zip(*alone, strict=True))
-        lines += ["", f"Its losses by epoch are the same both ways but for {100 * apart:.1f} %."]
+        lines += ["", f"Its losses by epoch differ by at most {100 * apart:.1f} % between the two."]
     for w in WAYS:
         one = found.get(f"profile {w}", {})
         if "kernels" in one:
@@ -602,7 +602,7 @@ def quality(found: dict[str, Any], pools: Sequence[dict[str, Any]], way: str) ->
     same = max(float(np.abs(np.array(one["dev_ce"]) - ours).max()) for one in pools)
     alone = found.get(f"one {way}")
     lines = [
-        f"Dev CE less the plain script's: {apart:+.4f} (standard error {error:.4f}, over seeds)."
+        f"Dev CE minus the plain script's: {apart:+.4f} (standard error {error:.4f}, over seeds)."
         " A member's dev CE is the same in all pools of EDO"
         + (f" but for {same:.4f} at most." if same else ", to the last digit."),
     ]
