@@ -101,7 +101,18 @@ class ArrowNames:
         return ordered
 
     @cached_property
+    def bounds(self) -> tuple[int, int] | None:
+        """The first and the last, where they are whole numbers that rise."""
+        if _is_text(self.values.type) or not len(self):
+            return None
+        numbers = self.values.to_numpy()
+        rise = bool((numbers[1:] > numbers[:-1]).all())
+        return (int(numbers[0]), int(numbers[-1])) if rise else None
+
+    @cached_property
     def distinct(self) -> bool:
+        if self.bounds is not None:
+            return True
         ordered = self.sorted_hashes
         collide = bool((ordered[1:] == ordered[:-1]).any())
         return not collide or len(set(self.strings.tolist())) == len(self)

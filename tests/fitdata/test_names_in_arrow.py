@@ -85,6 +85,14 @@ def test_the_first_pass_makes_no_python_strings(
     assert not isinstance(opened(tmp_path, 6, monkeypatch), str)  # items, but not members
 
 
+def test_whole_numbers_that_rise_from_shard_to_shard_are_not_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, [list(range(10, 20)), list(range(10))])
+    monkeypatch.setattr("edokit.fitdata.sharded.check_once", lambda *given: pytest.fail("hashed"))
+    assert not isinstance(opened(tmp_path, 6, monkeypatch), str)
+
+
 @pytest.mark.parametrize(
     ("shards", "labelled", "message"),
     [
@@ -92,6 +100,7 @@ def test_the_first_pass_makes_no_python_strings(
         ([["a", ""]], [["a", "b"]], "empty name"),
         ([["a", "b"], ["c", "b"]], None, "part-1.npz repeats 1 item of part-0.npz: 'b'"),
         ([[1, 2], ["3", "2"]], None, "part-1.npz repeats 1 item of part-0.npz: '2'"),
+        ([[1, 5], [3, 4, 5]], None, "part-1.npz repeats 1 item of part-0.npz: '5'"),
         ([["a", "b"]], [["a", "c"]], "missing: 'b'; 1 is extra: 'c'"),
         ([["a", "b"]], [["a", "b", "c"]], "extra: 'c'"),
         ([["a", "b"]], [["a", "a"]], "labels item 'a' again in row 2"),

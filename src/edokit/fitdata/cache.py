@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, temporary_folder
 from edokit._lazy import pa, pd
-from edokit._names import KEEP_PREDICTED, arrow_names, names_in_arrow, owners
+from edokit._names import KEEP_PREDICTED, ArrowNames, arrow_names, names_in_arrow, owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
@@ -62,8 +62,11 @@ class CachedShard:
     def name(self) -> str:
         return self.shard.files[0].name
 
-    def write(self) -> tuple[LabelCounts | None, Arrays]:
-        """Read and check the shard, match its items with the annotations, and write the arrays."""
+    def write(self) -> tuple[LabelCounts | None, Arrays, tuple[int, int] | None]:
+        """Read and check the shard, match its items with the annotations, and write the arrays.
+
+        Also the first and the last item, where they are whole numbers that rise.
+        """
         counts = None
         with names_in_arrow():
             read = self.shard.read(0)
@@ -76,16 +79,18 @@ class CachedShard:
         if self.with_predictions:
             self._save("P", arrays.P)
         try:
-            hashes(read.items).tofile(self.ids)
-            names = pa.table({"item": arrow_names(read.items).text})
-            with pa.ipc.new_file(self._names, names.schema) as writer:
-                writer.write_table(names)
+            names = arrow_names(read.items)
+            table = pa.table({"item": names.values})
+            with pa.ipc.new_file(self._names, table.schema) as writer:
+                writer.write_table(table)
+            if names.bounds is None:
+                names.sorted_hashes.tofile(self._ids)
             if (codes := owner_codes(read.items)) is not None:
                 self._save("owners", codes)
                 self._save("items", item_keys(np.unique(owners(read.items).astype(str))))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
-        return counts, arrays
+        return counts, arrays, names.bounds
 
     def write_labels(
         self, annotations: Annotations, items: NDArray[Any]
@@ -129,10 +134,14 @@ class CachedShard:
     def keys(self) -> NDArray[Any]:
         """A number per item id [n], in the order of the items, by which they are drawn."""
         if not self._file("keys").exists():
-            with pa.memory_map(self._names) as opened:
-                names = pa.ipc.open_file(opened).read_all()["item"]
-                self._save("keys", item_keys(names.to_numpy()))
+            self._save("keys", item_keys(self._items().text.to_numpy(zero_copy_only=False)))
         return self._load("keys")
+
+    def ids(self) -> Path:
+        """A file with hashes of the item ids, sorted."""
+        if not self._ids.exists():
+            self._items().sorted_hashes.tofile(self._ids)
+        return self._ids
 
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
@@ -142,9 +151,12 @@ class CachedShard:
         """A number per item, where rows are pairs of an item and an annotator."""
         return self._load("items") if self._file("items").exists() else None
 
+    def _items(self) -> ArrowNames:
+        with pa.memory_map(self._names) as opened:
+            return ArrowNames(pa.ipc.open_file(opened).read_all()["item"].combine_chunks())
+
     @property
-    def ids(self) -> Path:
-        """Hashes of the item ids, sorted."""
+    def _ids(self) -> Path:
         return self.folder / f"{self.number:06d}.ids"
 
     @property

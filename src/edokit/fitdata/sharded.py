@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -361,15 +362,18 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
-        sums = Sums()
+        sums, bounds = Sums(), []
         work = partial(write_shard, threads=self._threads)
-        for each, some in self._run(work, self._cached, "reading"):
+        for each, some, ends in self._run(work, self._cached, "reading"):
             counts += [] if each is None else [each]
+            bounds += [] if ends is None else [ends]
             sums.add(some)
         self._summaries = sums.total()[0]
-        names = [part.name for part in self._cached]
-        ids = [part.ids for part in self._cached]
-        check_once(ids, names, self._shards.read_items, self._workers.run)
+        apart = all(one[1] < other[0] for one, other in pairwise(sorted(bounds)))
+        if len(bounds) < len(self._cached) or not apart:
+            names = [part.name for part in self._cached]
+            ids = list(self._workers.run(CachedShard.ids, self._cached))
+            check_once(ids, names, self._shards.read_items, self._workers.run)
         annotators = np.unique(np.concatenate([each.annotators for each in counts]))
         self.counts = AnnotationCounts(sum(each.annotations for each in counts), len(annotators))
         against, tied = (sum(getattr(c, name) for c in counts) for name in ("contradicted", "tied"))
@@ -383,14 +387,16 @@ class ShardedData(FitData):
             )
 
 
-def write_shard(part: CachedShard, threads: int | None) -> tuple[LabelCounts | None, list[Any]]:
+def write_shard(
+    part: CachedShard, threads: int | None
+) -> tuple[LabelCounts | None, list[Any], tuple[int, int] | None]:
     """Write a shard into the cache, and sum it up while it is in memory."""
     _keep_memory()
-    counts, arrays = part.write()
+    counts, arrays, bounds = part.write()
     with one_thread():
         steps = part.scale.steps
         sums = Summaries.from_arrays(*arrays, threads=threads, steps=steps, dtype=np.float64)
-    return counts, [sums]
+    return counts, [sums], bounds
 
 
 @lru_cache(maxsize=1)
