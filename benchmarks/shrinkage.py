@@ -3,7 +3,7 @@
     python benchmarks/shrinkage.py                              # simulated annotators, truth known
     python benchmarks/shrinkage.py --data ../shared/lewidi2023  # the committed LeWiDi pools
 
-Simulated: weights are learned on 100, 140 or 200 dev items and judged by the true distribution of
+Simulated: weights are learned on 100, 140 or 200 dev items and evaluated by the true distribution of
 the test items, draw by draw; the pools are those of ``defaults.py``. LeWiDi: each method learns on
 four fifths of the development set, or on 100, 140 or 200 of its items, and is judged on the rest.
 What a method chooses, it chooses on the items it learns from. Test sets are not looked at.

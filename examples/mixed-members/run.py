@@ -42,7 +42,7 @@ def edo(folder: Path, *words: str) -> None:
 
 
 def write_files(folder: Path) -> None:
-    """What people said, and what three kinds of models left behind."""
+    """Labels of people, and files of three kinds of models."""
     simulation = simulate("two-camps", random_state=1, items=(1, 300, 300))
     people = simulation.annotations
     write_table(people.to_table(), folder / "people.csv")
@@ -54,9 +54,9 @@ def write_files(folder: Path) -> None:
         score = np.log(share / (1 - share))
 
         # An LLM says "I am sure" too often, and finds more offensive than people do.
-        told = chance(3 * score + 1 + rng.normal(0, 3, len(rows)))
+        given = chance(3 * score + 1 + rng.normal(0, 3, len(rows)))
         with (folder / f"llm-{split}.jsonl").open("w", encoding="utf-8") as lines:
-            for item, p in zip(items, told.round(2), strict=True):
+            for item, p in zip(items, given.round(2), strict=True):
                 lines.write(json.dumps({"item": item, "p_0": 1 - p, "p_1": p}) + "\n")
 
         # Fine-tuned with three seeds: close to the people, each with its own noise.

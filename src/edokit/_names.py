@@ -271,7 +271,7 @@ KEEP_PREDICTED = (
 
 
 def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
-    """Where each wanted id stands among the given ones; both must hold the same ids."""
+    """Where each wanted id is among the given ones; both must hold the same ids."""
     if isinstance(wanted, ArrowNames) and isinstance(given, ArrowNames):
         found = wanted.positions_in(given)
         if found is not None:

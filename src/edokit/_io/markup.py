@@ -151,7 +151,7 @@ class Table:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A ``table`` with ``booktabs`` rules; the notes stand in its caption."""
+        """A ``table`` with ``booktabs`` rules; the notes are in its caption."""
         rows = [[latex_text(text) for text in row] for row in self.shown()]
         for i, j in self.bold:
             rows[i][j] = f"\\textbf{{{rows[i][j]}}}"

@@ -133,7 +133,7 @@ def fit_record(
         reading["scale"] = parameters["scale"]
     fitted: Fitted | None = None
     with warnings.catch_warnings():
-        # Refused before anything is read; what is only warned of is said by the fit.
+        # Refused before anything is read; what is only warned of is reported by the fit.
         warnings.simplefilter("ignore", EDOWarning)
         objective_of(choices(parameters["preset"], parameters))
     folder = None if out is None else Path(out)

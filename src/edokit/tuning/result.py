@@ -99,7 +99,7 @@ class SearchResult:
         }
         ensemble = EDOEnsemble("paper", **parameters)
         with warnings.catch_warnings():
-            # What concerns the data was said before, and the settings are the search's choice.
+            # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
             return ensemble.fit(*self.fit)
 
