@@ -429,7 +429,7 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
     if any(name not in about.attributes for own in attributes.values() for name in own):
         hint = f"known attributes: {', '.join(about.attributes) or 'none'}"
         raise RefusedError(422, "the members do not use one of the attributes", hint)
-    known = {*about.annotators, *attributes}
+    known = about.annotators | attributes.keys() if attributes else about.annotators
     new = f"send attributes ({', '.join(about.attributes)}), or " if about.attributes else ""
     if whose is not None:
         whose = [_known(names, known, f"text {k}", new) for k, names in enumerate(whose, start=1)]
