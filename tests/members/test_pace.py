@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import threading
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -217,6 +218,19 @@ def test_members_of_workers_that_are_gone_are_trained_alone(
     outcomes, _, here, _ = trained(3, wanted=1)
     assert [one.reason for one in outcomes] == ["", "", ""]
     assert (here, alone) == (["m-0"], ["m-1", "m-2"])
+
+
+def test_a_worker_reports_whatever_a_recipe_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_job(context: Any, job: TrainingJob, out: Path, device: Any, progress: Any) -> Outcome:
+        progress({"epoch": 1, "loss": np.float32(0.5), "where": out})
+        return Outcome(job)
+
+    monkeypatch.setattr(engine, "run_job", run_job)
+    engine._run_reporting(None, jobs(1)[0], Path("members"), None, tmp_path / "reports")
+    (line,) = next(engine._new_lines(tmp_path / "reports"))
+    assert json.loads(line) == {"epoch": 1, "loss": 0.5, "where": "members"}
 
 
 def test_a_report_of_training_has_what_the_choice_needs(

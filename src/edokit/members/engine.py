@@ -255,9 +255,16 @@ def _run_reporting(
 ) -> Outcome:
     def report(event: dict[str, Any]) -> None:
         with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(event) + "\n")
+            lines.write(json.dumps(event, default=_plain) + "\n")
 
     return run_job(context, job, out, device, report)
+
+
+def _plain(value: Any) -> float | str:
+    """A number of a library, or what is none, in JSON."""
+    with suppress(TypeError, ValueError):
+        return float(value)
+    return str(value)
 
 
 def _survive(
