@@ -3,10 +3,10 @@
     python benchmarks/shrinkage.py                              # simulated annotators, truth known
     python benchmarks/shrinkage.py --data ../shared/lewidi2023  # the committed LeWiDi pools
 
-Simulated: weights are learned on 100, 140 or 200 dev items and evaluated by the true distribution of
-the test items, draw by draw; the pools are those of ``defaults.py``. LeWiDi: each method learns on
-four fifths of the development set, or on 100, 140 or 200 of its items, and is judged on the rest.
-What a method chooses, it chooses on the items it learns from. Test sets are not looked at.
+Simulated: weights are learned on 100, 140 or 200 dev items and evaluated by the true distribution
+of the test items, draw by draw; the pools are those of ``defaults.py``. LeWiDi: each method learns
+on four fifths of the development set, or on 100, 140 or 200 of its items, and is evaluated on the
+rest. What a method chooses, it chooses on the items it learns from. Test sets are not looked at.
 `random-select` are its twenty members, `mixed` those of the mixed pool, `all` all of its members.
 """
 
