@@ -80,11 +80,11 @@ def block_sums(
             square = np.zeros((members, members))
             kernel(P[start:stop], y[start:stop], sums[0], sums[2], square)
             sums[3] += square[np.minimum(left, right), np.maximum(left, right)]
-        work = spare.pop() if spare else _Workspace(kind, block, members, classes)
+        work = spare.pop() if spare else _Workspace(kind, P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
             rest = part.stop - part.start
-            fit = work if rest == block else _Workspace(kind, rest, members, classes)
+            fit = work if rest == block else _Workspace(kind, P.dtype, rest, members, classes)
             if y is not None and kernel is None:
                 fit.add_overlaps(P[s], y[s], sums[0], sums[2], sums[3])
             if q is not None:
@@ -112,7 +112,9 @@ def block_sums(
 class _Workspace:
     """Adds the sums of blocks of one size, always in the same memory."""
 
-    def __init__(self, dtype: np.dtype[Any], items: int, members: int, classes: int) -> None:
+    def __init__(
+        self, dtype: np.dtype[Any], given: np.dtype[Any], items: int, members: int, classes: int
+    ) -> None:
         columns = 1 if classes == 2 else classes  # of two, one tells both: rows sum to one
         length = columns * items
         self.absolute_sum = _absolute_sum
@@ -121,7 +123,7 @@ class _Workspace:
 
             # BLAS adds up absolute values several times faster than np.abs and np.sum do.
             self.absolute_sum = sasum if dtype == np.float32 else dasum
-        self.compact = np.empty((items, members, columns), dtype)
+        self.compact = np.empty((items, members, columns), given)
         self.logs = np.empty((items, members, classes), dtype)
         self.labels = np.empty((columns, items), dtype)
         # Members in rows, items last: a pair of members is two long rows. After the last member
