@@ -110,6 +110,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Any:
             most[0] = max(most[0], together[0])
             lock.notify_all()
         progress({"items": context["items"], "epochs": 10})
+        progress({"items_per_second": 1.0})  # as recipes of others may, which know of no more
         for tick in range(3000):
             now = {"items_per_second": context["rate"], "began": 0.0, "since": float(tick)}
             progress({**now, "memory": 1})
@@ -123,14 +124,16 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(engine, "run_job", run_job)
 
-    def train(n: int, **context: Any) -> tuple[list[Outcome], int, list[str], list[Any]]:
+    def train(
+        n: int, devices: Any = ("cuda:0", "cuda:1"), **context: Any
+    ) -> tuple[list[Outcome], int, list[str], list[Any]]:
         events: list[Any] = []
         outcomes = engine.run_jobs(
             {"rate": 1.0, "items": 1000, "wanted": 4, **context},  # type: ignore[arg-type]
             jobs(n),
             Path("."),
             jobs=4,
-            devices=("cuda:0", "cuda:1"),
+            devices=devices,
             by_pace=True,
             progress=lambda job: lambda event: events.append((job.path, event)),
         )
@@ -145,6 +148,11 @@ def test_the_first_member_trains_here_and_others_join_it(trained: Any) -> None:
     assert (most, here) == (4, ["m-0"])
     epochs = {name: event["device"] for name, event in events if "epoch" in event}
     assert epochs == {f"m-{k}": f"cuda:{k % 2}" for k in range(6)}
+
+
+def test_reports_of_other_recipes_may_have_less_in_them(trained: Any) -> None:
+    outcomes, most, here, _ = trained(2, devices=("cuda",), wanted=2)
+    assert ([one.reason for one in outcomes], most, here) == (["", ""], 2, ["m-0"])
 
 
 def test_little_work_starts_no_workers(trained: Any) -> None:

@@ -25,6 +25,7 @@ _WORTH_WORKERS = 10_000  # items, counted in every epoch, that others must have 
 _SILENCE = 10.0  # seconds after which workers that all ended without an answer are given up
 _SPARE = 0.1  # share of a GPU's memory that is left free
 _CONTEXT_BYTES = 2**29  # what a process takes on a GPU before its first tensor
+_NEEDED = {"items_per_second", "began", "since", "memory"}  # in a report of a member's pace
 Placed = Sequence[tuple[TrainingJob, str | None]]
 """Jobs, and the device that each runs on."""
 Together = Callable[[Placed], Iterator[Outcome]]
@@ -159,7 +160,7 @@ def _by_pace(
 
     def note(job: TrainingJob, event: dict[str, Any]) -> None:
         nonlocal executor
-        if "items_per_second" in event:
+        if event.keys() >= _NEEDED:
             reports[job.path] = event
         work = event.get("items", 0) * event.get("epochs", 0) * len(waiting)
         if executor is None and work >= _WORTH_WORKERS:
