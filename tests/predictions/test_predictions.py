@@ -76,6 +76,18 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
         Predictions.from_arrays(GOOD, layout="NKC", invalid="ignore")
 
 
+@pytest.mark.parametrize("off", [3e-7, 9e-7, 1.1e-6, 5e-4])
+@pytest.mark.parametrize("classes", [2, 7, 8])
+def test_rows_are_divided_by_their_sum_from_the_same_distance_on(off: float, classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    rows = rng.dirichlet(np.ones(classes), (50, 3)) * (1 + off * rng.uniform(-1, 1, (50, 3, 1)))
+    rows = rows.astype(np.float32)
+    total = rows.sum(axis=2, keepdims=True, dtype=np.float64)
+    wanted = np.where(np.abs(total - 1) > 1e-6, rows / total, rows)
+    made = Predictions.from_arrays(rows, layout="NKC").probabilities
+    np.testing.assert_array_equal(made, wanted.astype(np.float32))
+
+
 def test_rounded_probabilities_are_set_right_and_exact_ones_left_alone() -> None:
     array = spoiled([0.333, 0.6667])
     made = Predictions.from_arrays(array, layout="NKC").probabilities

@@ -314,15 +314,15 @@ def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str])
 
 
 # Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
-_FEW_CLASSES = 7
+FEW_CLASSES = 7
 
 
-def row_sums(values: npt.NDArray[Any]) -> Floats:
+def row_sums(values: npt.NDArray[Any], dtype: type = np.float64) -> npt.NDArray[Any]:
     """What the last axis, of classes, sums to, in float64: many rounded float32 do not add up."""
     classes = values.shape[-1]
-    if not 2 <= classes <= _FEW_CLASSES:
-        return np.asarray(values.sum(axis=-1, dtype=np.float64))
-    total: Floats = np.add(values[..., 0], values[..., 1], dtype=np.float64)
+    if not 2 <= classes <= FEW_CLASSES:
+        return np.asarray(values.sum(axis=-1, dtype=dtype))
+    total: npt.NDArray[Any] = np.add(values[..., 0], values[..., 1], dtype=dtype)
     for c in range(2, classes):
         total += values[..., c]
     return total
