@@ -128,11 +128,12 @@ def parts(folder: Path, rounds: int) -> dict[str, float]:
     import pyarrow.parquet as pq
 
     from edokit._names import ArrowNames
+    from edokit.predictions.core import checked
 
     files = sorted((folder / "predictions").iterdir())
     labels = sorted((folder / "annotations").iterdir())
-    with np.load(write_one(folder)) as held:
-        P, ids = held["probabilities"], held["items"]
+    with np.load(write_one(folder)) as one:
+        P, ids, members = one["probabilities"], one["items"], one["members"]
     share = np.linspace(0, 1, len(P))
     q, y = np.column_stack([1 - share, share]), (share > 0.5).astype(np.int32)
     cache = folder / "cache.bin"
@@ -163,6 +164,7 @@ def parts(folder: Path, rounds: int) -> dict[str, float]:
         "labels into memory (Parquet decoded)": lambda: [
             pq.ParquetFile(file).read(use_threads=False) for file in labels
         ],
+        "probabilities checked": lambda: [checked(P, ids, members, "error") for _ in files],
         "logs and hits, float64": lambda: [block_sums(P, q, None, 1, np.float64) for _ in files],
         "distances of all pairs, float64": lambda: [
             block_sums(P, None, y, 1, np.float64) for _ in files
