@@ -52,7 +52,7 @@ layers: $(VENV)/.dev
 
 # By `worksteal` each process has neighbouring tests, which share servers and fixtures.
 unit: $(VENV)/.dev services
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu"
 
 # A PostgreSQL server and a browser, where root may install them and they are missing.
 services:

@@ -287,6 +287,7 @@ def test_recorded_passes_train_the_same_member(model: str, monkeypatch: pytest.M
     np.testing.assert_allclose(found[1], found[0], atol=1e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_passes_are_recorded_on_a_gpu(model: str) -> None:
     options = {"model": model, "epochs": 4, "learning_rate": 1e-3, "batch_size": 8}
