@@ -28,7 +28,7 @@ from edokit.fitdata import FitData
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
 MEMBERS = 50
-SMALL, MORE = 400_000, 2_000_000
+SMALL, MORE = 1_000_000, 4_000_000
 WANTED = 1_000_000_000
 MOST = 1.15  # how far two workers may be above the estimate
 BYTES = 4  # of a float32 probability
@@ -86,8 +86,9 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
         }
         places = folder / "predictions", folder / "annotations"
         # The workers import what they need before the clock starts.
-        with FitData.open(*(place.parent / "warm" / place.name for place in places), **options):
-            pass
+        warm = (place.parent / "warm" / place.name for place in places)
+        with FitData.open(*warm, **options) as little:
+            EDOEnsemble().fit(little)
         start = time.perf_counter()
         data = stack.enter_context(FitData.open(*places, **options))
         first = time.perf_counter() - start
@@ -334,7 +335,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=asked.folder) as name:
             folder = Path(name) / "data"
             write_shards(folder, items, MEMBERS, annotators=0)
-            write_shards(folder / "warm", 1_000 * workers, MEMBERS, annotators=0)
+            write_shards(folder / "warm", 2_000, MEMBERS, annotators=0, per_shard=250)
             runs.append(fitted(folder, items, workers))
             print(runs[-1], flush=True)
     text = page(*runs, Rates.of(runs[0]))
