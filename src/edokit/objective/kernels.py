@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[Any]
 # this long: they stay in the cache, and each numpy call is long enough that threads, which meet
 # between calls, rarely wait for each other.
 _ROW_BYTES = 2**16
-_GAPS_BYTES = 2**18
+_GAPS_BYTES = 2**22
 # Blocks are added up in chunks of fixed size, so the sums do not depend on the threads.
 _BLOCKS_PER_CHUNK = 8
 # Below so many numbers, compiling takes longer than it saves.
@@ -68,9 +68,11 @@ def block_sums(
         .T
     )
     shapes = (classes,), (classes,), (members,), (len(left),), (members, classes)
-    row = min(_ROW_BYTES, max(_GAPS_BYTES // members, _ROW_BYTES // 4))
-    block = max(1, min(items, row // kind.itemsize // (1 if classes == 2 else classes)))
     kernel = overlap_kernel() if P.size >= _WORTH_COMPILING and kind == P.dtype else None
+    # Read in one precision and added up in another, a block has more to keep in the cache.
+    gaps = _GAPS_BYTES if kind == P.dtype else _GAPS_BYTES // 16
+    row = min(_ROW_BYTES, max(gaps // members, _ROW_BYTES // 4))
+    block = max(1, min(items, row // kind.itemsize // (1 if classes == 2 else classes)))
     # Workspaces go from one chunk to the next: fresh memory costs more than what is done in it.
     spare: list[_Workspace] = []
 
