@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from numbers import Integral
 from pathlib import Path
+from unicodedata import normalize
 
 # What stands before the last @ of a URL (a path folds its slashes into one), and passwords among
 # its parameters or in a connection string, where the user is hidden, too.
@@ -95,7 +96,7 @@ def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
     listed = list(values)
     texts = map(str, listed[:most])
-    shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in texts)
+    shown = ", ".join(_quoted(text if len(text) <= 40 else text[:39] + "…") for text in texts)
     rest = len(listed) - most
     return f"{shown} and {rest} more" if rest > 0 else shown
 
@@ -115,8 +116,13 @@ def headings(names: Iterable[object], most: int = 20) -> str:
 def _unless_text(value: object, length: int, words: int) -> str:
     text = str(value)
     if len(text) <= length and len(text.split()) <= words:
-        return repr(text)
+        return _quoted(text)
     return f"text of {len(text)} characters"
+
+
+def _quoted(text: str) -> str:
+    """Text in quotes; code points are escaped where the usual ones would look the same."""
+    return repr(text) if text.isascii() or normalize("NFC", text) == text else ascii(text)
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from difflib import get_close_matches
@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -301,7 +302,9 @@ def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArr
         if unpredicted:
             hint += "; score the items for all who labelled them" if pairs else KEEP_PREDICTED
         raise InputError(
-            f"{what} and {against} hold different {of}: in {what} " + "; ".join(parts), hint
+            f"{what} and {against} hold different {of}: in {what} {'; '.join(parts)}"
+            + look_alike([*missing, *extra]),
+            hint,
         )
     return where
 
@@ -310,6 +313,31 @@ def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:
     """Where each name is among others, which differ; −1 for those that are not there."""
     known = dict(zip(among.tolist(), range(len(among)), strict=True))
     return np.fromiter(map(known.get, names.tolist(), repeat(-1)), np.intp, len(names))
+
+
+def spelling_key(name: str) -> str:
+    """The same for names that people would take for the same."""
+    with suppress(ValueError):
+        if math.isfinite(number := float(name)):
+            return as_name(number)
+    return normalize("NFC", " ".join(name.split())).casefold()
+
+
+def look_alike(names: Iterable[str]) -> str:
+    """A note for a message on ids among these that are the same but for their spelling."""
+    first: dict[str, str] = {}
+    pairs = [
+        f"{known[:40]!a} and {name[:40]!a}"
+        for name in map(str, names)
+        if (known := first.setdefault(spelling_key(name), name)) != name
+    ]
+    if not pairs:
+        return ""
+    more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    return (
+        f" ({pairs[0]}{more} differ only in blanks, case, how a number is written or Unicode"
+        " normalisation)"
+    )
 
 
 def _shown_pairs(names: Strings) -> Strings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,17 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
 def test_a_bad_model_file_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
         read_model_file(written(tmp_path / "m.csv", content))
+
+
+def test_columns_called_like_the_classes_come_with_the_command_that_maps_them(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path / "m.csv", "id,the text,no,not yet\n1,fine,0.9,0.1\n2,bad,0.2,0.8\n")
+    with pytest.raises(InputError, match=r"m\.csv --column item=id --column p_no=no") as refused:
+        join_models([path])
+    command = shlex.split(refused.value.hint.split("`")[1])
+    columns = dict(word.split("=") for word in command if "=" in word)
+    assert join_models([path], columns=columns).classes == ("no", "not yet")
 
 
 def test_a_policy_that_does_not_exist_is_refused(tmp_path: Path) -> None:
@@ -293,6 +305,16 @@ def test_files_without_a_common_item_do_not_join(tmp_path: Path) -> None:
     two = written(tmp_path / "two.csv", "item,p_0,p_1\nb,1,0\n")
     with pytest.raises(InputError, match="no item is in every file"):
         join_models([one, two], missing="drop")
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_ids_that_only_look_the_same_are_shown_by_their_code_points(
+    missing: Any, tmp_path: Path
+) -> None:
+    one = written(tmp_path / "one.csv", "item,p_0,p_1\ncaf\u00e9,1,0\n")
+    two = written(tmp_path / "two.csv", "item,p_0,p_1\ncafe\u0301,1,0\n")
+    with pytest.raises(InputError, match=r"'caf\\xe9' and 'cafe\\u0301' differ only in"):
+        join_models([one, two], missing=missing)
 
 
 # --- one column per member ------------------------------------------------------------------------

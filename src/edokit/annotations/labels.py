@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, get_args
-from unicodedata import normalize
 
 import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
-from edokit._names import ArrowNames, Encoded, as_name, check_text, class_order, renamed
+from edokit._names import (
+    ArrowNames,
+    Encoded,
+    as_name,
+    check_text,
+    class_order,
+    renamed,
+    spelling_key,
+)
 from edokit._types import Floats, Ints, Strings
 
 MultiChoice = Literal["error", "first", "split", "join"]
@@ -193,8 +200,8 @@ def refuse_unknown_hard_labels(
     codes = np.flatnonzero(np.isin(hard.names, unknown))
     rows = np.flatnonzero(np.isin(hard.codes, codes))
     first = str(hard.names[hard.codes[rows[0]]])
-    by_key = {_key(name): name for name in known}
-    close = get_close_matches(_key(first), by_key, 1)
+    by_key = {spelling_key(name): name for name in known}
+    close = get_close_matches(spelling_key(first), by_key, 1)
     guess = f"label_map={{{first!r}: {by_key[close[0]]!r}}} corrects it; " if close else ""
     raise InputError(
         f"the hard label of {item(int(rows[0]))} is {word(first)}, which no annotator gave"
@@ -217,14 +224,14 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
         parts = _split(name)
         if len(parts) > 1 and all(parts):
             cells[name] = parts
-    single = {_key(name) for name in declared or names if name not in cells}
-    single |= {_key(parts[0]) for parts in cells.values() if len(parts) == 1}
+    single = {spelling_key(name) for name in declared or names if name not in cells}
+    single |= {spelling_key(parts[0]) for parts in cells.values() if len(parts) == 1}
     # A name such as 1/2 or R+B is one label unless its parts are labels, too.
-    split = any({*map(_key, parts)} <= single for parts in cells.values() if parts)
+    split = any({*map(spelling_key, parts)} <= single for parts in cells.values() if parts)
     return {
         name: list(dict.fromkeys(parts))
         for name, parts in cells.items()
-        if parts and (_listed(name) or (split and not single.isdisjoint(map(_key, parts))))
+        if parts and (_listed(name) or (split and not single.isdisjoint(map(spelling_key, parts))))
     }
 
 
@@ -289,7 +296,7 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
     """Refuse labels that differ only in case, blanks or how a number is written."""
     groups: dict[str, list[str]] = {}
     for name in sorted(labels.names):
-        groups.setdefault(_key(name), []).append(name)
+        groups.setdefault(spelling_key(name), []).append(name)
     doubtful = [many for many in groups.values() if len(many) > 1 or many[0] != many[0].strip()]
     if not doubtful:
         return
@@ -341,14 +348,6 @@ def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
         f"{what} that differ only in {'case or ' if case else ''}blanks count as different ones:"
         f" {', '.join(pairs[:3])}{more}"
     )
-
-
-def _key(name: str) -> str:
-    """The same for names that people would take for the same."""
-    with suppress(ValueError):
-        if math.isfinite(number := float(name)):
-            return as_name(number)
-    return normalize("NFC", " ".join(name.split())).casefold()
 
 
 def _counts(encoded: Encoded) -> Ints:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -26,7 +28,7 @@ from edokit._errors import (
 )
 from edokit._io.tables import number_column, read_table
 from edokit._lazy import pa
-from edokit._names import PAIR, as_names, check_unique, class_order, match, pair_names
+from edokit._names import PAIR, as_names, check_unique, class_order, look_alike, match, pair_names
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import ordered_classes, scale_of_table
 from edokit.predictions.core import (
@@ -481,10 +483,7 @@ class _Joined:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
-                "name them p_0, p_1, …, or map them with columns={'p_yes': 'NAME'}; for one column"
-                " of positive-class probabilities per model use `edo predictions join --positive"
-                " CLASS`; for sampled answers columns={'answer': 'NAME'}",
-                parameters=("columns",),
+                self._class_hint(table),
             )
         if "" in columns:
             raise InputError(
@@ -510,6 +509,28 @@ class _Joined:
         with errors_in(self.path):
             scale = declared.on(classes)
         return Predictions(array, items, (self.member,), classes, scale=scale)
+
+    def _class_hint(self, table: pa.Table) -> str:
+        """The command that maps columns which are not called ``p_<class>``."""
+        item = self.own(table, "item")
+        item = item if item in table.column_names else table.column_names[0]
+        # Where a header is missing it may be somebody's text.
+        roles = [] if item == "item" else [f"item={item if word(item) == repr(item) else 'NAME'}"]
+        classes = []
+        for name in table.column_names:
+            with suppress(InputError):
+                number_column(table, name)
+                classes += [f"{PREFIX}{name}={name}"] * (name != item)
+        if 1 < len(classes) <= 20:
+            mapped = [f"--column {shlex.quote(role)}" for role in roles + classes]
+            known = " ".join([shlex.quote(str(self.path)), *mapped])
+        else:
+            known = "FILE --column item=NAME --column p_CLASS=NAME"
+        return (
+            f"name them item and p_<class>, or, if they are classes, `edo predictions join {known}"
+            " --out FILE.npz`; if each is a model's probability of one class, --positive CLASS; if"
+            " they hold sampled answers, --column answer=NAME"
+        )
 
     def _declared(self, table: pa.Table) -> Declared:
         with errors_in(self.path):
@@ -700,7 +721,7 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> l
     ]
     left_out = set(chain.from_iterable(lacking))
     if len(left_out) == len(everything):
-        raise InputError("no item is in every file", "check the ids")
+        raise InputError(f"no item is in every file{look_alike(everything)}", "check the ids")
     if left_out:
         each = "; ".join(
             f"{source} has no prediction for {len(items)}: {examples(items, 10)}{source.whose}"
@@ -708,7 +729,8 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> l
             if items
         )
         count = are(len(left_out), len(everything))
-        warn(f"{count} left out (missing='drop'): {each}", parameters=("missing",))
+        alike = look_alike(item for item in everything if item in left_out)
+        warn(f"{count} left out (missing='drop'): {each}{alike}", parameters=("missing",))
     kept = [np.array([item not in left_out for item in part.items]) for part in parts]
     return [part.take(mask) for part, mask in zip(parts, kept, strict=True)]
 
