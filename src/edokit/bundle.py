@@ -31,6 +31,7 @@ from edokit._outputs import BUNDLE, other_content, output_folder
 from edokit._types import Floats
 from edokit._version import __version__
 from edokit.annotator_effects import Attributes
+from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.files import reading, write_fitted
 from edokit.ensemble.fitted import Pooled
 from edokit.members.folder import copy_members, groups_of
@@ -55,7 +56,6 @@ from edokit.scales import Scale
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from edokit.ensemble import EDOEnsemble
     from edokit.predictions import Predictions
 
 FORMAT = 1
@@ -340,8 +340,6 @@ class Bundle:
     @classmethod
     def _load(cls, folder: Path, home: Path, max_length: int = MAX_LENGTH, **how: Any) -> Bundle:
         """Load a bundle whose files may be links that lead to somewhere below ``home``."""
-        from edokit.ensemble import load_ensemble
-
         if not (folder / BUNDLE).exists():
             found = (
                 "has none"
@@ -357,7 +355,7 @@ class Bundle:
         with reading(folder / BUNDLE, "bundle", FORMAT) as held:
             content = _SCHEMA(held, "")
         _check_files(folder, home, content["files"])
-        ensemble = load_ensemble(folder / ENSEMBLE)
+        ensemble = EDOEnsemble.load(folder / ENSEMBLE)
         models = {name: folder / MODELS / place for name, place in content["models"].items()}
         for place in models.values():
             check_model(place, home)
@@ -413,11 +411,9 @@ class Bundle:
             If members are missing or do not fit the ensemble, or `out` holds something else;
             nothing is written then.
         """
-        from edokit.ensemble import load_ensemble
-
         out, source = local_path(out), Path(members)
         given = Path(ensemble) if isinstance(ensemble, str | Path) else None
-        fitted = load_ensemble(ensemble) if isinstance(ensemble, str | Path) else ensemble
+        fitted = EDOEnsemble.load(ensemble) if isinstance(ensemble, str | Path) else ensemble
         how: dict[str, Any] = {"device": device, "trust": trust}
         guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
@@ -715,15 +711,13 @@ def load(folder: str | Path, **how: Any) -> Any:
     InputError
         If there is neither, or a damaged one.
     """
-    from edokit.ensemble import load_ensemble
-
     if is_bundle(folder):
         return Bundle.load(folder, **how)
     if how:
         raise InputError(
             f"{examples(how)} is for bundles, but {folder} has no {BUNDLE}", "leave it out"
         )
-    return load_ensemble(folder)
+    return EDOEnsemble.load(folder)
 
 
 def is_bundle(folder: str | Path) -> bool:

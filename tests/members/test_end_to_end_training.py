@@ -21,7 +21,7 @@ from edokit.annotations import Annotations
 from edokit.cli.predict import predict
 from edokit.cli.score import score
 from edokit.cli.train import train
-from edokit.ensemble import load_ensemble
+from edokit.ensemble import EDOEnsemble
 from edokit.members import (
     Plan,
     Texts,
@@ -111,7 +111,7 @@ def test_the_pool_learns(trained: Trained) -> None:
 def test_the_ensemble_carries_what_was_learned_with_the_members(
     trained: Trained, folder: Path
 ) -> None:
-    ensemble = load_ensemble(folder / "ensemble")
+    ensemble = EDOEnsemble.load(folder / "ensemble")
     members = EndToEndMembers.load(folder / "end-to-end", device="cpu")
     assert ensemble.weights_.tolist() == members.weights_
     assert ensemble.size_ == members.size_ == np.count_nonzero(ensemble.weights_)

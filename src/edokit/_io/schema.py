@@ -97,6 +97,11 @@ def optional(inner: Check) -> Check:
     return check
 
 
+def as_type(make: Callable[[Any], Any], inner: Check) -> Check:
+    """What is made of a value that passes a check."""
+    return lambda value, at: make(inner(value, at))
+
+
 def listed(inner: Check, length: int | None = None, *, least: int = 0) -> Check:
     """A list of one kind of value."""
 

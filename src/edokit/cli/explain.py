@@ -33,11 +33,11 @@ def explain(
     json: options.Json = False,
 ) -> None:
     """Show why members have their weights, what they cost, and what dropping one would lose."""
-    from edokit.ensemble import load_ensemble
+    from edokit.ensemble import EDOEnsemble
     from edokit.ensemble.files import explain_costs
     from edokit.ensemble.trade_off import earned
 
-    loaded = load_ensemble(ensemble)
+    loaded = EDOEnsemble.load(ensemble)
     if (predictions is None) != (annotations is None):
         raise InputError(
             "predictions and annotations belong together", "give --predictions and --annotations"

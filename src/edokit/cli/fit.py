@@ -73,14 +73,14 @@ def fit(
     """Learn member weights and ensemble size, so that the pool matches the annotators."""
     # Options of the objective and the solver are named like the parameters of EDOEnsemble.
     given = dict(locals())
-    from edokit.ensemble import PARAMETERS, fit_record
+    from edokit import ensemble
 
-    parameters = {name: value for name, value in given.items() if name in PARAMETERS}
+    parameters = {name: value for name, value in given.items() if name in ensemble.PARAMETERS}
     how = reading.keywords()
     splits = how.pop("split", None)
     shards = streaming.shards(predictions, reading.given.get("learn"))
     with console.progress() as bars:
-        fitted = fit_record(
+        fitted = ensemble.fit(
             predictions,
             annotations,
             out=out,
@@ -90,7 +90,7 @@ def fit(
             read_options=how,
             random_state=seed,
             **parameters,
-        )
+        ).fitted_
     if json:
         console.print_json(fitted.summary())
         return

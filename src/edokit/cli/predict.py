@@ -100,7 +100,7 @@ def predict(
     """Pool the members' predictions: probabilities, entropy, spread of the members and a label."""
     from edokit._outputs import output_files
     from edokit.bundle import ROWS, Bundle, is_bundle
-    from edokit.ensemble import load_ensemble, predict_to_file
+    from edokit.ensemble import EDOEnsemble, predict_to_file
     from edokit.members.recipes._endpoint import session
 
     if review is None and (review_out is not None or (annotations is not None and page is None)):
@@ -145,7 +145,7 @@ def predict(
         whole = Bundle.load(ensemble, max_length=max_length, **how)
         fitted = whole.ensemble
     else:
-        fitted = load_ensemble(ensemble)
+        fitted = EDOEnsemble.load(ensemble)
     views = _panels(panel or (), as_annotator or (), annotators)
     if len(views) > 2 or (len(views) == 2 and review is not None):
         what = f"{len(views)} panels and persons" if len(views) > 2 else "--review and two panels"

@@ -63,7 +63,7 @@ def score(
 ) -> None:
     """Write the predictions of trained members, or of models that you have, for texts."""
     from edokit._outputs import output_files
-    from edokit.ensemble import load_ensemble
+    from edokit.ensemble import EDOEnsemble
     from edokit.members import score_members, score_models
     from edokit.members.hub import LabelMap, model_names
     from edokit.members.recipes._endpoint import session
@@ -115,7 +115,7 @@ def score(
             table = score_members(
                 members,
                 asked,
-                load_ensemble(ensemble).needed_members() if ensemble else options.names(only),
+                EDOEnsemble.load(ensemble).needed_members() if ensemble else options.names(only),
                 device=device,
                 trust=options.names(trust) or (),
                 annotators=known,

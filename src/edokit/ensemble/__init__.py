@@ -5,20 +5,14 @@ from typing import TYPE_CHECKING
 from edokit._lazy import lazy_names
 from edokit.ensemble._fit import PARAMETERS, PRESETS
 from edokit.ensemble.answers import Answer
-from edokit.ensemble.files import (
-    compare_panels,
-    fit,
-    fit_record,
-    load_ensemble,
-    predict_to_file,
-)
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.files import compare_panels, fit, predict_to_file
 from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.review import Review, review, write_review
 from edokit.ensemble.trade_off import TradeOff
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
-    from edokit.ensemble.estimator import EDOEnsemble
 
 __all__ = [
     "PARAMETERS",
@@ -32,14 +26,10 @@ __all__ = [
     "TradeOff",
     "compare_panels",
     "fit",
-    "fit_record",
-    "load_ensemble",
     "predict_to_file",
     "review",
     "soft_score",
     "write_review",
 ]
 # What needs scikit-learn, which takes a second to import.
-__getattr__ = lazy_names(
-    __name__, {"classifier": ("EDOClassifier", "soft_score"), "estimator": ("EDOEnsemble",)}
-)
+__getattr__ = lazy_names(__name__, {"classifier": ("EDOClassifier", "soft_score")})

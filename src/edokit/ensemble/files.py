@@ -29,6 +29,7 @@ from edokit.ensemble._fit import (
     objective_of,
     stored_parameters,
 )
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Fitted, Pooled, describe_lambda_reg
 from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
@@ -41,7 +42,6 @@ from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared
 
 if TYPE_CHECKING:
-    from edokit.ensemble.estimator import EDOEnsemble
     from edokit.ensemble.trade_off import TradeOff
 
 
@@ -98,35 +98,8 @@ def fit(
     >>> edokit.fit(P, votes, preset="paper-fixed", solver="exact").size_
     2
     """
-    from edokit.ensemble.estimator import EDOEnsemble
-
     ensemble = EDOEnsemble(**parameters)
-    fitted = fit_record(
-        predictions,
-        annotations,
-        out=out,
-        split=split,
-        overwrite=overwrite,
-        streaming=streaming,
-        read_options=read_options,
-        **ensemble.get_params(),
-    )
-    return ensemble._keep(fitted)
-
-
-def fit_record(
-    predictions: Any,
-    annotations: Any,
-    *,
-    out: str | Path | None = None,
-    split: str | Sequence[str] | None = None,
-    overwrite: bool = False,
-    streaming: Mapping[str, Any] | None = None,
-    read_options: Mapping[str, Any] | None = None,
-    **given: Any,
-) -> Fitted:
-    """What `fit` learns, without scikit-learn, whose import takes longer than a small fit."""
-    parameters = {**PARAMETERS, **given}
+    parameters = {**PARAMETERS, **ensemble.get_params()}
     reading = dict(read_options or {})
     parameters["scale"] = parameters["scale"] or reading.get("scale")
     if isinstance(annotations, str | Path):
@@ -188,30 +161,7 @@ def fit_record(
         check()
         if folder is not None:
             write_fitted(fitted, folder)
-    return fitted
-
-
-def load_ensemble(folder: str | Path) -> EDOEnsemble:
-    """Load a saved ensemble.
-
-    Parameters
-    ----------
-    folder : str or Path
-        A folder made by `edo fit` or ``EDOEnsemble.save``, or ``RUN/ensemble`` of a search.
-
-    Returns
-    -------
-    EDOEnsemble
-        The fitted ensemble; saved ensembles of earlier versions load, too.
-
-    Raises
-    ------
-    InputError
-        If there is no ensemble, or a damaged one.
-    """
-    from edokit.ensemble.estimator import EDOEnsemble
-
-    return EDOEnsemble.load(folder)
+    return ensemble._keep(fitted)
 
 
 def explain_costs(

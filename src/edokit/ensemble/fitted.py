@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, get_args
@@ -12,7 +12,9 @@ import numpy as np
 
 from edokit._errors import InputError, counted, money
 from edokit._io.schema import (
+    Check,
     WrongValueError,
+    as_type,
     choice,
     distinct,
     flag,
@@ -307,62 +309,14 @@ class Fitted:
             If parts are missing or do not fit together; anyone may have written the file.
         """
         held = _SCHEMA(content, "")
-        groups, group_weights = held.get("groups"), held.get("group_weights")
-        certificate, trajectory, constant = (
-            held.get("certificate"),
-            held.get("trajectory"),
-            held.get("constant"),
-        )
-        if trajectory is not None:
-            columns = {name: np.array(trajectory[name], dtype=float) for name in _EPOCHS}
-            trajectory = Trajectory(**columns)
-        if constant is not None:
-            shares, label = np.array(constant["shares"], dtype=np.float64), constant["label"]
-            label = tuple(label) if isinstance(label, list) else label
-            constant = Constant(shares, label, constant["source"])
-        if label_fits := held.get("label_fits"):
-            label_fits = {
-                name: LabelFit(
-                    one["lambda_reg"],
-                    one["objective"],
-                    None if one.get("certificate") is None else Certificate(**one["certificate"]),
-                )
-                for name, one in label_fits.items()
-            }
-        answers, label_weights = held.get("answers"), held.get("label_weights")
-        if answers is not None:
-            answers = {metric: Answer(**one) for metric, one in answers.items()}
         try:
             scale = Declared(held.get("scale") or NOMINAL).on(held["classes"])
         except InputError as error:
             raise WrongValueError(f"scale is {held['scale']!r}: {error.message}") from error
-        fitted = cls(
-            members=tuple(held["members"]),
-            classes=tuple(held["classes"]),
-            scale=scale,
-            label_weights=None if label_weights is None else np.array(label_weights, dtype=float),
-            label_fits=label_fits or None,
-            answers=answers,
-            weights=np.array(held["weights"], dtype=np.float64),
-            size=held["size"],
-            settings={**held["settings"], "pool": held["pool"]},
-            parameters=held["parameters"],
-            objective=held["objective"],
-            metrics=held["metrics"],
-            member_ce=np.array(held["member_ce"], dtype=np.float64),
-            items=held["items"],
-            pairs=held.get("pairs"),
-            data=held.get("data") or {},
-            explanation=(),
-            labels=None if held.get("labels") is None else tuple(held["labels"]),
-            groups=None if groups is None else tuple(groups),
-            member_info=held.get("member_info") or {},
-            group_weights=None if group_weights is None else np.array(group_weights, dtype=float),
-            temperature=held["temperature"],
-            certificate=None if certificate is None else Certificate(**certificate),
-            trajectory=trajectory,
-            constant=constant,
-        )
+        stored = {one.name: held.get(one.name) for one in fields(cls)}
+        stored = {name: value for name, value in stored.items() if value is not None}
+        stored |= {"scale": scale, "settings": {**held["settings"], "pool": held["pool"]}}
+        fitted = cls(**{"data": {}, **stored, "explanation": held.get("reasons") or ()})
         fitted._check()
         try:
             # Parts that these sentences need may be missing.
@@ -372,15 +326,14 @@ class Fitted:
                 f"settings and trajectory do not fit together ({type(error).__name__})"
             ) from error
         if held.get("reasons") is not None:
-            reasons = [Reason(**reason) for reason in held["reasons"]]
-        else:
-            # Older files hold sentences alone, heaviest unit first.
-            names, weights = fitted.unit_weights
-            order = np.argsort(-weights, kind="stable")
-            reasons = [
-                Reason.from_sentence(names[k], float(weights[k]), sentence)
-                for k, sentence in zip(order, held.get("explanation") or (), strict=False)
-            ]
+            return fitted
+        # Older files hold sentences alone, heaviest unit first.
+        names, weights = fitted.unit_weights
+        order = np.argsort(-weights, kind="stable")
+        reasons = [
+            Reason.from_sentence(names[k], float(weights[k]), sentence)
+            for k, sentence in zip(order, held.get("explanation") or (), strict=False)
+        ]
         return replace(fitted, explanation=tuple(reasons))
 
     def _check(self) -> None:
@@ -433,9 +386,6 @@ _WORDS = (
     *("preset", "solver", "diversity", "ce", "regularize", "pool", "order", "ties"),
     *("scale", "label_weights"),
 )
-_EPOCHS = tuple(Trajectory.__dataclass_fields__)
-_NUMBERS = listed(optional(number()))
-_TABLES = ("sizes", "weights", "theta", "pi")
 _CHOICES = {
     **dict.fromkeys((*_LAMBDAS, *_RATES), optional(number(0, LARGEST))),
     **dict.fromkeys(_COUNTS, optional(number(1, whole=True))),
@@ -451,61 +401,79 @@ def _choices(value: Any, at: str) -> Any:
     return {name: _CHOICES.get(name, plain)(held[name], f"{at}.{name}") for name in held}
 
 
-def _columns(value: Any, at: str) -> Any:
-    """The columns of a trajectory: numbers, or rows of as many numbers each."""
-    held = record(dict.fromkeys(_EPOCHS, plain))(value, at)
-    for name in _EPOCHS:
-        inner = listed(_NUMBERS) if name in _TABLES else _NUMBERS
-        rows = inner(held[name], f"{at}.{name}")
-        wide = {len(row) for row in rows} if name in _TABLES else set()
-        needs(len(wide) < 2, f"{at}.{name}", "must have rows of one length")
-    return held
-
-
-def _reason(value: Any, at: str) -> Any:
-    """Fields of a `Reason`, with the numbers that its kind needs."""
+def _reason(value: Any, at: str) -> Reason:
+    """A reason, with the numbers that its kind needs."""
     numbers = {"ce": number(), "price": number(), "term_change": number()}
     whole = {"rank": number(1, whole=True), "limit": number(0, whole=True)}
     words = {"term": choice(*TERMS), "text": text}
     needed = {"member": text, "weight": number(0, 1), "kind": choice(*get_args(Kind))}
-    held = record(needed, {**numbers, **whole, **words})(value, at)
-    reason = {name: held.get(name) for name in Reason.__dataclass_fields__}
-    if reason["text"] is None:
+    held = record(needed, {**numbers, **whole, **words}, only=True)(value, at)
+    if held.get("text") is None:
         price, limit = ("price", "term", "term_change"), ("limit",)
         kinds = {"excluded_by_loss": price, "excluded_by_size": limit, "beyond_max_members": limit}
         for name in ("ce", "rank", *kinds.get(held["kind"], ())):
-            needs(reason[name] is not None, f"{at}.{name}", "is missing")
-    return reason
+            needs(held.get(name) is not None, f"{at}.{name}", "is missing")
+    return Reason(**held)
+
+
+def _label(value: Any, at: str) -> int | tuple[int, ...]:
+    """A class, or whether each label is chosen."""
+    if isinstance(value, list):
+        return tuple(listed(_COUNT)(value, at))
+    return int(_COUNT(value, at))
+
+
+def _floats(values: Any) -> Floats:
+    return np.array(values, dtype=np.float64)
+
+
+def _table(inner: Check) -> Check:
+    """An array of rows of one length."""
+
+    def check(value: Any, at: str) -> Floats:
+        rows = listed(listed(inner))(value, at)
+        needs(len(set(map(len, rows))) < 2, at, "must have rows of one length")
+        return _floats(rows)
+
+    return check
+
+
+def _made(make: Callable[..., Any], needed: dict[str, Check], **more: Check) -> Check:
+    """What is made of an object with these fields."""
+    check = record(needed, more, only=True)
+    return lambda value, at: make(**check(value, at))
 
 
 _COUNT = number(0, whole=True)
+_SHARES = as_type(_floats, listed(number(0, 1)))
+_NUMBERS = as_type(_floats, listed(optional(number())))
+_TABLES = dict.fromkeys(("sizes", "weights", "theta", "pi"), _table(optional(number())))
+_EPOCHS = {**dict.fromkeys(Trajectory.__dataclass_fields__, _NUMBERS), **_TABLES}
 _DATA = record({"annotators": _COUNT, "annotations": _COUNT, "hard_labels": mapping(_COUNT)})
-_CERTIFICATE = {"gap": number(), "convex": flag, "global_optimum": flag, "reason": text}
-_LABEL_FIT = record(
+_CERTIFICATE = _made(
+    Certificate, {"gap": number(), "convex": flag, "global_optimum": flag, "reason": text}
+)
+_LABEL_FIT = _made(
+    LabelFit,
     {"lambda_reg": number(0, LARGEST), "objective": mapping(optional(number()))},
-    {"certificate": record(_CERTIFICATE, only=True)},
+    certificate=_CERTIFICATE,
 )
 _TEMPERATURE = number(0.99 * LOWEST_TEMPERATURE, 1.01 * HIGHEST_TEMPERATURE)
-_ANSWER = {
-    "step": choice(*STEPS),
-    "temperature": _TEMPERATURE,
-    "before": number(),
-    "after": number(),
-    "items": number(1, whole=True),
-}
-
-
-def _label(value: Any, at: str) -> Any:
-    """A class, or whether each label is chosen."""
-    return listed(_COUNT)(value, at) if isinstance(value, list) else _COUNT(value, at)
-
-
-_CONSTANT = {"shares": listed(number(0, 1)), "label": _label, "source": text}
+_ANSWER = _made(
+    Answer,
+    {
+        "step": choice(*STEPS),
+        "temperature": _TEMPERATURE,
+        "before": number(),
+        "after": number(),
+        "items": number(1, whole=True),
+    },
+)
 _SCHEMA = record(
     {
-        "members": distinct(listed(text, least=1)),
-        "classes": distinct(listed(text, least=1)),
-        "weights": listed(number(0, 1)),
+        "members": as_type(tuple, distinct(listed(text, least=1))),
+        "classes": as_type(tuple, distinct(listed(text, least=1))),
+        "weights": _SHARES,
         "size": number(1, whole=True),
         "settings": _choices,
         "parameters": _choices,
@@ -517,21 +485,21 @@ _SCHEMA = record(
         "pool": choice(*(kind.value for kind in Pool)),
     },
     {
-        "groups": listed(text),
+        "groups": as_type(tuple, listed(text)),
         "pairs": number(1, whole=True),
         "member_info": INFO,
-        "group_weights": listed(number(0, 1)),
-        "labels": listed(scalar),
+        "group_weights": _SHARES,
+        "labels": as_type(tuple, listed(scalar)),
         "data": lambda value, at: _DATA(value, at) if value else None,
-        "certificate": record(_CERTIFICATE, only=True),
-        "trajectory": _columns,
-        "reasons": listed(_reason),
+        "certificate": _CERTIFICATE,
+        "trajectory": _made(Trajectory, _EPOCHS),
+        "reasons": as_type(tuple, listed(_reason)),
         "explanation": listed(text),
-        "constant": record(_CONSTANT),
+        "constant": _made(Constant, {"shares": _SHARES, "label": _label, "source": text}),
         "scale": text,
-        "label_weights": listed(listed(number(0, 1))),
+        "label_weights": _table(number(0, 1)),
         "label_fits": mapping(_LABEL_FIT),
-        "answers": mapping(record(_ANSWER, only=True)),
+        "answers": mapping(_ANSWER),
     },
 )
 

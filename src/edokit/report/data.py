@@ -17,7 +17,7 @@ from edokit._names import PAIR, as_names, factorized, owners
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
-from edokit.ensemble import EDOEnsemble, load_ensemble
+from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.review import review
 from edokit.ensemble.trade_off import TradeOff
@@ -125,7 +125,7 @@ def collect(
     if (folder / RUN_RECORD).exists():
         data.record = data.attempt("The record of the run", lambda: RunRecord.load(folder))
     if (ensemble_folder / "ensemble.json").exists():
-        data.ensemble = data.attempt("The ensemble", lambda: load_ensemble(ensemble_folder))
+        data.ensemble = data.attempt("The ensemble", lambda: EDOEnsemble.load(ensemble_folder))
     else:
         data.missing.append("The run has no ensemble (no ensemble/ensemble.json in its folder).")
     if (folder / "search" / "trials.parquet").exists():
