@@ -354,7 +354,9 @@ def test_a_dry_run_estimates_what_is_not_answered_yet(server: Any, tmp_path: Pat
     priced = {"price_in": 4.0, "price_out": 100.0, "max_tokens": 2}
     (one,) = preview_training(people(), group(**priced))
     texts = len(prompt_of(one)) * 8  # about: texts differ by a few characters
-    assert 0.8 * texts < 1e6 * one["cost"] - 8 * 2 * 100 < 1.2 * texts
+    assert 0.8 * texts < 4 * one["tokens_in"] < 1.2 * texts
+    assert one["tokens_out"] == 8 * 2
+    assert 1e6 * one["cost"] == pytest.approx(4 * one["tokens_in"] + 100 * one["tokens_out"])
     train_members(people(), group(**priced), out=tmp_path / "members")
     assert preview_training(people(), group(**priced))[0]["cost"] == 0
 
@@ -499,7 +501,8 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
         words += ["--option", option]
     dry = CliRunner().invoke(make_app(), [*words, "--dry-run"])
     assert dry.exit_code == 0, dry.output
-    assert "32 new requests" in dry.stdout
+    assert "32 new requests, about" in dry.stdout
+    assert "tokens in" in dry.stdout
     assert f"Endpoint: {HERE}" in dry.stdout
     assert "You cook." in dry.stdout
     assert not sent

@@ -79,6 +79,7 @@ def test_an_option_goes_to_the_groups_that_have_it() -> None:
         ("linear", {"draw": "often"}, "draw must be one of 'epoch', 'once'"),
         ("linear", {"draw": "epoch"}, "trains in one pass"),
         ("", {}, "there is no recipe"),
+        ("encoder:2:3", {}, "there is no recipe .encoder:2.; .* write encoder:10 for ten members"),
         ("linear", {"options": {"depth": "3"}}, "no group has the option"),
         ("linear", {"options": {"encoder.context": "3"}}, "no group has the option"),
         ("nowhere.toml", {}, "can't be read"),

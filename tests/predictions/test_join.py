@@ -285,7 +285,7 @@ def test_items_without_a_prediction_are_refused_or_left_out_by_name(tmp_path: Pa
         InputError, match=r"two\.csv has no prediction for 1 item: 'b'.*missing='drop'"
     ):
         join_models([one, two])
-    with pytest.warns(EDOWarning, match=r"2 of 4 are left out .*one\.csv .* 'd'; .* 1: 'b'"):
+    with pytest.warns(EDOWarning, match=r"2 of 4 items are left out .*one\.csv .* 'd'; .* 1: 'b'"):
         joined = join_models([one, two], missing="drop")
     assert joined.items.tolist() == ["a", "c"]
     assert joined.probabilities[:, :, 1].tolist() == [[0.5, 0], [0, 1]]
@@ -356,7 +356,7 @@ def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
 def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> None:
     path = written(tmp_path / "p.csv", "id,text,score_x,score_y\na,hello,0.25,1\nb,hm,,0\n")
     columns = {"item": "id", "x": "score_x", "y": "score_y"}
-    with pytest.warns(EDOWarning, match=r"1 of 2 is left out.*'b'"):
+    with pytest.warns(EDOWarning, match=r"1 of 2 items is left out.*'b'"):
         joined = join_models([path], positive="1", columns=columns, missing="drop")
     assert joined.members == ("x", "y")
     assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1]]

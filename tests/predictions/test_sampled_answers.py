@@ -153,7 +153,7 @@ def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_pat
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
     with pytest.raises(InputError, match=r"'large\+plain' has no answer for 1 item: 'c'"):
         join_models([sheet], **given)
-    with pytest.warns(EDOWarning, match=r"1 of 3 is left out.*'large\+plain' lacks 1"):
+    with pytest.warns(EDOWarning, match=r"1 of 3 items is left out.*'large\+plain' lacks 1"):
         assert join_models([sheet], missing="drop", **given).items.tolist() == ["a", "b"]
 
 

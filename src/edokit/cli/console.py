@@ -90,33 +90,38 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     new = sum(one["requests"] - one["cached"] for one in previews)
     known = [one["cost"] for one in previews if one["cost"] is not None]
     cost = sum(known) if known else None
+    tokens = {key: sum(one[key] for one in previews) for key in ("tokens_in", "tokens_out")}
     if json:
-        print_json({"requests": new, "cost": cost, "members": list(previews)})
+        print_json({"requests": new, **tokens, "cost": cost, "members": list(previews)})
         return
     first = next((one for one in previews if one["requests"] > one["cached"]), previews[0])
     for message in first["messages"]:
         for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
             typer.echo(printable(line))
     columns = {"model": "model", "base_url": "endpoint", "requests": "requests"}
-    columns["cached"] = "answered before"
-    notes = []
+    columns |= {"cached": "answered before", "tokens_in": "tokens in", "tokens_out": "out"}
+    notes = [
+        "Tokens of new requests are estimated: four characters each, and answers as long as"
+        " max_tokens allows."
+    ]
     if len({one["base_url"] for one in previews}) == 1:
         del columns["base_url"]  # an address is long
         notes.append(f"Endpoint: {first['base_url']}")
+    if all(one["model"] in one["member"] for one in previews):
+        del columns["model"]
     if cost is not None:
         columns["cost"] = "cost"
-        notes.append(
-            f"Cost: about {money(cost)}, with four characters a token and answers as long as"
-            " max_tokens allows."
-        )
+        notes.append(f"Cost: about {money(cost)}.")
+    else:
+        notes.append("The options price_in and price_out, per million tokens, add their cost.")
     if any(one["logprobs"] is None for one in previews):
         notes.append(
             "A server that gives no log-probabilities is asked several times: see the option"
             " samples."
         )
     print_table(
-        f"Nothing was asked: {counted(new, 'new request')}. Above is a prompt of"
-        f" {first['member']}.",
+        f"Nothing was asked: {counted(new, 'new request')}, about {tokens['tokens_in']:,} tokens in"
+        f" and {tokens['tokens_out']:,} out. Above is a prompt of {first['member']}.",
         ["member", *columns.values()],
         [
             [money(one[key]) if key == "cost" else str(one[key]) for key in ("member", *columns)]

@@ -87,7 +87,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Show one prompt, the number of requests and what they would cost, and send none.",
+        help="Show one prompt, the number of requests, their tokens and cost, and send none.",
     ),
 ]
 Trust = Annotated[

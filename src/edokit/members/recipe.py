@@ -251,11 +251,11 @@ def find_recipe(name: str) -> type[Member]:
             )
         return found[0]
     module, colon, attribute = name.partition(":")
-    if not colon:
+    if not colon or module in recipe_names():
         raise InputError(
             f"there is no recipe {name!r}; recipes are {', '.join(map(repr, recipe_names()))} and"
             " 'package.module:Class'",
-            "choose one of these",
+            f"write {module}:10 for ten members" if colon else "choose one of these",
             parameters=("recipe",),
         )
     try:

@@ -728,9 +728,12 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> l
             for source, items in zip(sources, lacking, strict=True)
             if items
         )
-        count = are(len(left_out), len(everything))
+        count = are(len(left_out), len(everything), noun="item")
         alike = look_alike(item for item in everything if item in left_out)
-        warn(f"{count} left out (missing='drop'): {each}{alike}", parameters=("missing",))
+        warn(
+            f"{count} left out for every member (missing='drop'): {each}{alike}",
+            parameters=("missing",),
+        )
     kept = [np.array([item not in left_out for item in part.items]) for part in parts]
     return [part.take(mask) for part, mask in zip(parts, kept, strict=True)]
 

@@ -29,7 +29,7 @@ from edokit.members.pretrained import cache_folder
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _RETRIED = (408, 409, 425, 429)
 """Besides 5xx: what may be better the next time."""
-_REFUSED = (400, 422)
+_REFUSED = (400, 413, 422)
 _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0
 """Seconds; a longer `Retry-After` is an error."""
@@ -100,15 +100,13 @@ class Session:
     _open: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def preview(self, requests: int, cached: int, cost: float | None, **about: Any) -> None:
+    def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
         """Add what a member would ask to what it would have asked before."""
         if not self.previews or self.previews[-1]["member"] != self.member:
-            none = {"requests": 0, "cached": 0, "cost": None if cost is None else 0.0}
-            self.previews.append({"member": self.member, **about, **none})
+            self.previews.append({"member": self.member, **about, **counts})
+            return
         last = self.previews[-1]
-        last["requests"] += requests
-        last["cached"] += cached
-        last["cost"] = None if cost is None else last["cost"] + cost
+        last |= {key: None if new is None else last[key] + new for key, new in counts.items()}
 
     def reserve(self, size: int) -> float:
         """Wait until a request of this size fits into the budget, or refuse it."""

@@ -504,13 +504,18 @@ class LanguageModel(Member):
         distinct = list({self._server.key(one): one for one in requests}.values())
         cached = self._server.cached(distinct)
         # A token is about four characters; an answer has as many as it may, at most.
-        tokens_in = sum(len(m["content"]) for one in distinct for m in one.body["messages"]) / 4
-        tokens_out = sum(one.body.get("max_tokens", 0) for one in distinct)
-        cost = self._server.cost(endpoints.Answer("", None, round(tokens_in), tokens_out))
+        new = 1 - cached / max(len(distinct), 1)
+        characters = sum(len(m["content"]) for one in distinct for m in one.body["messages"])
+        tokens = [characters / 4, sum(one.body.get("max_tokens", 0) for one in distinct)]
+        tokens_in, tokens_out = (round(number * new) for number in tokens)
         limits.preview(
-            len(distinct),
-            cached,
-            None if cost is None else cost * (1 - cached / max(len(distinct), 1)),
+            {
+                "requests": len(distinct),
+                "cached": cached,
+                "tokens_in": tokens_in,
+                "tokens_out": tokens_out,
+                "cost": self._server.cost(endpoints.Answer("", None, tokens_in, tokens_out)),
+            },
             model=self.model,
             base_url=self._server.base_url,
             messages=prompts[0] if prompts else [],
