@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import json
+import os
 import threading
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import joblib.externals.loky.backend as loky
+import joblib.externals.loky.backend.utils  # noqa: F401
 import numpy as np
 import pytest
 from member_cases import small_people
@@ -82,24 +86,22 @@ def jobs(n: int) -> list[TrainingJob]:
     ]
 
 
-class Pool(ThreadPoolExecutor):
-    """Threads in place of processes."""
+class Worker(threading.Thread):
+    """A thread in place of a process."""
 
-    def __init__(self, workers: int, initializer: object, env: object) -> None:
-        super().__init__(workers)
-
-    def shutdown(self, wait: bool = True, kill_workers: bool = True) -> None:
-        super().shutdown()
+    def __init__(self, target: Any, args: Any, env: object) -> None:
+        pipe, *rest = args
+        own = Connection(os.dup(pipe.fileno()))  # as a process has
+        super().__init__(target=target, args=(own, *rest), daemon=True)
 
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Members that report their pace and wait until enough train beside them."""
-    import joblib.externals.loky as loky
-
     together, most, here = [0], [0], []
     lock = threading.Condition()
-    monkeypatch.setattr(loky, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(loky, "get_context", lambda _: SimpleNamespace(Process=Worker))
+    monkeypatch.setattr(loky.utils, "kill_process_tree", str)
     monkeypatch.setattr(engine, "_room", lambda devices, size: 100)
 
     def run_job(context: Any, job: TrainingJob, out: Path, device: Any, progress: Any) -> Outcome:
@@ -163,15 +165,10 @@ def test_little_work_starts_no_workers(trained: Any) -> None:
 def test_a_worker_that_dies_takes_no_finished_member_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_load_libraries", int)
+    monkeypatch.setattr(engine, "_RECIPES", "none of those that are loaded")
     monkeypatch.setattr(engine, "_room", lambda devices, size: 100)
     monkeypatch.setattr(engine, "on_gpus", lambda devices: True)
     monkeypatch.setattr(engine, "how_many_jobs", lambda *given: 2)
-
-    def dies(some: Any) -> Any:  # alone, in a worker of joblib: test_train.py
-        raise OSError("gone")
-
-    monkeypatch.setattr(engine, "_in_workers", lambda *_: dies)
     group = Group("member_cases:PacedMember", 2, "paced", "soft")
     trained = train.train_members(small_people(), [group], out=tmp_path)
     assert [one.job.member for one in trained.failed] == ["paced-02"]
@@ -179,66 +176,27 @@ def test_a_worker_that_dies_takes_no_finished_member_with_it(
     assert trained.predictions["dev"].members == ("paced-01",)
 
 
-class Silent:
-    """Workers that are gone, and nobody who says so."""
-
-    def __init__(self, workers: int, initializer: object, env: object) -> None:
-        self._processes: dict[int, Any] = {}
-
-    def submit(self, *call: Any) -> Future[Any]:
-        return Future()
-
-    def shutdown(self, wait: bool, kill_workers: bool) -> None:
-        assert not wait
-
-
-class Broken(Silent):
-    """Workers that died before their first job."""
-
-    def submit(self, function: Any, *given: Any) -> Future[Any]:
-        if function is not int:
-            raise OSError("killed")
-        return super().submit()
-
-    def shutdown(self, wait: bool, kill_workers: bool) -> None:
-        assert wait
-
-
-@pytest.mark.parametrize("pool", [Silent, Broken])
-def test_members_of_workers_that_are_gone_are_trained_alone(
-    trained: Any, pool: type, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("dead", "jobless"), [(1, False), (3, False), (1, True), (3, True)])
+def test_members_of_workers_that_are_gone_are_trained_by_others_or_alone(
+    trained: Any, dead: int, jobless: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import joblib.externals.loky as loky
+    started = []
 
-    monkeypatch.setattr(loky, "ProcessPoolExecutor", pool)
-    monkeypatch.setattr(engine, "_SILENCE", 0.0)
-    alone: list[str] = []
+    class Mortal(Worker):
+        """So many of the first three end: at once, or when they are given a job."""
 
-    def in_workers(*_: Any) -> Any:
-        def together(some: Any) -> Any:
-            for job, _ in some:
-                alone.append(job.path)
-                yield Outcome(job)
+        def run(self) -> None:
+            started.append(self)
+            if len(started) > dead:
+                super().run()
+            elif not jobless:
+                with suppress(EOFError):
+                    self._args[0].recv()
 
-        return together
-
-    monkeypatch.setattr(engine, "_in_workers", in_workers)
-    outcomes, _, here, _ = trained(3, wanted=1)
-    assert [one.reason for one in outcomes] == ["", "", ""]
-    assert (here, alone) == (["m-0"], ["m-1", "m-2"])
-
-
-def test_a_worker_reports_whatever_a_recipe_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_job(context: Any, job: TrainingJob, out: Path, device: Any, progress: Any) -> Outcome:
-        progress({"epoch": 1, "loss": np.float32(0.5), "where": out})
-        return Outcome(job)
-
-    monkeypatch.setattr(engine, "run_job", run_job)
-    engine._run_reporting(None, jobs(1)[0], Path("members"), None, tmp_path / "reports")
-    (line,) = next(engine._new_lines(tmp_path / "reports"))
-    assert json.loads(line) == {"epoch": 1, "loss": 0.5, "where": "members"}
+    monkeypatch.setattr(loky, "get_context", lambda _: SimpleNamespace(Process=Mortal))
+    outcomes, *_ = trained(4, wanted=1)
+    assert sorted(one.job.path for one in outcomes) == [job.path for job in jobs(4)]
+    assert {one.reason for one in outcomes} == {""}
 
 
 def test_a_report_of_training_has_what_the_choice_needs(

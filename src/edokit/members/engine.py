@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import atexit
+import pickle
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from multiprocessing import Pipe
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +28,8 @@ _START_SECONDS = 5.0  # what it takes to start workers and load the libraries th
 _WORTH = 1.1  # times the throughput that twice as many members on a GPU must bring
 _MOST_ON_GPU = 8  # members at a time on one GPU
 _WORTH_WORKERS = 10_000  # items, counted in every epoch, that others must have to learn from
-_SILENCE = 10.0  # seconds after which workers that all ended without an answer are given up
+_TICK = 0.5  # seconds after which workers that send nothing are looked after
+_RECIPES = "edokit.members.recipes."  # modules that workers load if this process has
 _SPARE = 0.1  # share of a GPU's memory that is left free
 _CONTEXT_BYTES = 2**29  # what a process takes on a GPU before its first tensor
 _NEEDED = {"items_per_second", "began", "since", "memory"}  # in a report of a member's pace
@@ -64,9 +71,13 @@ def run_jobs(
         )
     jobs, longest = min(jobs or 1, len(todo)), 0.0
     if by_pace and jobs > 1:
-        pace = Pace(jobs, len(devices))
-        by_themselves = _by_pace(context, placed, out, pace, devices, progress)
-        yield from _survive(placed, lambda _: by_themselves, _in_workers(context, out, 2))
+        together = _SideBySide(context, out, Pace(jobs, len(devices)), devices, progress)
+
+        def alone(some: Placed) -> Iterator[Outcome]:
+            pool = _SideBySide(context, out, Pace(1, 1), devices, progress)
+            yield from pool.run(some, here=False)
+
+        yield from _survive(placed, together.run, alone)
         return
     while placed and (jobs == 1 or by_work):
         (job, device), *placed = placed
@@ -138,134 +149,147 @@ class Pace:
         return sum(rates.values()) / sum(self.before.values())
 
 
-def _by_pace(
-    context: JobContext,
-    placed: Placed,
-    out: Path,
-    pace: Pace,
-    devices: Sequence[str | None],
-    progress: Callable[[TrainingJob], Progress] | None,
-) -> Iterator[Outcome]:
-    """The first job in this process; once it has reported its pace, others in workers beside it.
+@dataclass
+class _SideBySide:
+    """Trains jobs in processes beside this one, as many at a time as pays.
 
-    Workers start as soon as it reports that there is enough to learn from; where no job does, all
-    run here. If a worker dies, what has finished comes first, then the error.
+    Each process has its own pipe, so that one that dies takes no more than its job with it.
     """
-    from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
-    waiting, running = list(placed), dict[Any, tuple[TrainingJob, Iterator[list[str]]]]()
-    reports: dict[str, dict[str, float]] = {}
-    executor: Any = None
-    broken: Exception | None = None
+    context: JobContext
+    out: Path
+    pace: Pace
+    devices: Sequence[str | None]
+    progress: Callable[[TrainingJob], Progress] | None
+    waiting: list[tuple[TrainingJob, str | None]] = field(default_factory=list)
+    workers: dict[Any, Any] = field(default_factory=dict)
+    """The process at the other end of each pipe."""
+    running: dict[Any, TrainingJob] = field(default_factory=dict)
+    """The job at the other end of a pipe."""
+    finished: list[Outcome] = field(default_factory=list)
+    reports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    started: int = 0
 
-    def note(job: TrainingJob, event: dict[str, Any]) -> None:
-        nonlocal executor
-        if event.keys() >= _NEEDED:
-            reports[job.path] = event
-        work = event.get("items", 0) * event.get("epochs", 0) * len(waiting)
-        if executor is None and work >= _WORTH_WORKERS:
-            # The libraries compute with one thread each: the cores are for the members.
-            threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-            executor = ProcessPoolExecutor(pace.most, initializer=_load_libraries, env=threads)
-            executor.submit(int)  # they start with the first task
-        if progress is not None:
-            progress(job)(event)
+    def run(self, placed: Placed, here: bool = True) -> Iterator[Outcome]:
+        """Outcomes as they come; if a worker dies, those of the others, then an error.
 
-    def read(job: TrainingJob, lines: Iterator[list[str]]) -> None:
-        for line in next(lines):
-            note(job, json.loads(line))
-
-    def grow(here: int) -> None:
-        nonlocal broken
-        for job, lines in running.values():
-            read(job, lines)
-        ended = [future for future in running if future.done()]
-        if executor is None or broken or any(future.exception() for future in ended):
-            return
-        for future in ended:
-            reports.pop(running[future][0].path, None)
-        pace.update(reports, lambda size: _room(devices, size))
-        while waiting and len(running) - len(ended) + here < pace.now:
-            job, device = waiting[0]
-            file = Path(folder) / str(len(waiting))
-            try:
-                future = executor.submit(_run_reporting, context, job, out, device, file)
-            except Exception as error:  # a worker died before its first job; not the one here
-                broken = error
-                return
-            running[future] = (job, _new_lines(file))
-            del waiting[0]
-
-    with tempfile.TemporaryDirectory(prefix="edo-") as folder:
-        alive, silent = time.monotonic(), False
+        With ``here`` jobs are trained in this process until one reports that there is enough to
+        learn from to start workers.
+        """
+        self.waiting = list(placed)
         try:
-            while waiting or running:
-                if not running:
-                    job, device = waiting.pop(0)
-
-                    def react(event: dict[str, Any], job: TrainingJob = job) -> None:
-                        note(job, event)
-                        grow(here=1)
-
-                    outcome = run_job(context, job, out, device, react)
-                    alive = time.monotonic()
-                    reports.pop(job.path, None)
-                    grow(here=0)
-                    yield outcome
-                done = wait(list(running), 0.5, FIRST_COMPLETED).done
-                if done or not running or _any_alive(executor):
-                    alive = time.monotonic()
-                elif time.monotonic() - alive > _SILENCE:
-                    silent = True
-                    raise RuntimeError("all workers ended without an answer")
-                for future in sorted(done, key=lambda one: one.exception() is not None):
-                    job, lines = running.pop(future)
-                    read(job, lines)
-                    reports.pop(job.path, None)
-                    yield future.result()
-                if broken:
-                    raise broken
-                grow(here=0)
+            if not here:
+                self._start()
+            while (self.waiting or self.running) and (self.workers or not self.started):
+                if self.started:
+                    self._receive(_TICK)
+                else:
+                    job, device = self.waiting.pop(0)
+                    react = partial(self._react, job)
+                    self._finish(run_job(self.context, job, self.out, device, react))
+                self._assign()
+                yield from self.finished
+                self.finished.clear()
+            if len(self.workers) < self.started:
+                raise RuntimeError("a worker has died")
         finally:
-            if executor is not None:
-                executor.shutdown(wait=not silent, kill_workers=True)
+            self._stop()
+
+    def _start(self) -> None:
+        """Workers for all that may train at once load their libraries side by side."""
+        from joblib.externals.loky.backend import get_context
+        from joblib.externals.loky.backend.reduction import dumps
+
+        # In a file: through a pipe, this process would wait until it has been read.
+        self.folder = tempfile.TemporaryDirectory(prefix="edo-")
+        file = Path(self.folder.name) / "context"
+        file.write_bytes(dumps((self.context, self.out)))
+        loaded = [name for name in sys.modules if name.startswith(_RECIPES)]
+        # The libraries compute with one thread each: the cores are for the members.
+        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        atexit.register(self._stop)  # if nobody closes the generator
+        self.started = min(self.pace.most, len(self.waiting))
+        for _ in range(self.started):
+            pipe, theirs = Pipe()
+            # Unlike those of multiprocessing, it does not run the user's script again.
+            process = get_context("loky").Process(
+                target=_work, args=(theirs, file, loaded), env=threads
+            )
+            with suppress(OSError):  # no process can be started, or it has died already
+                process.start()
+                self.workers[pipe] = process
+            theirs.close()
+
+    def _stop(self) -> None:
+        if self.started:
+            from joblib.externals.loky.backend.utils import kill_process_tree
+
+            for process in self.workers.values():
+                kill_process_tree(process)
+            self.workers.clear()
+            self.folder.cleanup()
+            atexit.unregister(self._stop)
+
+    def _react(self, job: TrainingJob, event: dict[str, Any]) -> None:
+        """The job in this process has reported something: others may start beside it."""
+        self._note(job, event)
+        work = event.get("items", 0) * event.get("epochs", 0) * len(self.waiting)
+        if not self.started and work >= _WORTH_WORKERS:
+            self._start()
+        if self.started:
+            self._receive(0)
+            self._assign(here=1)
+
+    def _note(self, job: TrainingJob, event: dict[str, Any]) -> None:
+        if event.keys() >= _NEEDED:
+            self.reports[job.path] = event
+        if self.progress is not None:
+            self.progress(job)(event)
+
+    def _finish(self, outcome: Outcome) -> None:
+        self.reports.pop(outcome.job.path, None)
+        self.finished.append(outcome)
+
+    def _receive(self, seconds: float) -> None:
+        """Read what workers have sent, waiting for it so long, and forget those that died."""
+        wait(list(self.workers), seconds)
+        for pipe, process in list(self.workers.items()):
+            alive, sent = process.is_alive(), []  # what it sent before it died is in the pipe
+            try:
+                while pipe.poll():
+                    sent.append(pipe.recv())
+            except (EOFError, OSError):
+                alive = False
+            for message in sent:
+                if isinstance(message, Outcome):
+                    del self.running[pipe]
+                    self._finish(message)
+                else:
+                    self._note(self.running[pipe], message)
+            if not alive:
+                del self.workers[pipe]
+                if pipe in self.running:
+                    self.reports.pop(self.running.pop(pipe).path, None)
+
+    def _assign(self, here: int = 0) -> None:
+        """Give jobs to workers that have none, while ``here`` jobs are trained in this process."""
+        self.pace.update(self.reports, partial(_room, self.devices))
+        for pipe in self.workers.keys() - self.running.keys():
+            if self.waiting and len(self.running) + here < self.pace.now:
+                with suppress(OSError):  # it has died, which is noticed when its pipe is read
+                    pipe.send(self.waiting[0])
+                    self.running[pipe] = self.waiting.pop(0)[0]
 
 
-def _any_alive(executor: Any) -> bool:
-    processes = getattr(executor, "_processes", None)
-    return processes is None or any(one.is_alive() for one in list(processes.values()))
-
-
-def _load_libraries() -> None:
-    """While the first member trains: what every worker needs, loaded side by side."""
-    with suppress(Exception):  # a member that needs it says what is wrong
-        from edokit.members.recipes import _trainer  # noqa: F401
-
-
-def _new_lines(file: Path) -> Iterator[list[str]]:
-    """Whenever asked, the whole lines that a file has got since."""
-    at = 0
-    while True:
-        text = file.read_bytes()[at:] if file.exists() else b""
-        whole, at = text[: text.rfind(b"\n") + 1], at + text.rfind(b"\n") + 1
-        yield whole.decode().splitlines()
-
-
-def _run_reporting(
-    context: JobContext, job: TrainingJob, out: Path, device: str | None, file: Path
-) -> Outcome:
-    def report(event: dict[str, Any]) -> None:
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(event, default=_plain) + "\n")
-
-    return run_job(context, job, out, device, report)
-
-
-def _plain(value: Any) -> float | str:
-    """A number of a library, or what is none, in JSON."""
-    with suppress(TypeError, ValueError):
-        return float(value)
-    return str(value)
+def _work(pipe: Any, file: Path, loaded: Sequence[str]) -> None:
+    """Train what comes through the pipe, until the process at its other end closes it."""
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        for name in loaded:  # before there is a job: workers start while another is trained
+            import_module(name)
+        context, out = pickle.loads(file.read_bytes())
+        while True:
+            job, device = pipe.recv()
+            pipe.send(run_job(context, job, out, device, pipe.send))
 
 
 def _survive(
