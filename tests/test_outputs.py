@@ -135,6 +135,11 @@ def test_a_run_that_was_killed_is_known_by_what_is_written_first(
     check_output(tmp_path, kind)
     (tmp_path / "other" / "members" / ".edo-unfinished-abcd1234" / "a").mkdir(parents=True)
     check_output(tmp_path / "other", "members")
+    # Before the first fold of a member is finished, its folder is there.
+    fold = tmp_path / "folds" / "members" / "linear-01" / ".edo-unfinished-abcd1234" / "fold-0"
+    fold.mkdir(parents=True)
+    (fold / "member.json").touch()
+    check_output(tmp_path / "folds", "members")
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)

@@ -190,11 +190,11 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a file, or something in a folder but leftovers of killed processes."""
-    if not path.is_dir():
+    """Whether there is a file, also in folders, that is no leftover of a killed process."""
+    if path.is_symlink() or not path.is_dir():
         return os.path.lexists(path)
     try:
-        return any(not is_leftover(inside.name) for inside in path.iterdir())
+        return any(_is_there(inside) for inside in path.iterdir() if not is_leftover(inside.name))
     except OSError:
         return True
 
