@@ -382,13 +382,13 @@ def test_what_a_dead_worker_left_undone_is_done_again(tmp_path: Path) -> None:
         assert list(workers.run(_die_once, tasks)) == list(range(8))
 
 
-def _die_while_writing(part: Any, threads: int | None) -> Any:
+def _die_while_writing(part: Any, **given: Any) -> Any:
     mark = part.folder.parent / "died"
     if part.number == 1 and not mark.exists():
         part.write()
         mark.touch()
         os._exit(1)
-    return write_shard(part, threads)
+    return write_shard(part, **given)
 
 
 def test_shards_of_a_dead_worker_are_written_again(

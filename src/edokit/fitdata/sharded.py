@@ -228,6 +228,10 @@ class ShardedData(FitData):
         return len(np.unique(np.concatenate(each))) if each else self.items
 
     @property
+    def _numbers(self) -> int:
+        return len(self._shards) * len(self._shards.members) * self._shards.numbers_per_item
+
+    @property
     def jobs(self) -> int:
         """Shards that are worked on at a time on this machine."""
         return self._workers.jobs
@@ -259,7 +263,8 @@ class ShardedData(FitData):
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         if self._summaries is None:
-            self._summaries = self.total(_summaries, self._threads, what="summing up")[0]
+            given = self._threads, self._numbers
+            self._summaries = self.total(_summaries, *given, what="summing up")[0]
         return self._summaries
 
     def curvatures(
@@ -363,7 +368,7 @@ class ShardedData(FitData):
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
         sums, bounds = Sums(), []
-        work = partial(write_shard, threads=self._threads)
+        work = partial(write_shard, threads=self._threads, total=self._numbers)
         for each, some, ends in self._run(work, self._cached, "reading"):
             counts += [] if each is None else [each]
             bounds += [] if ends is None else [ends]
@@ -388,14 +393,14 @@ class ShardedData(FitData):
 
 
 def write_shard(
-    part: CachedShard, threads: int | None
+    part: CachedShard, threads: int | None, total: int
 ) -> tuple[LabelCounts | None, list[Any], tuple[int, int] | None]:
     """Write a shard into the cache, and sum it up while it is in memory."""
     _keep_memory()
     counts, arrays, bounds = part.write()
     with one_thread():
-        steps = part.scale.steps
-        sums = Summaries.from_arrays(*arrays, threads=threads, steps=steps, dtype=np.float64)
+        how: dict[str, Any] = {"steps": part.scale.steps, "dtype": np.float64}
+        sums = Summaries.from_arrays(*arrays, threads=threads, total=total, **how)
     return counts, [sums], bounds
 
 
@@ -428,8 +433,9 @@ def shard_total(
     return done.total()
 
 
-def _summaries(block: FitData, threads: int | None) -> Summaries:
-    return Summaries.from_arrays(*block.sample, threads=threads, steps=block.scale.steps)
+def _summaries(block: FitData, threads: int | None, total: int) -> Summaries:
+    steps = block.scale.steps
+    return Summaries.from_arrays(*block.sample, threads=threads, total=total, steps=steps)
 
 
 def _metric_sums(

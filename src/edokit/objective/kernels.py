@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from array_api_compat import device
@@ -32,8 +33,8 @@ _ROW_BYTES = 2**16
 _GAPS_BYTES = 2**22
 # Blocks are added up in chunks of fixed size, so the sums do not depend on the threads.
 _BLOCKS_PER_CHUNK = 8
-# Below so many numbers, compiling takes longer than it saves.
-_WORTH_COMPILING = 2**23
+# Below so many numbers, loading what is compiled takes longer than it saves.
+_WORTH_COMPILING = 2**24
 # Above so many classes, weighing every class by every other one's labels costs more than it saves.
 _FEW_CLASSES = 6
 
@@ -44,12 +45,14 @@ def block_sums(
     y: NDArray[Any] | None,
     threads: int | None = None,
     dtype: type | None = None,
+    total: int = 0,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C].
 
     In float64. P is [N, K, C] in float32 or float64, with rows that sum to one; q [N, C]; y [N].
     Without y class counts, hits and distances are zeros, without q the other two are. Inside a
-    block of items numbers are of ``dtype``: that of P unless given.
+    block of items numbers are of ``dtype``: that of P unless given. ``total`` are the numbers of
+    all shards, if P is one of them.
     """
     items, members, classes = P.shape
     kind = np.dtype(dtype or P.dtype)
@@ -68,7 +71,7 @@ def block_sums(
         .T
     )
     shapes = (classes,), (classes,), (members,), (len(left),), (members, classes)
-    kernel = overlap_kernel() if P.size >= _WORTH_COMPILING and kind == P.dtype else None
+    kernels = compiled() if max(P.size, total) >= _WORTH_COMPILING else None
     # Read in one precision and added up in another, a block has more to keep in the cache.
     gaps = _GAPS_BYTES if kind == P.dtype else _GAPS_BYTES // 16
     row = min(_ROW_BYTES, max(gaps // members, _ROW_BYTES // 4))
@@ -78,19 +81,29 @@ def block_sums(
 
     def chunk(start: int, stop: int) -> list[Floats]:
         sums = [np.zeros(shape) for shape in shapes]
-        if y is not None and kernel is not None:
+        todo, soft = y, q
+        if kernels is not None and y is not None:
             square = np.zeros((members, members))
-            kernel(P[start:stop], y[start:stop], sums[0], sums[2], square)
+            rows = np.zeros((members + 1, _COMPILED_ROW), kind)
+            kernels.add_overlaps(P[start:stop], y[start:stop], rows, sums[0], sums[2], square)
             sums[3] += square[np.minimum(left, right), np.maximum(left, right)]
+            todo = None
+        if kernels is not None and q is not None:
+            flat = np.ascontiguousarray(P[start:stop]).reshape(stop - start, members * classes)
+            labels = np.ascontiguousarray(q[start:stop], dtype=np.float64)
+            if kernels.add_log_losses(flat, labels, sums[1], sums[4].reshape(-1)):
+                soft = None
+        if todo is None and soft is None:
+            return sums
         work = spare.pop() if spare else _Workspace(kind, P.dtype, block, members, classes)
         for part in slices(stop - start, block):
             s = slice(start + part.start, start + part.stop)
             rest = part.stop - part.start
             fit = work if rest == block else _Workspace(kind, P.dtype, rest, members, classes)
-            if y is not None and kernel is None:
-                fit.add_overlaps(P[s], y[s], sums[0], sums[2], sums[3])
-            if q is not None:
-                fit.add_log_losses(P[s], q[s], sums[1], sums[4])
+            if todo is not None:
+                fit.add_overlaps(P[s], todo[s], sums[0], sums[2], sums[3])
+            if soft is not None:
+                fit.add_log_losses(P[s], soft[s], sums[1], sums[4])
         spare.append(work)
         return sums
 
@@ -201,34 +214,50 @@ def _class_sums(values: Floats, labels: Floats) -> Floats:
 _COMPILED_BLOCK = 64
 # Rows a power of two apart would push each other out of the cache.
 _COMPILED_ROW = _COMPILED_BLOCK + 16
+# Products of this many probabilities are kept side by side, one for each soft label and column.
+_GROUPED = 2**15
+# So many probabilities multiply to a number that float64 holds, even if all are EPSILON.
+_FACTORS = 24
+
+
+class _Compiled(NamedTuple):
+    """What numba compiles."""
+
+    add_overlaps: Callable[..., None]
+    """Adds class counts [C], hits [K] and distances [K, K] (above the diagonal) of P [N, K, C] and
+    y [N] to its last three arguments; ``rows`` [K + 1, _COMPILED_ROW] are of the type in which
+    blocks are added up."""
+    add_log_losses: Callable[..., bool]
+    """Adds soft counts [C] and log losses [K · C] of P [N, K · C] and q [N, C] to its last two
+    arguments, and returns True; False, and nothing is added, where soft labels hardly repeat."""
 
 
 @lru_cache(maxsize=1)
-def overlap_kernel() -> Any:
-    """Adds class counts [C], hits [K] and distances [K, K] (above the diagonal) of P [N, K, C] and
-    y [N] to its last three arguments; None without numba."""
+def compiled() -> _Compiled | None:
+    """The compiled kernels; None without numba."""
     try:
         import numba
     except ImportError:
         return None
 
-    # Sums may be taken in any order, so that one instruction adds several items.
-    @numba.njit(nogil=True, fastmath={"reassoc", "nsz", "contract"})
-    def add(P: Any, y: Any, counts: Any, hits: Any, gaps: Any) -> None:
+    def jit(function: Any, **options: Any) -> Any:
+        try:
+            return numba.njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:  # no folder to keep what is compiled
+            return numba.njit(nogil=True, **options)(function)
+
+    def add_overlaps(P: Any, y: Any, rows: Any, counts: Any, hits: Any, gaps: Any) -> None:
         items, members, classes = P.shape
         # Of two classes one column tells both: ‖p − p'‖₁ = 2·|p_1 − p'_1|, as rows sum to one.
         columns = 1 if classes == 2 else classes
         scale = 2.0 if classes == 2 else 1.0
-        zero = P.dtype.type(0)
-        one = P.dtype.type(1)
-        rows = np.zeros((members, _COMPILED_ROW), P.dtype)
-        labels = np.zeros(_COMPILED_ROW, P.dtype)
+        zero, one = rows.dtype.type(0), rows.dtype.type(1)
+        labels = rows[members]
         for start in range(0, items, _COMPILED_BLOCK):
             length = min(_COMPILED_BLOCK, items - start)
             if length < _COMPILED_BLOCK:
                 # What a last, short block leaves over adds nothing.
                 rows[:] = zero
-                labels[:] = zero
             for c in range(classes):
                 found = 0
                 for i in range(length):
@@ -279,7 +308,68 @@ def overlap_kernel() -> Any:
                             part += abs(ours[i] - theirs[i])
                         gaps[k, other] += scale * part
 
-    return add
+    def add_log_losses(P: Any, q: Any, soft_counts: Any, log_losses: Any) -> bool:
+        items, width = P.shape
+        classes = q.shape[1]
+        most = _GROUPED // width
+        # Which of the soft labels so far each item has, found in a table of their hashes.
+        bits = q.view(np.uint64)
+        group, first = np.empty(items, np.int32), np.empty(most, np.int64)
+        slots = 4
+        while slots < 2 * most:
+            slots *= 2
+        table = np.full(slots, -1, np.int32)
+        groups = 0
+        for i in range(items):
+            mixed = np.uint64(0)
+            for c in range(classes):
+                mixed = (mixed ^ bits[i, c]) * np.uint64(0x9E3779B97F4A7C15)
+                mixed ^= mixed >> np.uint64(32)
+            slot = np.int64(mixed & np.uint64(slots - 1))
+            while True:
+                g = table[slot]
+                if g < 0:
+                    if groups == most:
+                        return False
+                    g = groups
+                    table[slot], first[g] = g, i
+                    groups += 1
+                    break
+                same = True
+                for c in range(classes):
+                    same &= bits[first[g], c] == bits[i, c]
+                if same:
+                    break
+                slot = (slot + 1) & (slots - 1)
+            group[i] = g
+        # Items with the same soft label weigh the same: Σ ln p = ln Π p, of as many as float64
+        # can hold, so that one logarithm serves for many items.
+        products, logs = np.ones((groups, width)), np.zeros((groups, width))
+        times = np.zeros(groups, np.int64)
+        negative = False
+        for i in range(items):
+            g = group[i]
+            for j in range(width):
+                products[g, j] *= P[i, j] + EPSILON
+                negative |= P[i, j] < 0
+            times[g] += 1
+            if times[g] % _FACTORS == 0:
+                for j in range(width):
+                    logs[g, j] += np.log(products[g, j])
+                    products[g, j] = 1.0
+        for g in range(groups):
+            for j in range(width):
+                label = q[first[g], j % classes]
+                log_losses[j] -= label * (logs[g, j] + np.log(products[g, j]))
+            for c in range(classes):
+                soft_counts[c] += times[g] * q[first[g], c]
+        if negative:  # two of them would be a positive product
+            log_losses[:] = np.nan
+        return True
+
+    # Sums may be taken in any order, so that one instruction adds several items.
+    any_order = {"reassoc", "nsz", "contract"}
+    return _Compiled(jit(add_overlaps, fastmath=any_order), jit(add_log_losses, fastmath=any_order))
 
 
 def scale_sums(P: Array, q: Array, steps: Array, distances: bool) -> tuple[Array | None, Array]:

@@ -63,6 +63,7 @@ class Summaries(Additive):
         threads: int | None = None,
         steps: Array | None = None,
         dtype: type | None = None,
+        total: int = 0,
     ) -> Summaries:
         """Summaries of predictions P [N, K, C], soft labels q [N, C], hard label codes y [N].
 
@@ -73,6 +74,7 @@ class Summaries(Additive):
         is installed.
         ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
         ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
+        ``total``: the numbers of all shards, if P is one of them.
         """
         _check_arrays(P, q, y)
         if steps is not None:
@@ -85,6 +87,7 @@ class Summaries(Additive):
                 distances=not is_numpy_array(P),
                 log_losses=log_losses,
                 threads=threads,
+                total=total,
             )
             apart, products = scale_sums(P, q, like(steps, P), distances)
             return replace(found, distances=apart, rank_products=products)
@@ -92,11 +95,11 @@ class Summaries(Additive):
             return cls._checked(len(P), *tensor_sums(P, q, y))
         P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
         if distances:
-            return cls._checked(len(P), *block_sums(P, q, y, threads, dtype))
+            return cls._checked(len(P), *block_sums(P, q, y, threads, dtype, total))
         codes = np.clip(y, 0, P.shape[2] - 1)
         counts = np.bincount(y[y == codes], minlength=P.shape[2]).astype(np.float64)
         hits = P[np.arange(len(y)), :, codes].sum(axis=0, dtype=np.float64)
-        losses = block_sums(P, q, None, threads)[4] if log_losses else None
+        losses = block_sums(P, q, None, threads, total=total)[4] if log_losses else None
         soft_counts = q.sum(axis=0, dtype=np.float64)
         if losses is None and len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0):
             raise _not_finite()
