@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Counts: TypeAlias = NDArray[np.unsignedinteger]
 Codes: TypeAlias = NDArray[np.int32]
 """Positions in a list of names: classes, annotators, items."""
 Strings: TypeAlias = NDArray[np.object_]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_a_resampled_ece_is_that_of_its_repeated_items() -> None:
 
 
 def test_resamples_draw_as_many_items_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intervals, "BLOCK", 100)
+    monkeypatch.setattr(intervals, "DRAWS", 100)
+    monkeypatch.setattr(intervals, "ROWS", 3)
     drawn = list(intervals.resamples(30, 11, np.random.default_rng(0)))
     assert [len(counts) for counts in drawn] == [3, 3, 3, 2]
     assert np.all(np.concatenate(drawn).sum(axis=1) == 30)
@@ -160,13 +162,51 @@ def test_more_confidence_takes_more_room() -> None:
         assert more[name].high > some[name].high
 
 
+@pytest.mark.parametrize(("items", "by_item"), [(61, False), (3000, False), (3000, True)])
+def test_the_plain_way_gives_the_same_intervals_and_tests(items: int, by_item: bool) -> None:
+    """One resample at a time, each by what it draws; several blocks and chunks of items."""
+    case, rng = simulated(items, 3), np.random.default_rng(7)
+    clusters = np.sort(rng.integers(items // 3, size=items)) if by_item else np.arange(items)
+    clusters = np.unique(clusters, return_inverse=True)[1]
+    drawn = clusters.max() + 1
+    members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters))[:-1])
+    how = {"clusters": clusters if by_item else None, "samples": 60, "random_state": 3}
+    losses = {"a": rng.random(items), "b": rng.random(items) ** 1.1}
+    rng, rows, means = np.random.default_rng(3), [], []
+    gap = losses["a"] - losses["b"]
+    for _ in range(120):
+        taken = np.concatenate([members[one] for one in rng.integers(drawn, size=drawn)])
+        means.append([losses["a"][taken].mean(), gap[taken].mean()])
+        if len(rows) < 60:
+            rows.append(metrics.compute_metrics(*(part[taken] for part in case)))
+    found = metrics.bootstrap(*case, **how)
+    for name in set(metrics.METRICS) - {"ece"}:
+        ends = np.quantile([row[name] for row in rows], [0.025, 0.975])
+        assert (found[name].low, found[name].high) == pytest.approx(tuple(ends), abs=1e-12)
+    ends, (test,) = intervals.intervals_and_tests(losses, [("a", "b")], level=0.95, **how)
+    plain = np.quantile(np.array(means)[:60, 0], [0.025, 0.975])
+    assert ends["a"] == pytest.approx(tuple(plain), abs=1e-12)
+    plain = np.quantile(np.array(means)[:, 1], [0.025, 0.975])
+    assert (test.low, test.high) == pytest.approx(tuple(plain), abs=1e-12)
+    signs = np.bincount(clusters, gap)
+    flips = rng.bytes(120 * -(-drawn // 8))
+    bits = np.unpackbits(np.frombuffer(flips, np.uint8).reshape(120, -1), axis=1, count=drawn)
+    extreme = np.abs(signs.sum() - 2 * bits.astype(float) @ signs) >= np.abs(signs.sum()) - 1e-9
+    assert test.p_value == (1 + extreme.sum()) / 121
+    alone = metrics.paired_test(
+        losses["a"], losses["b"], samples=120, clusters=how["clusters"], random_state=3
+    )
+    assert astuple(alone) == pytest.approx(astuple(test), abs=1e-12)
+
+
 def test_the_same_seed_gives_the_same_interval() -> None:
     case = simulated(60, 2)
     first = metrics.bootstrap(*case, samples=50, random_state=3)
     assert first == metrics.bootstrap(*case, samples=50, random_state=3)
     assert first == metrics.bootstrap(*case, samples=50, random_state=np.random.default_rng(3))
     assert first != metrics.bootstrap(*case, samples=50, random_state=4)
-    assert first["ce"] == metrics.bootstrap(*case, metrics=["ce"], samples=50, random_state=3)["ce"]
+    alone = metrics.bootstrap(*case, metrics=["ce"], samples=50, random_state=3)["ce"]
+    assert astuple(alone) == pytest.approx(astuple(first["ce"]), abs=1e-12)
 
 
 def test_memory_does_not_grow_with_the_samples() -> None:

@@ -12,7 +12,7 @@ from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
 from edokit.metrics._arrays import pair
-from edokit.metrics.resampling import intervals, paired_tests
+from edokit.metrics.resampling import intervals_and_tests
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -132,18 +132,19 @@ def score_methods(
     if not samples:
         return found
     every = {(one.name, m): losses[one.name][m] for one in found for m in metrics}
-    resampling: Any = {"clusters": clusters, "level": level, "random_state": random_state}
-    ends = intervals(every, samples=samples, **resampling)
     lowest = lowest_score(found).name
     names = [one.name for one in found]
     others = [other for other in (reference, CONSTANT) if other in names]
     pairs = [(name, other, m) for other in others for name in names for m in metrics]
     pairs += [(name, lowest, headline) for name in names]
     asked = [(name, other, m) for name, other, m in dict.fromkeys(pairs) if name != other]
-    tests = paired_tests(
-        [(losses[name][metric], losses[other][metric]) for name, other, metric in asked],
-        samples=2 * samples,
-        **resampling,
+    ends, tests = intervals_and_tests(
+        every,
+        [((name, metric), (other, metric)) for name, other, metric in asked],
+        clusters=clusters,
+        samples=samples,
+        level=level,
+        random_state=random_state,
     )
     known = dict(zip(asked, tests, strict=True))
 

@@ -21,7 +21,7 @@ from edokit._types import Bools, Floats, Ints
 from edokit.annotations import Annotations
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, headline_metric
-from edokit.metrics.resampling import quantiles, resamples
+from edokit.metrics.resampling import quantiles, resampled_sums
 from edokit.scales import NOMINAL, Scale
 
 MOST_VALUES = 50
@@ -199,26 +199,24 @@ def _against_rest(
         return []
     inside = np.column_stack(masks).astype(np.float64)
     samples = max(samples, math.ceil(2 * _TAIL / (1 - level)))
-    columns = [inside, *(inside * values[:, None] for values in measures.values())]
-    together = np.column_stack([*columns, *(values[:, None] for values in measures.values())])
-    rng, slices, items = np.random.default_rng(random_state), inside.shape[1], len(inside)
+    columns = [*inside.T, *(mask * values for values in measures.values() for mask in inside.T)]
+    columns += measures.values()
+    rng, slices = np.random.default_rng(random_state), len(masks)
 
-    def differences(counts: Floats) -> Floats:
-        """[B, N] -> [B, measures, slices]."""
-        sums = counts @ together
-        n = sums[:, :slices]
+    def differences(found: Floats) -> Floats:
+        """Sums [B, M] -> [B, measures, slices]."""
+        n, taken = found[:, :slices], found[:, -1:]
         parts = []
         for k in range(len(measures)):
-            part = sums[:, slices * (k + 1) : slices * (k + 2)]
-            total = sums[:, slices * (1 + len(measures)) + k][:, None]
-            parts.append(part / n - (total - part) / (counts.sum(axis=1, keepdims=True) - n))
+            part = found[:, slices * (k + 1) : slices * (k + 2)]
+            total = found[:, slices * (1 + len(measures)) + k][:, None]
+            parts.append(part / n - (total - part) / (taken - n))
         return np.stack(parts, axis=1)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = np.concatenate(
-            [differences(block) for block in resamples(items, samples, rng, clusters)]
-        )
-        measured = differences(np.ones((1, items)))[0]
+        drawn = differences(resampled_sums(columns, samples, rng, clusters))
+        every = [*(column.sum() for column in columns), len(inside)]
+        measured = differences(np.array([every]))[0]
     found = []
     for s in range(slices):
         one = {}

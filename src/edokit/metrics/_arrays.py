@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Bools, Codes, Floats, Ints
+from edokit._types import Bools, Codes, Counts, Floats, Ints
 from edokit.scales import NOMINAL, Scale
 
 CLIP = 1e-12
@@ -295,7 +295,7 @@ def macro_from_parts(hits: Floats, members: Floats) -> Floats:
 
 def entropy_correlation(p: Floats, q: Floats) -> float | None:
     """Spearman's ρ of the entropies [N] of p and q; None where one of them is constant."""
-    rho = entropy_ranks(p, q)(np.ones((1, len(p))))[0]
+    rho = entropy_ranks(p, q)(np.ones((1, len(p)), dtype=np.uint16))[0]
     return None if np.isnan(rho) else float(rho)
 
 
@@ -312,34 +312,47 @@ class RankCorrelation:
 
     def __init__(self, x: Floats, y: Floats) -> None:
         self._order = np.argsort(x, kind="stable")  # with x in order, its ranks need no gather
-        self._x = _Levels(x[self._order])
-        self._y = _Levels(y[self._order])
+        first, level = _levels(x[self._order])
+        stop = np.r_[first[1:], len(x)]
+        self._tied = np.flatnonzero((stop - first > 1)[level])
+        self._ends = first[level[self._tied]], stop[level[self._tied]]
+        self._by_y = np.argsort(y, kind="stable")
+        self._first, level = _levels(y[self._by_y])
+        self._level = np.empty_like(level)
+        self._level[self._by_y] = level
+        self._level = self._level[self._order]
 
-    def __call__(self, counts: Floats) -> Floats:
-        taken = counts[:, self._order]
-        a, b = self._x.centred_ranks(taken), self._y.centred_ranks(taken)
-        spread = np.einsum("bn,bn,bn->b", taken, a, a) * np.einsum("bn,bn,bn->b", taken, b, b)
-        together = np.einsum("bn,bn,bn->b", taken, a, b)
+    def __call__(self, counts: Counts) -> Floats:
+        step = max(1, _AT_A_TIME // counts.shape[1])
+        starts = range(0, len(counts), step)
+        return np.concatenate([self._rho(counts[start : start + step]) for start in starts])
+
+    def _rho(self, counts: Counts) -> Floats:
+        taken = counts.take(self._order, axis=1)
+        upto = np.zeros((len(counts), counts.shape[1] + 1), dtype=np.int64)
+        np.cumsum(taken, axis=1, out=upto[:, 1:])
+        total = upto[:, -1:]
+        # Twice the mid-ranks, less their mean.
+        ranks = upto[:, 1:] + upto[:, :-1]
+        ranks[:, self._tied] = upto[:, self._ends[0]] + upto[:, self._ends[1]]
+        a = (ranks - total).astype(np.float64)
+        weight = np.add.reduceat(
+            counts.take(self._by_y, axis=1), self._first, axis=1, dtype=np.int64
+        )
+        b = (2 * np.cumsum(weight, axis=1) - weight - total).astype(np.float64)
+        weighted = taken * a
+        spread = np.einsum("bn,bn->b", weighted, a) * np.einsum("bn,bn,bn->b", weight, b, b)
+        together = np.einsum("bn,bn->b", weighted, b.take(self._level, axis=1))
         defined = spread > 0
         rho = np.clip(together / np.sqrt(np.where(defined, spread, 1.0)), -1.0, 1.0)
         return np.where(defined, rho, np.nan)
 
 
-class _Levels:
-    """The distinct values of an array [N], and which items have which."""
+_AT_A_TIME = 1 << 20
+"""Counts that are ranked at a time."""
 
-    def __init__(self, values: Floats) -> None:
-        self._order = np.argsort(values, kind="stable")
-        ordered = values[self._order]
-        self._first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        sizes = np.diff(np.r_[self._first, len(values)])
-        self._level: npt.NDArray[np.intp] = np.empty(len(values), dtype=np.intp)
-        self._level[self._order] = np.repeat(np.arange(len(sizes)), sizes)
 
-    def centred_ranks(self, counts: Floats) -> Floats:
-        """Mid-ranks of the items in each multiset [B, N], less their mean."""
-        weight = np.add.reduceat(counts[:, self._order], self._first, axis=1)
-        total = weight.sum(axis=1, keepdims=True)
-        centred = np.cumsum(weight, axis=1) - weight / 2 - total / 2
-        ranks: Floats = centred[:, self._level]
-        return ranks
+def _levels(ordered: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where each distinct value of sorted ones [N] begins, and the number of each one's value."""
+    new = np.r_[True, ordered[1:] != ordered[:-1]]
+    return np.flatnonzero(new), np.cumsum(new) - 1

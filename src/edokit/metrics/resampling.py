@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Floats, Ints
+from edokit._types import Counts, Floats, Ints
 from edokit.metrics import _arrays
 from edokit.metrics.compute import (
     METRIC,
@@ -25,7 +25,13 @@ from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)
 BLOCK = 1 << 20
-"""Item counts in memory at a time, whatever N and the number of samples."""
+"""Changes of signs in memory at a time; p-values depend on it."""
+DRAWS = 1 << 16
+"""Items drawn at a time; they and their counts stay in the cache."""
+ROWS = 16
+"""So many resamples at least are added up together: an item is read once for all of them."""
+CHUNK = 2048
+"""Items whose counts are turned into floating-point numbers at a time; they stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -89,19 +95,29 @@ def bootstrap(
     predicted, soft, hard = _arrays.answers(p, q, y, scale)
     bins, binning = checked_bins(bins, binning)
     samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
-    measures = {name: _measure(name, predicted, soft, hard, bins, binning, scale) for name in names}
-    resampled: dict[str, list[Floats]] = {name: [] for name in names}
-    rng = _arrays.generator(random_state)
-    for counts in resamples(len(predicted), samples, rng, clusters):
-        for name, measure in measures.items():
-            resampled[name].append(measure(counts))
-    found = {}
+    table, columns = _parts(names, predicted, soft, hard, bins, binning, scale)
+    ranks = None
+    if "entropy_correlation" in names:
+        ranks = _arrays.entropy_ranks(*entropies(predicted, soft, scale))
+    rhos: list[Floats] = []
+    totals: list[Floats] = []
+    for counts in resamples(len(predicted), samples, _arrays.generator(random_state), clusters):
+        totals.append(sums(counts, table))
+        if ranks is not None:
+            rhos.append(ranks(counts))
+    resampled = np.concatenate(totals)
+    taken, found = resampled[:, -1], {}
     for name, estimate in values(names, predicted, soft, hard, bins, binning, scale).items():
-        sample = np.concatenate(resampled[name])
         if name == "ece":
-            measured = measures[name](np.ones((1, len(predicted))))
-            found[name] = _ece_interval(measured, sample, level)
+            gaps = columns[name]
+            measured, drawn = table[:, gaps].mean(axis=0), resampled[:, gaps] / taken[:, None]
+            found[name] = _ece_interval(measured, drawn, level)
             continue
+        sample = (
+            np.concatenate(rhos)
+            if name == "entropy_correlation"
+            else np.asarray(METRIC[name].value(resampled[:, columns[name]], taken))
+        )
         defined = sample[~np.isnan(sample)]
         known = estimate is not None and len(defined)
         ends = quantiles(defined, level) if known else (None, None)
@@ -111,28 +127,44 @@ def bootstrap(
 
 def resamples(
     items: int, samples: int, rng: np.random.Generator, clusters: Ints | None = None
-) -> Iterator[Floats]:
+) -> Iterator[Counts]:
     """How often each resample takes each item, block by block [B, N].
 
-    Items of the same cluster [N] are taken together.
+    Items of the same cluster [N] are taken together. The draws do not depend on the blocks.
     """
     drawn = items if clusters is None else int(clusters.max()) + 1
-    for rows in blocks(items, samples):
-        draws = rng.integers(drawn, size=(rows, drawn))
-        draws += drawn * np.arange(rows)[:, None]
-        counts = np.bincount(draws.ravel(), minlength=rows * drawn)
-        taken = counts.reshape(rows, drawn).astype(np.float64)
-        yield taken if clusters is None else taken[:, clusters]
+    step, size = max(1, DRAWS // drawn), max(ROWS, DRAWS // items)
+    for start in range(0, samples, size):
+        # No item is drawn 65,536 times: of fewer items there are fewer draws.
+        counts = np.empty((min(size, samples - start), drawn), dtype=np.uint16)
+        for first in range(0, len(counts), step):
+            part = counts[first : first + step]
+            draws = rng.integers(drawn, size=part.shape)
+            draws += drawn * np.arange(len(part))[:, None]
+            part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
+        yield counts if clusters is None else counts[:, clusters]
 
 
-def _means(counts: Floats, values: Floats) -> Floats:
-    """Means [B, M] of values [N, M] over multisets of items [B, N]."""
-    means: Floats = counts @ values / counts.sum(axis=1, keepdims=True)
-    return means
+def sums(counts: Counts, values: Floats) -> Floats:
+    """Sums [B, M] of values [N, M] over multisets of items [B, N]."""
+    total = np.zeros((len(counts), values.shape[1]))
+    for start in range(0, len(values), CHUNK):
+        part = slice(start, start + CHUNK)
+        total += counts[:, part].astype(np.float64) @ values[part]
+    return total
+
+
+def resampled_sums(
+    columns: Sequence[Floats], samples: int, rng: np.random.Generator, clusters: Ints | None
+) -> Floats:
+    """Sums [samples, M + 1] of M columns [N]; the last are the numbers of items."""
+    items = len(columns[0])
+    table = np.column_stack([*columns, np.ones(items)])
+    return np.concatenate([sums(one, table) for one in resamples(items, samples, rng, clusters)])
 
 
 def blocks(items: int, samples: int) -> Iterator[int]:
-    """Sizes of the blocks in which the samples are made, so that memory stays flat."""
+    """Sizes of the blocks in which signs are changed, so that memory stays flat."""
     size = max(1, BLOCK // items)
     for start in range(0, samples, size):
         yield min(size, samples - start)
@@ -155,14 +187,35 @@ def intervals(
     """Percentile intervals of means of values by item [N], all over the same resamples."""
     if not samples:
         return {}
-    columns = np.column_stack(list(values.values()))
-    counts = resamples(len(columns), samples, np.random.default_rng(random_state), clusters)
-    drawn = np.concatenate([_means(block, columns) for block in counts])
-    return dict(zip(values, (quantiles(column, level) for column in drawn.T), strict=True))
+    how: Any = {"samples": samples, "level": level, "random_state": random_state}
+    return intervals_and_tests(values, (), clusters=clusters, **how)[0]
+
+
+def intervals_and_tests(
+    values: Mapping[Key, Floats],
+    pairs: Sequence[tuple[Key, Key]],
+    *,
+    clusters: Ints | None = None,
+    samples: int,
+    level: float,
+    random_state: int,
+) -> tuple[dict[Key, tuple[float, float]], list[PairedTest]]:
+    """`intervals`, and the `paired_test` of each pair of values with twice the resamples.
+
+    Both have the same resamples, as far as they go.
+    """
+    rng, gaps = np.random.default_rng(random_state), [values[a] - values[b] for a, b in pairs]
+    drawn = resampled_sums(
+        [*values.values(), *gaps], 2 * samples if pairs else samples, rng, clusters
+    )
+    means = (drawn[:, :-1] / drawn[:, -1:]).T
+    ends = (quantiles(column[:samples], level) for column in means)
+    tests = _tests(gaps, means[len(values) :], level, rng, clusters) if pairs else []
+    return dict(zip(values, ends, strict=False)), tests
 
 
 def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
-    """From the gaps of the bins, measured [1, B] and resampled [samples, B]."""
+    """From the gaps of the bins, measured [B] and resampled [samples, B]."""
     estimate = float(np.abs(measured).sum())
     low, high = quantiles(np.abs(drawn).sum(axis=1), level)
     # Resampled gaps vary around the measured ones as these would around zero.
@@ -174,19 +227,25 @@ def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
     )
 
 
-def _measure(
-    name: str, p: Floats, q: Floats, y: Ints, bins: int, binning: Binning, scale: Scale
-) -> Callable[[Floats], Floats]:
-    """The metric as a function of item counts: [B, N] -> [B] (the ECE's gaps: [B, bins])."""
-    metric = METRIC[name]
-    if name == "entropy_correlation":
-        return _arrays.entropy_ranks(*entropies(p, q, scale))
-    if name == "ece":
-        gaps = gap_parts(p, q, bins, binning, scale)
-        return lambda counts: _means(counts, gaps)
-    assert metric.parts is not None
-    parts = metric.parts(p, q, y, scale)
-    return lambda counts: np.asarray(metric.value(counts @ parts, counts.sum(axis=1)))
+def _parts(
+    names: Sequence[str], p: Floats, q: Floats, y: Ints, bins: int, binning: Binning, scale: Scale
+) -> tuple[Floats, dict[str, Any]]:
+    """The parts of all metrics side by side [N, M], and which columns are whose.
+
+    The last column is 1: its sum is the number of items. Ranks have no parts.
+    """
+    of = {name: METRIC[name].parts for name in names}
+    if "ece" in of:
+        of["ece"] = lambda p, q, y, scale: gap_parts(p, q, bins, binning, scale)
+    # Metrics may share their parts.
+    made = {parts: parts(p, q, y, scale) for parts in dict.fromkeys(of.values()) if parts}
+    at: dict[Any, Any] = {}
+    end = 0
+    for parts, array in made.items():
+        start, end = end, end + (1 if array.ndim == 1 else array.shape[1])
+        at[parts] = start if array.ndim == 1 else slice(start, end)
+    table = np.column_stack([*made.values(), np.ones(len(p))])
+    return table, {name: at[parts] for name, parts in of.items() if parts}
 
 
 @dataclass(frozen=True)
@@ -265,13 +324,23 @@ def paired_tests(
             raise InputError(
                 f"a has {len(a)} losses, b has {len(b)}", "match the items of the two methods by id"
             )
-    gaps = np.column_stack([a - b for a, b in losses])
-    items = len(gaps)
-    drawn = [_means(counts, gaps) for counts in resamples(items, samples, rng, clusters)]
-    p_values = _sign_flip(gaps, samples, rng, clusters)
+    gaps = [a - b for a, b in losses]
+    drawn = resampled_sums(gaps, samples, rng, clusters)
+    return _tests(gaps, (drawn[:, :-1] / drawn[:, -1:]).T, level, rng, clusters)
+
+
+def _tests(
+    gaps: Sequence[Floats],
+    means: Floats,
+    level: float,
+    rng: np.random.Generator,
+    clusters: Ints | None,
+) -> list[PairedTest]:
+    """From differences [N] and their resampled means [M, samples]."""
+    p_values = _sign_flip(np.column_stack(gaps), means.shape[1], rng, clusters)
     return [
-        PairedTest(float(column.mean()), *quantiles(means, level), p_value=p_value, n=items)
-        for column, means, p_value in zip(gaps.T, np.concatenate(drawn).T, p_values, strict=True)
+        PairedTest(float(gap.mean()), *quantiles(drawn, level), p_value=p_value, n=len(gap))
+        for gap, drawn, p_value in zip(gaps, means, p_values, strict=True)
     ]
 
 
@@ -285,8 +354,13 @@ def _sign_flip(
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
+    waiting, left = [], samples
     for rows in blocks(items, samples):
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
-        flipped = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items).astype(np.float64)
-        hits += (np.abs(total - 2 * (flipped @ gaps)) >= extreme).sum(axis=0)
+        waiting.append(np.unpackbits(bits.reshape(rows, -1), axis=1, count=items))
+        left -= rows
+        if left and rows * len(waiting) < ROWS:
+            continue
+        flipped, waiting = sums(np.concatenate(waiting), gaps), []
+        hits += (np.abs(total - 2 * flipped) >= extreme).sum(axis=0)
     return [float(value) for value in (1 + hits) / (1 + samples)]
