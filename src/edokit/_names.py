@@ -75,7 +75,7 @@ class ArrowNames:
     """
 
     def __init__(self, values: pa.Array) -> None:
-        self.values = values
+        self.values = _rising_numbers(values)
         """Text or whole numbers, without gaps."""
 
     @cached_property
@@ -131,8 +131,11 @@ class ArrowNames:
         """Where each name is among others, if both hold the same names, each once; else None."""
         if len(self) != len(others) or not self.distinct:
             return None
-        plain = self.values.type == others.values.type
-        one, other = (self.values, others.values) if plain else (self.text, others.text)
+        one, other = self.values, others.values
+        if _is_text(one.type) or _is_text(other.type):
+            one, other = self.text, others.text
+        elif bool((one.to_numpy() == other.to_numpy()).all()):
+            return np.arange(len(self))
         if one.equals(other):
             return np.arange(len(self))
         where = np.empty(len(self), dtype=np.intp)
@@ -171,6 +174,22 @@ class ArrowNames:
         return getattr(self.strings, name)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _rising_numbers(values: pa.Array) -> pa.Array:
+    """Text of whole numbers that rise, as these numbers; anything else as it is."""
+    if not _is_text(values.type) or len(values) < max(_FEW, 1):
+        return values
+    try:
+        numbers = values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return values
+    found = numbers.to_numpy()
+    if found[0] < 0 or not (found[1:] > found[:-1]).all():
+        return values
+    # Text as long as the digits of its number has no zeros before them, nor anything else.
+    above = sum(len(found) - int(np.searchsorted(found, 10**power)) for power in range(1, 19))
+    return numbers if _text_buffers(values)[2].sum() == len(found) + above else values
 
 
 def _in_arrow(values: npt.NDArray[Any]) -> pa.Array:
@@ -537,6 +556,8 @@ def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array, bo
     distinct = _is_text(kind) or pa.types.is_integer(kind)
     if pa.types.is_integer(column.type) and not column.null_count and len(column):
         numbers = stored_numbers(column, column.type.to_pandas_dtype(), 0)
+        if bool((numbers[1:] > numbers[:-1]).all()):
+            return np.arange(len(numbers), dtype=np.int32), pa.array(numbers), True
         if bool((numbers[1:] >= numbers[:-1]).all()):
             # Whole numbers that rise need no table of those that were there before.
             new = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,13 @@ def test_the_first_pass_makes_no_python_strings(
     assert not isinstance(opened(tmp_path, 6, monkeypatch), str)  # items, but not members
 
 
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+@pytest.mark.parametrize("name", [int, str])
 def test_whole_numbers_that_rise_from_shard_to_shard_are_not_hashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str, name: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, [list(range(10, 20)), list(range(10))])
+    numbers = [*range(95, 105)], [*range(10)]
+    write(tmp_path, [[*map(name, each)] for each in numbers], [*numbers], kind)
     monkeypatch.setattr("edokit.fitdata.sharded.check_once", lambda *given: pytest.fail("hashed"))
     assert not isinstance(opened(tmp_path, 6, monkeypatch), str)
 
@@ -101,6 +105,7 @@ def test_whole_numbers_that_rise_from_shard_to_shard_are_not_hashed(
         ([["a", "b"], ["c", "b"]], None, "part-1.npz repeats 1 item of part-0.npz: 'b'"),
         ([[1, 2], ["3", "2"]], None, "part-1.npz repeats 1 item of part-0.npz: '2'"),
         ([[1, 5], [3, 4, 5]], None, "part-1.npz repeats 1 item of part-0.npz: '5'"),
+        ([["1", "2"], ["2", "3"]], None, "part-1.npz repeats 1 item of part-0.npz: '2'"),
         ([["a", "b"]], [["a", "c"]], "missing: 'b'; 1 is extra: 'c'"),
         ([["a", "b"]], [["a", "b", "c"]], "extra: 'c'"),
         ([["a", "b"]], [["a", "a"]], "labels item 'a' again in row 2"),
@@ -167,3 +172,17 @@ def test_numbers_and_text_of_the_same_items_are_the_same_names() -> None:
     assert isinstance(numbers, ArrowNames)
     assert (numbers.hashes == text.hashes).all()
     assert match(numbers, text, "annotations", "predictions").tolist() == [0, 1, 2]
+
+
+digits = st.lists(st.text("0123456789", min_size=1, max_size=20), min_size=1, max_size=6)
+
+
+@given(digits.map(lambda names: sorted(names, key=int)))
+def test_text_of_whole_numbers_stays_as_it_is_written(names: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edokit._names._FEW", ARROW)
+        found = arrow_names(as_names(names))
+    assert found.tolist() == names
+    rising = all(int(one) < int(other) for one, other in pairwise(names))
+    plain = all(name == str(int(name)) and int(name) < 2**63 for name in names)
+    assert (found.bounds is not None) == (rising and plain)

@@ -234,16 +234,16 @@ def _refuse_open_quote(path: Path, last: str) -> None:
 def _read_parquet(path: Path) -> pa.Table:
     try:
         with pa_parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            _refuse_bomb(file.metadata, path)
+            schema, about = file.schema_arrow, file.metadata
+            _refuse_bomb(about, path)
             texts = [field.name for field in schema if pa.types.is_string(field.type)]
         _distinct(schema.names, path)
         # As in a CSV, text that repeats is kept once.
-        with pa_parquet.ParquetFile(path, read_dictionary=texts) as file:
+        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
             table = file.read()
-            if table.num_rows != file.metadata.num_rows:
-                raise ValueError(f"it claims {file.metadata.num_rows} rows")
-        table.validate(full=True)
+            if table.num_rows != about.num_rows:
+                raise ValueError(f"it claims {about.num_rows} rows")
+        _validate(table)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -251,6 +251,19 @@ def _read_parquet(path: Path) -> pa.Table:
             raise
         raise unreadable(path, "Parquet", error) from error
     return table
+
+
+def _validate(table: pa.Table) -> None:
+    """Refuse what is no text, or has no entry in its dictionary: Arrow is slow to look for it."""
+    table.validate()
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        if chunk.null_count or chunk.type != pa.dictionary(pa.int32(), pa.string()):
+            chunk.validate(full=True)
+            continue
+        chunk.dictionary.validate(full=True)
+        codes = stored_numbers(pa.chunked_array([chunk.indices]), np.uint32, 0)
+        if len(codes) and codes.max() >= len(chunk.dictionary):
+            raise ValueError(f"a row has number {codes.max()} of {len(chunk.dictionary)} texts")
 
 
 def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, whole: bool = True) -> None:

@@ -189,9 +189,10 @@ def from_long_table(
     )
     result, counted_rows = _without_duplicates(built, duplicates, where)
     # Of the rows that are kept: a column that varies in others only describes items or annotators.
-    own = [one._replace(codes=one.codes[counted_rows]) for one in (item, annotator)]
-    table = table if counted_rows.all() else table.filter(pa.array(counted_rows))
-    others: dict[str, Any] = _other_columns(table, attributes, names, *own)
+    if not counted_rows.all():
+        item, annotator = (one._replace(codes=one.codes[counted_rows]) for one in (item, annotator))
+        table = table.filter(pa.array(counted_rows))
+    others: dict[str, Any] = _other_columns(table, attributes, names, item, annotator)
     result = replace(result, **others)
     if (found := result.contradicted).any():
         note = contradiction_message(int(found.sum()), len(found))

@@ -308,8 +308,8 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
     """A column of names; a gap is refused."""
     with errors_in(path):
         encoded = encode(table[name], name)
-    gaps = np.flatnonzero(encoded.codes < 0)
-    if len(gaps):
+    if encoded.codes.min(initial=0) < 0:
+        gaps = np.flatnonzero(encoded.codes < 0)
         raise InputError(
             f"{path}: {row_number(int(gaps[0]))} has no {name} ({counted(len(gaps), 'such row')})",
             "fill in or drop these rows",
