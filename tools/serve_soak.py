@@ -32,7 +32,7 @@ WORDS = ("the", "bus", "was", "late", "so", "we", "walked", "and", "talked", "ki
 
 
 def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **options: Any) -> Path:
-    """A small bundle of members on simulated texts, some of which know annotators."""
+    """A small bundle of members on simulated texts; one knows annotators and their group."""
     from edokit import fit, simulate, train_members
     from edokit.bundle import Bundle
     from edokit.members import Group
@@ -40,7 +40,8 @@ def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **option
     people = simulate("two-camps", items=(150, 60, 5), random_state=0).annotations
     groups = [Group(recipe, members, options=options)]
     if recipe == "linear":
-        groups.append(Group(recipe, 1, name="annotators", options={"annotators": True}))
+        known = {"annotators": True, "attributes": "group"}
+        groups.append(Group(recipe, 1, name="annotators", options=known))
     train_members(people, groups, out=folder / "members", jobs=1)
     predictions = folder / "members" / "predictions" / "dev.npz"
     fit(predictions, people.split("dev"), out=folder / "ensemble", preset="paper-fixed")
@@ -251,7 +252,7 @@ def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     from edokit.serve.members import Answers, Question
 
     answers = Answers(Bundle.load(bundle))
-    return lambda texts: [json.loads(one) for one in answers(Question(list(texts)))]
+    return lambda texts: [json.loads(one) for one in answers(Question(list(texts)))[0]]
 
 
 def nonsense(

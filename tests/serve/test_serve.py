@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import io
 import json
+import os
 import re
 import socket
 import sys
@@ -41,6 +42,7 @@ from edokit.serve.members import (
     Question,
     RefusedError,
     Worker,
+    _answer,
 )
 from edokit.serve.server import _listen, _Protocol
 
@@ -115,6 +117,24 @@ def test_attributes_of_new_annotators_reach_the_members() -> None:
     assert "attributes (age)" in unknown.value.hint
 
 
+def test_an_answer_notes_who_is_answered_anonymously(server: Server, bundle: Path) -> None:
+    loaded: Any = edokit.load(bundle)
+    ann, group = loaded.known_annotators[0], {"group": "concerned"}
+    asked = {"texts": TEXTS, "panel": [ann, "zoe"]}
+    seen = post(server, {**asked, "attributes": {"zoe": group, "max": {"group": "sailors"}}})
+    assert "notes" not in seen.json()
+    unseen = post(server, {**asked, "attributes": {"zoe": {"group": "sailors"}, "max": group}})
+    (note,) = unseen.json()["notes"]
+    assert "1 of 2 annotators is unknown to all members" in note
+    assert "answered anonymously: 'zoe'" in note
+    with pytest.warns(edokit.EDOWarning) as noted:
+        loaded.describe(TEXTS, panel=[ann, "zoe"], attributes={"zoe": {"group": "sailors"}})
+    assert any(note.startswith(str(one.message)) for one in noted)
+    whose = {"texts": TEXTS * 30, "annotators": [["zoe"]] * 90}
+    many = post(server, {**whose, "attributes": {"zoe": {"group": "sailors"}}}).json()
+    assert (len(many["predictions"]), len(many["notes"])) == (90, 1)
+
+
 def test_answers_are_json_whatever_the_classes_are_called() -> None:
     names, shares = ["100 %", 'so "so"'], np.array([[0.25, 0.75], [1.0, 1e-300]])
     asked: list[Any] = []
@@ -133,12 +153,14 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         classes=names,
         known_annotators=(),
         ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
-        members=SimpleNamespace(manifest={"data": {}}),
+        members=SimpleNamespace(manifest={"data": {}}, unknown_annotators=list),
         seconds_per_text=None,
         describe=lambda *texts, **how: asked.append(how) or found,
     )
     question = Question(["a", "b"], attributes=(("zoe", (("age", "19"),)),))
-    first, second = map(json.loads, Answers(bundle)(question))
+    rows, unknown = Answers(bundle)(question)
+    first, second = map(json.loads, rows)
+    assert unknown == ["zoe"]
     assert asked[0]["attributes"] == {"zoe": {"age": "19"}}
     each = dict(zip(names, [0.25, 0.75], strict=True))
     wanted = {"probabilities": each, "entropy": 0.25, "spread": 0.75, "label": ["100 %"]}
@@ -147,6 +169,18 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
     found.entropy = np.array([np.nan, 1])
     with pytest.raises(ValueError, match="not finite"):
         Answers(bundle)(Question(["a", "b"]))
+
+
+@pytest.mark.parametrize("policy", ["passive", "active"])
+def test_threads_of_the_members_sleep_while_they_wait_unless_asked_not_to(policy: str) -> None:
+    own = {"OMP_WAIT_POLICY": policy} if policy == "active" else {}
+    here, there = socket.socketpair()
+    with mock.patch.dict(os.environ), mock.patch("signal.signal"), here, there:
+        os.environ.pop("OMP_WAIT_POLICY", None)
+        os.environ.update(own)
+        _answer(there, "nowhere", {})
+        assert os.environ["OMP_WAIT_POLICY"] == policy
+        assert b"does not exist" in here.recv(1000)
 
 
 def test_clients_at_once_get_their_own_answers_from_shared_batches(
@@ -257,6 +291,15 @@ def test_wrong_requests_are_refused_as_json(server: Server) -> None:
         assert answer.status_code == status
         assert answer.json()["error"]
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("other", ["localhost", "elsewhere.example"])
+def test_a_request_for_two_hosts_is_refused(server: Server, other: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+        line.sendall(f"GET /health HTTP/1.1\r\nhost: {other}\r\nhost: localhost\r\n\r\n".encode())
+        answer = line.recv(1000)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"more than one header host" in answer
 
 
 def test_a_body_that_another_protocol_is_asked_for_with_is_refused_for_that(server: Server) -> None:
@@ -379,7 +422,7 @@ def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
         def ask(self, question: Question) -> None:
             self.asked.append(question.texts)
             failed = EDOError("empty") if "" in question.texts else None
-            self.answers.put_nowait(failed or question.texts)
+            self.answers.put_nowait(failed or (question.texts, []))
 
         async def received(self) -> Any:
             return await self.answers.get()
@@ -392,7 +435,8 @@ def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
         asked = (worker.ask(Question(texts)) for texts in each)
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert isinstance(found.pop(2), EDOError)
-        assert found == [["a"], ["b", "c"], ["d"], ["e", "f", "g", "h", "i"]]
+        each.pop(2)
+        assert found == [(texts, []) for texts in each]
         assert members.asked[0] == ["a", "b", "c", ""]
         assert worker.waiting == 0
 
@@ -478,7 +522,7 @@ def test_if_the_members_are_killed_it_ends_instead_of_hanging(bundle: Path) -> N
 
         worker.start(note)
         await loaded.wait()
-        assert json.loads((await worker.ask(Question(TEXTS)))[0])["probabilities"]
+        assert json.loads((await worker.ask(Question(TEXTS)))[0][0])["probabilities"]
         members._process.kill()
         with pytest.raises(MembersEndedError, match="exit code"):
             await worker.ask(Question([PLANTED]))

@@ -180,6 +180,14 @@ class LoadedMembers:
             found |= {} if whose is None else {whose: None}
         return tuple(found)
 
+    def unknown_annotators(self, attributes: Attributes) -> list[str]:
+        """Annotators whom no member knows, nor predicts by these attributes of theirs."""
+        known, each = set(self.known_annotators), list(self._each())
+        strangers = (one for one in _checked_attributes(attributes).items() if one[0] not in known)
+        return [
+            name for name, own in strangers if not any(one.seen_attributes(own) for one in each)
+        ]
+
     def predict(
         self,
         texts: Texts | Sequence[Text],

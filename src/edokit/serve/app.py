@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from functools import cache, lru_cache
 from html import escape
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
@@ -27,7 +28,7 @@ from prometheus_client import (
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 
-from edokit._errors import counted, is_loopback
+from edokit._errors import are, counted, examples, is_loopback
 from edokit._version import __version__
 from edokit.serve.members import About, Limits, Question, RefusedError, Worker, reported
 
@@ -73,6 +74,7 @@ class Predictions(BaseModel):
     version: str
     classes: list[str]
     predictions: list[Prediction]
+    notes: list[str] | None = None
 
 
 def request_model(limits: Limits) -> type[BaseModel]:
@@ -194,6 +196,8 @@ class App:
 
         try:
             headers = dict(scope["headers"])
+            if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+                raise RefusedError(400, "the request has more than one header host", "send one")
             self._admit(scope["path"], headers)
             if path == "/predict" and scope["method"] == "POST":
                 # Straight to it: the layers between cost as much as all the rest of a request.
@@ -244,9 +248,13 @@ class App:
     async def _predict(self, scope: Any, headers: dict[bytes, bytes], receive: Any) -> bytes:
         about = self._loaded()
         async with self._read(scope, headers, receive) as body:
-            answers = await self._worker.ask(check_request(body, self._model, about))
+            question = check_request(body, self._model, about)
+            answers, unknown = await self._worker.ask(question)
         self._metrics.texts.inc(len(answers))
-        return f'{about.head}, "predictions": [{", ".join(answers)}]}}'.encode()
+        answer = f'{about.head}, "predictions": [{", ".join(answers)}]'
+        if notes := _notes(question, unknown):
+            answer += f', "notes": {json.dumps(notes, ensure_ascii=False)}'
+        return f"{answer}}}".encode()
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -442,6 +450,15 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
         )
     by_name = tuple((name, tuple(own.items())) for name, own in attributes.items())
     return Question(texts, whose, panel, asked.answer_for, by_name)
+
+
+def _notes(question: Question, unknown: Collection[str]) -> list[str]:
+    """What a client should know of the answer."""
+    asked = dict.fromkeys(question.panel or chain.from_iterable(question.annotators or ()))
+    named = [name for name in asked if name in unknown]
+    count = are(len(named), len(asked), noun="annotator")
+    note = f"{count} unknown to all members, and answered anonymously: {examples(named)}"
+    return [note + " (no member was trained on such attributes)"] if named else []
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import math
+import os
 import pickle
 import signal
 import socket
@@ -139,6 +140,10 @@ class About:
         return json.dumps(head, ensure_ascii=False)[:-1]
 
 
+Answer = tuple[list[str], list[str]]
+"""That to each text as JSON, and the annotators with attributes who are answered anonymously."""
+
+
 class Answers:
     """A bundle that answers questions."""
 
@@ -155,15 +160,16 @@ class Answers:
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
 
-    def __call__(self, question: Question) -> list[str]:
+    def __call__(self, question: Question) -> Answer:
         """Probabilities, entropy, spread and label of each text, as JSON."""
         from edokit.panels import Panel
 
+        attributes = {name: dict(own) for name, own in question.attributes}
         found = self._bundle.describe(
             question.texts,
             annotators=question.annotators,
             panel=None if question.panel is None else Panel(question.panel),
-            attributes={name: dict(own) for name, own in question.attributes} or None,
+            attributes=attributes or None,
             answer_for=question.answer_for,
         )
         columns: dict[str, Iterable[str]] = {
@@ -179,7 +185,8 @@ class Answers:
         if found.votes is not None:
             columns["low"], columns["high"] = map(self._by_class, found.votes[:2])
         row = "{{{}}}".format(", ".join(f'"{name}": %s' for name in columns))
-        return [row % cells for cells in zip(*columns.values(), strict=True)]
+        rows = [row % cells for cells in zip(*columns.values(), strict=True)]
+        return rows, self._bundle.members.unknown_annotators(attributes) if attributes else []
 
     def _by_class(self, shares: Floats) -> list[str]:
         names = (_encoded(name).replace("%", "%%") for name in self.about.classes)
@@ -244,7 +251,7 @@ class MembersProcess:
         self._writer.write(pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
 
     async def received(self) -> Any:
-        """The next answer: that to each text as JSON, or an error."""
+        """The next answer, or an error."""
         try:
             (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
             return pickle.loads(await self._reader.readexactly(size))
@@ -277,6 +284,9 @@ def _answer(line: socket.socket, folder: str | Path, how: dict[str, Any]) -> Non
     """What the process does until the other one ends it, or is gone."""
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_IGN)
+    # Threads that wait for each other must not spin: on a core that others use, too, they would
+    # take turns with those they wait for. Read by OpenMP when the members load it.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     questions = line.makefile("rb")
 
     def send(found: Any) -> None:
@@ -321,7 +331,7 @@ class _Waiting:
     """A question in the queue."""
 
     question: Question
-    answer: asyncio.Future[list[str]]
+    answer: asyncio.Future[Answer]
     arrived: float
     alone: bool = False
     """Whether it was in a batch that failed."""
@@ -374,8 +384,8 @@ class Worker:
         self.stopping = True
         self._send_soon()
 
-    async def ask(self, question: Question) -> list[str]:
-        """Answers to the texts, in their order, as JSON."""
+    async def ask(self, question: Question) -> Answer:
+        """Answers to the texts, in their order."""
         size, most = len(question.texts), self._limits.max_queue
         if self.failure is not None:
             raise self.failure
@@ -395,7 +405,7 @@ class Worker:
         if len(asked) == 1:
             return await asked[0].answer
         answers = await asyncio.gather(*(part.answer for part in asked))
-        return [answer for part in answers for answer in part]
+        return [row for rows, _ in answers for row in rows], answers[0][1]
 
     async def _work(self, settled: Callable[[], None]) -> None:
         try:
@@ -456,9 +466,10 @@ class Worker:
 
 def _deliver(batch: list[_Waiting], found: Any) -> None:
     """Answer the questions of a batch with what was found, or with its error."""
-    answers = iter(() if isinstance(found, Exception) else found)
+    rows, unknown = ([], []) if isinstance(found, Exception) else found
+    answers = iter(rows)
     for one in batch:
-        answer = list(islice(answers, len(one)))
+        answer = list(islice(answers, len(one))), unknown
         if one.answer.done():  # its client is gone
             continue
         if isinstance(found, Exception):

@@ -210,8 +210,8 @@ class EncoderMember(ClassifierMember):
 
 
 Vectors = npt.NDArray[np.float32]
-BATCH = 64
-"""Texts at a time on a processor."""
+BATCH = 16
+"""Texts at a time on a processor: of like length, so that few of them are padded far."""
 LARGE_BATCH = 128
 """And on a GPU, which waits for the processor between batches."""
 _VECTORS = "vectors.npy"
