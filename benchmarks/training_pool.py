@@ -2,9 +2,12 @@
 
     python benchmarks/training_pool.py --data ../shared --prepare PLANS   # texts and settings
     python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json
-    # or in several runs, with --parts and --ways: a file keeps what it has
+    nvidia-cuda-mps-control -d                                            # and once more with MPS
+    python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json --parts edo
     python benchmarks/training_pool.py --write pool.json                  # into RESULTS.md
-    # --write pool.json without-mps.json: rows of a run without NVIDIA's MPS daemon as well
+
+What the file holds already is not measured again, so that --parts, --ways and --seconds can share
+the work among several runs.
 
 HS-Brexit has short texts, CSC pairs. The plain script is what the documentation of Hugging Face's
 Trainer shows: DataCollatorWithPadding, bf16, the loss to soft labels; it evaluates every epoch, as
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,7 +45,8 @@ BATCH, LONGEST = 16, 256
 # Task, epochs, members of EDO, members of the plain script (one after the other: its pace is the
 # same for any number).
 POOLS = {"HS-Brexit": ("lewidi2023", 6, 10, 3), "CSC": ("lewidi2025", 1, 8, 2)}
-PARTS = ("plain", "edo", "one", "profile", "compiled")
+PARTS = ("plain", "edo", "compile", "one", "profile")
+MPS = " with MPS"
 WAYS = {"usual": False, "recorded": True}
 """The passes of a step launched kernel by kernel, or recorded and replayed (cuda_graphs)."""
 
@@ -93,6 +97,18 @@ class Gpu:
             if rows:
                 self.busy = float(np.mean([row[0] for row in rows])) / 100
                 self.gigabytes = max(row[1] for row in rows) / 1024
+
+
+def mps_runs() -> bool:
+    """Whether NVIDIA's MPS daemon is there, which runs kernels of several processes at once."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        ask = ["nvidia-cuda-mps-control"]
+        quiet = subprocess.DEVNULL
+        asked = subprocess.run(
+            ask, input=b"get_server_list\n", stdout=quiet, stderr=quiet, timeout=20, check=False
+        )
+        return asked.returncode == 0
+    return False
 
 
 def tuned(plan: Plan, given: argparse.Namespace, **options: Any) -> Plan:
@@ -351,29 +367,68 @@ def kind_of(kernel: str) -> str:
     return "other"
 
 
-def compiled(plan: Plan, given: argparse.Namespace) -> dict[str, Any]:
-    """One member whose encoder torch.compile has compiled, lengths as they come."""
+def steps(plan: Plan, given: argparse.Namespace, compiles: bool) -> dict[str, Any]:
+    """Seconds of the steps of one member; compiled, of another one after it in the process too.
+
+    torch.compile compiles the encoder for training alone, for any length: one graph and its
+    gradient. After ``--compile-seconds`` a member ends, wherever it is.
+    """
     import torch
 
     from edokit.members.recipes import _trainer
 
-    load, events = _trainer.load_backbone, []
+    load, step = _trainer.load_backbone, _trainer.MemberTrainer.training_step
+    took, late = list[float](), list[int]()
 
     def load_compiled(model: str) -> Any:
         backbone = load(model)
         backbone.compile(dynamic=True)
         return backbone
 
-    start = time.time()
-    with patch.object(_trainer, "load_backbone", load_compiled):
-        fit_one(plan, given, events.append)
-    paces = [event for event in events if "items_per_second" in event]
-    torch._dynamo.reset()
-    return {
-        "seconds": time.time() - start,
-        "first_step": paces[0]["began"] - start,
-        "steady": float(np.median([one["items_per_second"] for one in paces[1:] or paces])),
-    }
+    def timed_step(self: Any, *rest: Any) -> Any:
+        if late:
+            raise TimeoutError
+        start = time.perf_counter()
+        with torch.compiler.set_stance("default"):
+            loss = step(self, *rest)
+        if self.attempt.device.type == "cuda":
+            torch.cuda.synchronize()
+        took.append(time.perf_counter() - start)
+        return loss
+
+    def over(number: int, _: Any) -> None:
+        late.append(number)
+        raise TimeoutError  # the compiler may catch it; the next step does not
+
+    def member() -> dict[str, Any]:
+        took.clear()
+        clock = time.perf_counter()
+        before = signal.signal(signal.SIGALRM, over)
+        signal.alarm(given.compile_seconds)
+        try:
+            with torch.compiler.set_stance("force_eager"):  # but for the steps
+                fit_one(plan, given)
+        except Exception:  # perhaps another one, that the compiler made of ours
+            if not late:
+                raise
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+        seconds = time.perf_counter() - clock
+        usual = float(np.median(took[len(took) // 2 :] or [0.0]))
+        found = {"finished": not late, "seconds": seconds, "steps": len(took), "step": usual}
+        return {**found, "extra": sum(took) - len(took) * usual, "longest": sorted(took)[-5:]}
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(_trainer.MemberTrainer, "training_step", timed_step))
+        if compiles:
+            stack.enter_context(patch.object(_trainer, "load_backbone", load_compiled))
+        found = member()
+        if compiles:
+            found["graphs"] = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+            found["again"] = member() if found["finished"] else None
+            torch._dynamo.reset()
+    return found
 
 
 def padding(plan: Plan, given: argparse.Namespace) -> dict[str, float]:
@@ -406,8 +461,6 @@ def measure(given: argparse.Namespace) -> None:
         results = json.loads(given.json.read_text())
     name = torch.cuda.get_device_name() if given.device == "cuda" else "processor"
     results["where"] = f"{name}, torch {torch.__version__}"
-    pipes = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
-    results["mps"] = (Path(pipes) / "control").exists()
 
     def keep(pool: str, part: str, found: Any) -> None:
         results["pools"].setdefault(pool, {})[part] = found
@@ -421,6 +474,8 @@ def measure(given: argparse.Namespace) -> None:
                 plan.data.texts, {"model": given.model, "max_length": LONGEST}
             )
             for name, run in parts_of(part, pool, given.ways):
+                if "error" not in results["pools"].get(pool, {}).get(name, {"error": "missing"}):
+                    continue
                 if time.time() > given.until:
                     return
                 try:
@@ -436,31 +491,32 @@ def parts_of(
     short = pool == next(iter(POOLS))
     if part == "plain":
         return [("plain", partial(plain_pool, members=POOLS[pool][3])), ("padding", padding)]
-    if part == "compiled":
-        return [("compiled", compiled)] if short else []
-    if part == "one" and not short:
+    if part in ("one", "compile") and not short:
         return []
+    if part == "compile":
+        kinds = {"steps usual": False, "steps compiled": True}
+        return [(name, partial(steps, compiles=kinds[name])) for name in kinds]
     run = {"one": one_member, "edo": our_pool, "profile": profile}[part]
-    return [(f"{part} {way}", partial(run, way=way)) for way in ways]
+    mps = MPS if part == "edo" and mps_runs() else ""
+    return [(f"{part} {way}{mps}", partial(run, way=way)) for way in ways]
 
 
-def write(files: Sequence[Path]) -> None:
-    """The section of RESULTS.md; from the second file on, only pools of EDO count."""
+def write(file: Path) -> None:
+    """The section of RESULTS.md."""
     from results import write_section
 
     from edokit.members.recipes._fine_tuning import FineTuning
 
-    held, *others = [json.loads(file.read_text()) for file in files]
+    held = json.loads(file.read_text())
     way = "recorded" if FineTuning(2).cuda_graphs else "usual"
     lines, verdicts = [], []
     for pool, found in held["pools"].items():
-        plain, ours = found["plain"], found[f"edo {way}"]
-        times = rate(ours) / rate(plain)
-        reached = "reached" if times >= BAR else "missed"
-        verdicts.append(f"{pool} {times:.2f} times, {reached}")
-        runs = [(one["mps"], one["pools"].get(pool, {})) for one in (held, *others)]
-        lines += ["", f"### {pool}", "", *pool_lines(runs, way)]
-    asked = any(f"edo {way}" in found for one in others for found in one["pools"].values())
+        times = rate(found[f"edo {way}"]) / rate(found["plain"])
+        verdict = f"{pool} {times:.2f} times, {'reached' if times >= BAR else 'missed'}"
+        if "seconds" in (with_mps := found.get(f"edo {way}{MPS}", {})):
+            verdict += f" ({rate(with_mps) / rate(found['plain']):.2f}{MPS})"
+        verdicts.append(verdict)
+        lines += ["", f"### {pool}", "", *pool_lines(found, way)]
     text = [
         "    python benchmarks/training_pool.py --data ../shared --prepare PLANS",
         "    python benchmarks/training_pool.py --plans PLANS --model FOLDER --json pool.json",
@@ -473,9 +529,8 @@ def write(files: Sequence[Path]) -> None:
         f" {LONGEST} tokens, bf16. Both sides evaluate on dev after every epoch, and their seconds"
         " include tokenising, the loading of weights and, of EDO, the start of its processes and"
         " the predictions of dev. MPS is NVIDIA's daemon (`nvidia-cuda-mps-control -d`) that lets"
-        " kernels of several processes run at the same time; the plain script, one process, has no"
-        " use for it."
-        + ("" if asked or not held["mps"] else " The default was not measured without it."),
+        " kernels of several processes run at the same time; it does not run unless it is started,"
+        " and the plain script, one process, has no use for it.",
         "",
         "MPNet adds a bias of positions to its attention, which transformers computes in the"
         " eager way alone: attention without padding is not available for it, and would save the"
@@ -498,21 +553,20 @@ def rate(found: dict[str, Any]) -> float:
     return float(found["seen"] / found["seconds"])
 
 
-def pool_lines(runs: Sequence[tuple[bool, dict[str, Any]]], way: str) -> list[str]:
-    """What was found for one pool, in runs with and without MPS, as Markdown."""
-    found = runs[0][1]
+def pool_lines(found: dict[str, Any], way: str) -> list[str]:
+    """What was found for one pool, as Markdown."""
     plain, pad = found["plain"], found["padding"]
-    rows = [("plain script, one after the other", plain)]
     names = {"usual": "`edo train`", "recorded": "`edo train`, passes recorded (`cuda_graphs`)"}
-    rows += [
-        (
-            f"{names[w]}, {'with' if mps else 'without'} MPS"
-            + (" (default)" if w == way and run is found else ""),
-            run[f"edo {w}"],
-        )
-        for mps, run in runs
+    pools = {
+        (w, mps): found[f"edo {w}{mps}"]
         for w in WAYS
-        if "seconds" in run.get(f"edo {w}", {})
+        for mps in ("", MPS)
+        if "seconds" in found.get(f"edo {w}{mps}", {})
+    }
+    rows = [("plain script, one after the other", plain)]
+    rows += [
+        (f"{names[w]}{mps}" + (" (default)" if (w, mps) == (way, "") else ""), one)
+        for (w, mps), one in pools.items()
     ]
     lines = [
         "| | members | items a second | times the plain script | GPU busy | memory | dev CE of"
@@ -534,14 +588,13 @@ def pool_lines(runs: Sequence[tuple[bool, dict[str, Any]]], way: str) -> list[st
         f"{pad['tokens']:.0f} tokens a text; padding is {100 * pad['by length']:.0f} % of a batch"
         f" by length, {100 * pad['as they come']:.0f} % in the order of the texts.",
     ]
-    for w in WAYS:
-        stages = found.get(f"edo {w}", {}).get("stages")
-        if stages:
-            each = [f"{one['members']:.0f}: {one['rate']:,.0f}" for one in stages]
+    for (w, mps), one in pools.items():
+        if one["stages"]:
+            each = [f"{now['members']:.0f}: {now['rate']:,.0f}" for now in one["stages"]]
             lines += [
                 "",
-                f"Members at once and their items a second together, {names[w]}:"
-                f" {', '.join(each)}; chosen: {stages[-1]['chosen']:.0f}.",
+                f"Members at once and their items a second together, {names[w]}{mps}:"
+                f" {', '.join(each)}; chosen: {one['stages'][-1]['chosen']:.0f}.",
             ]
     for w in WAYS:
         one = found.get(f"one {w}", {})
@@ -578,20 +631,40 @@ def pool_lines(runs: Sequence[tuple[bool, dict[str, Any]]], way: str) -> list[st
                 f"A step of one member, {names[w]}: {one['step']:.1f} ms, of which the GPU computes"
                 f" {total:.1f} ms in {one['launches']:,.0f} kernels ({kinds}).",
             ]
-    if "steady" in found.get("compiled", {}):
-        one = found["compiled"]
-        lines += [
+    return [*lines, *of_compiling(found, rows[1][1]["members"])]
+
+
+def of_compiling(found: dict[str, Any], members: int) -> list[str]:
+    """Whether torch.compile pays for a pool of so many members, as Markdown."""
+    usual, one = (found.get(f"steps {kind}", {}) for kind in ("usual", "compiled"))
+    if "step" not in usual or "step" not in one:
+        return []
+    if not one["finished"]:
+        return [
             "",
-            f"With torch.compile (lengths as they come) one member has {one['steady']:,.0f} items a"
-            f" second after {one['first_step']:.0f} s until its first step: it is not used.",
+            f"torch.compile does not pay: with lengths as they come, a member had taken"
+            f" {one['steps']} of {usual['steps']} steps after {one['seconds']:.0f} s, where without"
+            f" it a member is trained in {usual['seconds']:.0f} s. It is not used.",
         ]
-    elif "one usual" in found:
-        lines += [
-            "",
-            "torch.compile is not used, and there is no figure for it: a member compiled for"
-            " lengths as they come had not finished when the time of this run was over.",
-        ]
-    return lines
+    again = one["again"]
+    whole = one["seconds"] + (members - 1) * again["seconds"]
+    times, saved = usual["step"] / one["step"], usual["step"] - one["step"]
+    even = f"from {again['extra'] / saved:,.0f} steps on" if saved > 0 else "never"
+    pays = whole < members * usual["seconds"]
+    recorded = found.get("profile recorded", {}).get("step")
+    return [
+        "",
+        f"torch.compile, lengths as they come: a step takes {1000 * one['step']:.1f} ms instead of"
+        f" {1000 * usual['step']:.1f} ms, {1 / usual['step']:.1f} steps a second before and"
+        f" {1 / one['step']:.1f} after ({times:.2f} times), once it has been"
+        f" compiled in {one['extra']:.0f} s, {again['extra']:.0f} s for the next member of the"
+        f" process, which are earned back {even}; a member has {usual['steps']}. A member takes"
+        f" {one['seconds']:.0f} s, the next one {again['seconds']:.0f} s, without it"
+        f" {usual['seconds']:.0f} s: {members} members in one process {whole:.0f} s instead of"
+        f" {members * usual['seconds']:.0f} s. It {'pays' if pays else 'does not pay'}"
+        + ("" if recorded is None else f"; with recorded passes a step takes {recorded:.1f} ms")
+        + ". It is not used.",
+    ]
 
 
 def quality(found: dict[str, Any], pools: Sequence[dict[str, Any]], way: str) -> list[str]:
@@ -627,7 +700,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--seconds", type=float, default=1e9, help="Start no part after these.")
     parser.add_argument("--json", type=Path, default=Path("pool.json"))
-    parser.add_argument("--write", type=Path, nargs="+")
+    parser.add_argument(
+        "--compile-seconds", type=int, default=150, help="Give up a compiled member after these."
+    )
+    parser.add_argument("--write", type=Path)
     given = parser.parse_args(arguments)
     given.until = time.time() + given.seconds
     if given.write:
